@@ -1,0 +1,1 @@
+"""What is offered: every operation declared once, and the documents made from the declarations."""

@@ -1,0 +1,116 @@
+"""What an operation is: one declaration that routes, checks, documents and describes it.
+
+An operation that is not declared is not served. It never sees an HTTP message: what reaches it is
+an `Ask` of checked values, what leaves it is a `Reply`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import BaseModel, TypeAdapter
+
+from edge_api.api.reply import JSON, Reply
+from edge_api.api.service import Service
+from edge_api.domain.actor import Actor
+from edge_api.schema.problems import Code
+from edge_api.schema.scopes import Scope
+
+Schema = Mapping[str, Any]
+"""A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
+Method = Literal["GET", "POST", "PATCH", "DELETE"]
+
+BODY_MOST = 64 * 1024
+"""Bytes of a body unless an operation says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request, as far as an operation may know it."""
+
+    actor: Actor | None
+    """`None` where no credential was sent and none is needed."""
+    address: str
+    """The client's network address, as rate limits count it: an IPv4 address or an IPv6 /64."""
+    path: Mapping[str, str] = MappingProxyType({})
+    query: Any = None
+    """An instance of the operation's query model."""
+    pairs: Sequence[tuple[str, str]] = ()
+    """Every query parameter, decoded, in order; for operations whose names are columns."""
+    body: Any = None
+    """What the operation's body adapter made of the JSON."""
+    headers: Mapping[str, str] = MappingProxyType({})
+    """Request headers; look up by any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter that no query model declares: in the path, in a header, or named by a column."""
+
+    name: str
+    place: Literal["path", "query", "header"]
+    schema: Schema
+    sentence: str
+    required: bool = False
+    example: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The JSON body an operation takes."""
+
+    check: TypeAdapter[Any]
+    """Makes the value of `Ask.body`; its faults become Problem `invalid`, naming the member."""
+    schema: Schema
+    examples: Mapping[str, Any] = MappingProxyType({})
+    most: int = BODY_MOST
+    """Bytes; more is Problem `too_large`."""
+    media_type_needed: bool = True
+    """Whether a missing Content-Type is refused; another type than JSON always is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """One way in which an operation succeeds."""
+
+    status: int
+    sentence: str
+    schema: Schema | None = None
+    """Of the JSON body; `None` where there is none."""
+    example: Any = None
+    headers: Mapping[str, str] = MappingProxyType({})
+    """Header name to a sentence about it."""
+    media_types: tuple[str, ...] = (JSON,)
+    links: Mapping[str, Any] = MappingProxyType({})
+    """OpenAPI links to operations that take something of this answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that the service does."""
+
+    name: str
+    """The `operationId`: lower case with underscores."""
+    method: Method
+    path: str
+    """From the root of the origin; a variable part in braces."""
+    summary: str
+    do: Callable[[Service, Ask], Awaitable[Reply]]
+    successes: tuple[Success, ...]
+    description: str = ""
+    tag: str = "utility"
+    credential: Literal["none", "optional", "required"] = "none"
+    """`optional`: one that is sent must be valid and have the scope; sending none is fine."""
+    scope: Scope | None = None
+    limit: str = ""
+    """The rate limit that each call without a credential counts against; see `domain.limits`."""
+    parameters: tuple[Parameter, ...] = ()
+    query: type[BaseModel] | None = None
+    body: Body | None = None
+    problems: tuple[Code, ...] = ()
+    """Beyond those that credential, limit and body bring by themselves."""
+    administrative: bool = False
+    """Whether errors carry the members of PostgREST's dialect."""
+    admit: Callable[[Actor], None] | None = None
+    """A check of the actor before the scope is looked at; raises Problem."""

@@ -1,0 +1,1 @@
+"""What the service means: decisions over values and plans. No HTTP, no SQL, no clock of its own."""

@@ -1,0 +1,65 @@
+"""The posts index: what a build hands to the edge, as one JSON file beside the public site.
+
+The build checks every record against these models before it writes; the edge checks again when
+it opens a build. Nobody else declares these fields.
+"""
+
+from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field
+
+INDEX_FORMAT = 1
+"""Raised whenever a reader of the older format could misread the file."""
+
+INDEX_FILE = "posts.json"
+SITE_FOLDER = "site"
+CURRENT_LINK = "current"
+"""`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`, which holds `site/` and `posts.json`."""
+
+
+class PostSummary(BaseModel):
+    """A post as lists carry it; it serves both published field sets at once."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    slug: str = Field(min_length=1, max_length=200, pattern=r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
+    title: str = Field(min_length=1, description="Plain text.")
+    description: str = Field(description="One or two sentences of plain text.")
+    excerpt: str = Field(description="The description, unless the post sets its own.")
+    publishedAt: AwareDatetime = Field(description="UTC instant of publication (RFC 3339).")
+    published_at: AwareDatetime = Field(description="The same instant as `publishedAt`.")
+    updatedAt: AwareDatetime = Field(description="UTC instant of the last stated revision.")
+    readingMinutes: int = Field(ge=1, description="Whole minutes that the post takes to read.")
+    tags: tuple[str, ...] = Field(description="Tag names, in the author's order.")
+    url: AnyHttpUrl = Field(description="Where a person reads the post.")
+
+
+class PostRecord(PostSummary):
+    """A whole post: the summary with its Markdown and its sanitised HTML."""
+
+    content: str = Field(description="The Markdown as written, without front matter.")
+    content_html: str = Field(description="The same as HTML, reduced to an allow-list.")
+
+
+class IndexHead(BaseModel):
+    """The first line of the index: which build it is and what it was made for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: int = Field(ge=1)
+    build_id: str = Field(min_length=8, max_length=64, pattern=r"^[A-Za-z0-9-]+$")
+    site_url: str
+    site_title: str
+    site_description: str
+    built_for: AwareDatetime = Field(description="Posts published after this instant are absent.")
+    count: int = Field(ge=0, description="How many posts follow.")
+
+
+class PostIndex(BaseModel):
+    """The whole file: its head, and every public post, newest first, slug as tie-breaker.
+
+    On disk each post stands on a line of its own, so that the file can be read post by post.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    head: IndexHead
+    posts: tuple[PostRecord, ...]

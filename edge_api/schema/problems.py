@@ -1,0 +1,98 @@
+"""The closed list of what can go wrong for a client, and the one exception that carries it.
+
+Whoever meets a fault raises `Problem`; how it is spoken (status, body, headers) is decided once,
+where answers are encoded. An exception that is no `Problem` is a fault of ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, get_args
+
+Code = Literal[
+    "invalid",
+    "unauthenticated",
+    "forbidden",
+    "insufficient_scope",
+    "table_not_allowed",
+    "not_found",
+    "method_not_allowed",
+    "not_acceptable",
+    "body_timeout",
+    "conflict",
+    "in_progress",
+    "too_large",
+    "unsupported_media_type",
+    "range_not_satisfiable",
+    "idempotency_mismatch",
+    "too_many_requests",
+    "internal",
+    "unavailable",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """One entry of the list."""
+
+    status: int
+    """HTTP status code (RFC 9110, section 15)."""
+    sentence: str
+    """What the client reads when the place that raised it has nothing more exact to say."""
+    sqlstate: str
+    """PostgreSQL's or PostgREST's code for it, which clients of that dialect look at."""
+
+
+PROBLEMS: Mapping[Code, ProblemKind] = MappingProxyType(
+    {
+        "invalid": ProblemKind(400, "The request is not valid", "PGRST100"),
+        "unauthenticated": ProblemKind(401, "Missing or invalid credential", "PGRST301"),
+        "forbidden": ProblemKind(403, "Not allowed", "42501"),
+        "insufficient_scope": ProblemKind(403, "The credential lacks the scope", "42501"),
+        "table_not_allowed": ProblemKind(403, "Table not allowed", "PGRST205"),
+        "not_found": ProblemKind(404, "Not found", "PGRST125"),
+        "method_not_allowed": ProblemKind(405, "Method not allowed", "PGRST117"),
+        "not_acceptable": ProblemKind(406, "No acceptable representation", "PGRST116"),
+        "body_timeout": ProblemKind(408, "The body took longer than 10 seconds", "57014"),
+        "conflict": ProblemKind(409, "The row exists already", "23505"),
+        "in_progress": ProblemKind(409, "The first request with this key is running", "55P03"),
+        "too_large": ProblemKind(413, "The body is too large", "54000"),
+        "unsupported_media_type": ProblemKind(415, "Send application/json", "PGRST102"),
+        "range_not_satisfiable": ProblemKind(416, "The range lies outside the file", "PGRST103"),
+        "idempotency_mismatch": ProblemKind(
+            422, "This Idempotency-Key was used with another body", "PGRST102"
+        ),
+        "too_many_requests": ProblemKind(429, "Too many requests", "PGRST003"),
+        "internal": ProblemKind(500, "Internal error", "XX000"),
+        "unavailable": ProblemKind(503, "The service cannot do this now", "57P03"),
+    }
+)
+assert set(PROBLEMS) == set(get_args(Code))  # noqa: S101  one list, stated twice for the type
+
+
+class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not a fault of the code
+    """A fault that the client is told of, in one sentence.
+
+    `sentence` says what is wrong and what to mend; `sqlstate`, `details` and `hint` fill the
+    administrative dialect's members; `headers` go out with the answer (`Retry-After`, `Allow`).
+    """
+
+    def __init__(  # noqa: PLR0913  the members of one answer
+        self,
+        code: Code,
+        sentence: str = "",
+        *,
+        sqlstate: str = "",
+        details: str | None = None,
+        hint: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        kind = PROBLEMS[code]
+        self.code = code
+        self.status = kind.status
+        self.sentence = sentence or kind.sentence
+        self.sqlstate = sqlstate or kind.sqlstate
+        self.details = details
+        self.hint = hint
+        self.headers = headers
+        super().__init__(self.sentence)

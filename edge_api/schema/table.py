@@ -1,0 +1,224 @@
+"""What a table is: a pydantic model of its row, with what the model cannot say.
+
+From this one declaration come the checks of inserts and updates, typed filters, the DDL, JSON
+Schema, the columns of the administrative interface and their page in the documentation.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from edge_api.schema.faults import sentence_of
+from edge_api.schema.kinds import Kind, Trait
+from edge_api.schema.problems import Problem
+
+Row = dict[str, Any]
+"""A row on its way in or out: column name to value, in the canonical spelling of its kind."""
+
+
+class RowModel(BaseModel):
+    """The parent of every row model: no coercion, no unknown member."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column, as read off the row model."""
+
+    name: str
+    kind: Kind
+    nullable: bool
+    default: Any
+    """The literal default; `None` where there is none or where the column is nullable."""
+    filled: Literal["", "id", "now"]
+    touched: bool
+    choices: tuple[str, ...]
+    """The allowed texts, where the column is an enumeration."""
+    bounds: tuple[int | None, int | None]
+    """Least and greatest length of a text (code points), or value of an integer."""
+    sentence: str
+    check: TypeAdapter[Any] = field(repr=False, compare=False)
+
+    @property
+    def required(self) -> bool:
+        """Tell whether a new row must bring the column."""
+        return not self.nullable and not self.filled and self.default is None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index over columns, in order; `-name` is descending."""
+
+    name: str
+    columns: tuple[str, ...]
+    unique: bool = False
+    where: tuple[str, str] | None = None
+    """For a partial index: the column and the text that it must equal."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: its row, its key, what must be unique, and who may see which columns."""
+
+    name: str
+    row: type[RowModel]
+    sentence: str
+    indexes: tuple[Index, ...] = ()
+    key: str = "id"
+    hidden: frozenset[str] = frozenset()
+    """Columns that no interface shows, filters by or sorts by."""
+    folded: frozenset[str] = frozenset()
+    """Text columns that are stored in lower case."""
+    administrative: bool = False
+    """Whether the administrative interface reaches it."""
+    sole_row: bool = False
+    """Whether the table holds one row at the most, whose key is 1."""
+
+    @cached_property
+    def columns(self) -> Mapping[str, Column]:
+        """Every column by name, in the order of declaration."""
+        fields = self.row.model_fields.items()
+        return MappingProxyType({name: _read_column(name, info) for name, info in fields})
+
+    @cached_property
+    def readable(self) -> tuple[str, ...]:
+        """The columns that interfaces show, in the order of declaration."""
+        return tuple(name for name in self.columns if name not in self.hidden)
+
+    def new_row(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
+        """Return the whole row that `given` describes, checked, with defaults filled in.
+
+        Raises Problem `invalid`, naming the first faulty column.
+        """
+        filled = {
+            name: new_id() if column.filled == "id" else now
+            for name, column in self.columns.items()
+            if column.filled and name not in given
+        }
+        try:
+            row = self.row.model_validate({**filled, **given}).model_dump()
+        except ValidationError as error:
+            raise _as_problem(error, self) from None
+        return self._fold(row)
+
+    def new_values(self, given: Mapping[str, Any], now: str) -> Row:
+        """Return the checked values of an update, touching what an update touches.
+
+        Raises Problem `invalid` for an unknown column, a value out of its kind, or the key.
+        """
+        values: Row = {}
+        for name, value in given.items():
+            column = self._writable(name)
+            try:
+                values[name] = column.check.validate_python(value, strict=True)
+            except ValidationError as error:
+                raise _as_problem(error, self, name) from None
+        touched = {name: now for name, column in self.columns.items() if column.touched}
+        return self._fold({**touched, **values})
+
+    def _writable(self, name: str) -> Column:
+        column = self.columns.get(name)
+        if column is None or name in self.hidden:
+            raise unknown_column(self, name)
+        if name == self.key:
+            raise Problem("invalid", f"{name}: cannot be changed", sqlstate="428C9")
+        return column
+
+    def _fold(self, row: Row) -> Row:
+        return {
+            name: value.lower() if name in self.folded and isinstance(value, str) else value
+            for name, value in row.items()
+        }
+
+
+def unknown_column(table: Table, name: str) -> Problem:
+    """Return the problem of a column that `table` does not show."""
+    known = ", ".join(table.readable)
+    return Problem(
+        "invalid",
+        f"{name}: no such column in {table.name}; it has {known}",
+        sqlstate="42703",
+    )
+
+
+def _read_column(name: str, info: FieldInfo) -> Column:
+    plain, inner = _unwrap(info.annotation)
+    marks = (*inner, *info.metadata)
+    trait = next(mark for mark in reversed(marks) if isinstance(mark, Trait))
+    return Column(
+        name=name,
+        kind=trait.kind,
+        nullable=plain is not info.annotation,
+        default=None if info.default is PydanticUndefined else info.default,
+        filled=trait.filled,
+        touched=trait.touched,
+        choices=get_args(plain) if get_origin(plain) is Literal else (),
+        bounds=_bounds(marks),
+        sentence=info.description or "",
+        check=TypeAdapter(_whole(info)),
+    )
+
+
+def _whole(info: FieldInfo) -> Any:
+    """Return the annotation with the constraints that pydantic took out of it."""
+    annotation: Any = info.annotation
+    for mark in info.metadata:
+        annotation = Annotated[annotation, mark]
+    return annotation
+
+
+def _unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the type without `| None` and `Annotated`, and the marks that stood on it."""
+    if type(None) not in get_args(annotation):
+        return annotation, ()
+    inner = next(part for part in get_args(annotation) if part is not type(None))
+    if get_origin(inner) is Annotated:
+        plain, *marks = get_args(inner)
+        return plain, tuple(chain.from_iterable(map(_constraints, marks)))
+    return inner, ()
+
+
+def _constraints(mark: Any) -> tuple[Any, ...]:
+    """Return the constraints that a mark stands for: `Field(...)` carries several."""
+    return tuple(mark.metadata) if isinstance(mark, FieldInfo) else (mark,)
+
+
+def _bounds(marks: tuple[Any, ...]) -> tuple[int | None, int | None]:
+    """Return the tightest least and greatest length or value among the marks."""
+    least = [
+        getattr(mark, name) for mark in marks for name in ("ge", "min_length") if _has(mark, name)
+    ]
+    most = [
+        getattr(mark, name) for mark in marks for name in ("le", "max_length") if _has(mark, name)
+    ]
+    return max(least, default=None), min(most, default=None)
+
+
+def _has(mark: Any, name: str) -> bool:
+    return getattr(mark, name, None) is not None
+
+
+def _as_problem(error: ValidationError, table: Table, column: str = "") -> Problem:
+    """Return the first fault of a pydantic error as a sentence that names the column."""
+    fault = error.errors(include_url=False)[0]
+    name = column or str(fault["loc"][0])
+    if fault["type"] == "extra_forbidden":
+        return unknown_column(table, name)
+    sqlstate = _SQLSTATES.get(fault["type"], "23514")
+    return Problem("invalid", f"{name}: {sentence_of(fault)}", sqlstate=sqlstate)
+
+
+_SQLSTATES = {
+    "missing": "23502",
+    "string_type": "22P02",
+    "int_type": "22P02",
+    "value_error": "22P02",
+}

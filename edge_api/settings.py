@@ -1,0 +1,169 @@
+"""Every setting of the edge, declared in one table and checked in one go.
+
+They come from the environment and from a `.env` file; the environment wins. It knows nothing of
+what the values are used for.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+import limits
+from dotenv import dotenv_values
+
+
+class SettingsError(Exception):
+    """One or more settings are wrong; `faults` has a sentence for each."""
+
+    def __init__(self, faults: list[str]) -> None:
+        self.faults = faults
+        super().__init__("; ".join(faults))
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or text != _bare(text):
+        raise ValueError("must be an origin such as https://example.org, without a path or slash")
+    return text
+
+
+def _bare(text: str) -> str:
+    parts = urlsplit(text)
+    return f"{parts.scheme}://{parts.netloc}".lower() if "@" not in parts.netloc else ""
+
+
+def _port(text: str) -> int:
+    if re.fullmatch(r"[0-9]{1,5}", text) is None or not 1 <= int(text) <= 65535:  # noqa: PLR2004
+        raise ValueError("must be a port from 1 to 65535")
+    return int(text)
+
+
+def _database(text: str) -> str:
+    if not text.startswith("sqlite:///") or text == "sqlite:///":
+        raise ValueError("must be sqlite:///path/to/file.db; no other engine is built in yet")
+    return text
+
+
+def _boolean(text: str) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if text.lower() not in words:
+        raise ValueError("must be true or false")
+    return words[text.lower()]
+
+
+def _rate(text: str) -> str:
+    if text != "0":
+        try:
+            limits.parse_many(text)
+        except ValueError:
+            raise ValueError("must be like 5/10minutes;20/day, or 0 for no limit") from None
+    return text
+
+
+def _networks(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        ip_network(name, strict=False)
+    return names
+
+
+def _choice(*words: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return text
+
+    return check
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One entry: how its text is read, what it is without one, and what it is for."""
+
+    read: Callable[[str], Any]
+    default: str | None
+    """The text that stands when none is given; `None`: worked out from others, or absent."""
+    sentence: str
+    secret: bool = False
+
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        "PORT": Setting(_port, "8000", "the TCP port to listen on"),
+        "SITE_URL": Setting(_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"),
+        "DATABASE_URL": Setting(_database, "sqlite:///var/edge.db", "where rows are kept"),
+        "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
+        "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
+        "SECRET_KEY": Setting(
+            str, None, "signs what the service hands out; made beside the store", secret=True
+        ),
+        "LEADS_REQUIRE_CREDENTIAL": Setting(
+            _boolean, "false", "whether creating a lead needs a credential"
+        ),
+        "TRUSTED_PROXIES": Setting(
+            _networks, "", "networks whose forwarding headers count, separated by commas"
+        ),
+        "RATE_LEADS": Setting(
+            _rate, "5/10minutes;20/day", "leads stored for one address without a credential"
+        ),
+        "RATE_LEADS_ATTEMPTS": Setting(
+            _rate, "60/minute", "requests to create a lead, stored or refused, for one address"
+        ),
+        "RATE_AUTHENTICATED": Setting(_rate, "600/minute", "requests for one credential"),
+        "RATE_FAILED_AUTH": Setting(
+            _rate, "300/minute", "failed authentications answered with 401 for one address"
+        ),
+        "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The checked values."""
+
+    port: int
+    site_url: str
+    database_url: str
+    build_dir: Path
+    content_dir: Path
+    secret_key: str | None
+    leads_require_credential: bool
+    trusted_proxies: tuple[str, ...]
+    rate_leads: str
+    rate_leads_attempts: str
+    rate_authenticated: str
+    rate_failed_auth: str
+    log_format: str
+
+    @property
+    def database_path(self) -> Path:
+        """The file of the SQLite store."""
+        return Path(self.database_url.removeprefix("sqlite:///"))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Tell whether the site is only reached from this machine."""
+        return urlsplit(self.site_url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".env")) -> Settings:
+    """Return the settings, all checked. Raises SettingsError with every fault at once."""
+    given = {**(dotenv_values(dotenv) if dotenv and dotenv.is_file() else {}), **environment}
+    values: dict[str, Any] = {}
+    faults: list[str] = []
+    for name, setting in SETTINGS.items():
+        text = given.get(name) or setting.default
+        try:
+            values[name.lower()] = None if text is None else setting.read(text)
+        except ValueError as error:
+            faults.append(f"{name}: {error}")
+    if faults:
+        raise SettingsError(faults)
+    values["site_url"] = values["site_url"] or f"http://127.0.0.1:{values['port']}"
+    return Settings(**values)

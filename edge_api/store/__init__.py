@@ -1,0 +1,1 @@
+"""Where rows are kept: plans in, rows out. The only SQL of the service stands in this package."""

@@ -1,0 +1,1 @@
+"""How it is spoken: the only package that knows aiohttp and HTTP messages."""

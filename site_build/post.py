@@ -1,0 +1,60 @@
+"""What a source file says, as frozen values: the one vocabulary of the build.
+
+It knows neither Pelican nor HTML; whether something is public is decided here, once.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Kind = Literal["post", "page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One Markdown file of the content folder, read and understood."""
+
+    path: str
+    """Relative to the content folder, with `/`: `posts/hello.md`."""
+    kind: Kind
+    """`page` below `pages/`, `post` elsewhere."""
+    slug: str
+    title: str
+    description: str
+    """Plain text; from the front matter, else from the first paragraph."""
+    excerpt: str
+    """Plain text; the description unless the front matter sets its own."""
+    published: datetime
+    """UTC. A page without a date carries the epoch and shows none."""
+    updated: datetime
+    """UTC; the instant of publication unless the front matter sets a later one."""
+    tags: tuple[str, ...]
+    draft: bool
+    markdown: str
+    """The body, without front matter, with `\\n` line ends."""
+    body_line: int
+    """Line of the file (from 1) on which `markdown` starts."""
+    digest: str
+    """SHA-256 of the file's bytes, hexadecimal."""
+
+    def is_public_at(self, now: datetime) -> bool:
+        """Tell whether readers may see the document at the instant `now` (UTC)."""
+        return not self.draft and self.published <= now
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One defect of the content, with the place and the mend."""
+
+    path: str
+    line: int
+    """From 1."""
+    column: int
+    """From 1, in code points."""
+    severity: Literal["error", "warning"]
+    message: str
+    """What is wrong, and the mend."""
+
+    def __str__(self) -> str:
+        """Return the line that an editor's problem matcher understands."""
+        return f"{self.path}:{self.line}:{self.column}  {self.severity}  {self.message}"
