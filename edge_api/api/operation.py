@@ -5,8 +5,7 @@ an `Ask` of checked values, what leaves it is a `Reply`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
@@ -33,14 +32,14 @@ class Ask:
     """`None` where no credential was sent and none is needed."""
     address: str
     """The client's network address, as rate limits count it: an IPv4 address or an IPv6 /64."""
-    path: Mapping[str, str] = MappingProxyType({})
+    path: Mapping[str, str] = field(default_factory=dict)
     query: Any = None
     """An instance of the operation's query model."""
     pairs: Sequence[tuple[str, str]] = ()
     """Every query parameter, decoded, in order; for operations whose names are columns."""
     body: Any = None
     """What the operation's body adapter made of the JSON."""
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] = field(default_factory=dict)
     """Request headers; look up by any case."""
 
 
@@ -63,7 +62,7 @@ class Body:
     check: TypeAdapter[Any]
     """Makes the value of `Ask.body`; its faults become Problem `invalid`, naming the member."""
     schema: Schema
-    examples: Mapping[str, Any] = MappingProxyType({})
+    examples: Mapping[str, Any] = field(default_factory=dict)
     most: int = BODY_MOST
     """Bytes; more is Problem `too_large`."""
     media_type_needed: bool = True
@@ -79,10 +78,10 @@ class Success:
     schema: Schema | None = None
     """Of the JSON body; `None` where there is none."""
     example: Any = None
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] = field(default_factory=dict)
     """Header name to a sentence about it."""
     media_types: tuple[str, ...] = (JSON,)
-    links: Mapping[str, Any] = MappingProxyType({})
+    links: Mapping[str, Any] = field(default_factory=dict)
     """OpenAPI links to operations that take something of this answer."""
 
 

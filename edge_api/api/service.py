@@ -1,15 +1,28 @@
 """The parts that operations work with, made once at the start and passed to each of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from edge_api.api.reply import Document
 from edge_api.domain.access import Access
 from edge_api.domain.actor import Clock
 from edge_api.domain.edition import Shelf
+from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
 from edge_api.domain.rows import Rows
 from edge_api.settings import Settings
 from edge_api.store.plan import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Papers:
+    """What the service says of itself, made from the declarations of its operations."""
+
+    description: Document
+    api_catalog: Document
+    openapi: Callable[[str | None], Document]
+    """Takes the slug of a post that exists, to stand as an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,8 @@ class Service:
     access: Access
     """Who holds a credential, and what it may do."""
     limiter: Limiter
+    health: Health
+    papers: Papers
     leads: Leads
     rows: Rows
     """The administrative tables."""

@@ -10,9 +10,13 @@ INDEX_FORMAT = 1
 """Raised whenever a reader of the older format could misread the file."""
 
 INDEX_FILE = "posts.json"
+INDEX_OPENING, INDEX_MIDDLE, INDEX_CLOSING = b'{"head":', b',"posts":[\n', b"]}\n"
+"""What stands before the head, between it and the posts (a line each, with a comma), and last."""
 SITE_FOLDER = "site"
+FORM_TEMPLATE = "contact_form.html"
+"""The theme's template of the contact form, for whoever answers a form that is not filled in well."""
 CURRENT_LINK = "current"
-"""`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`, which holds `site/` and `posts.json`."""
+"""`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`, which holds `site/`, the index and the form."""
 
 
 class PostSummary(BaseModel):

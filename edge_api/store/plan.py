@@ -45,7 +45,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Rows of a table. The primary key is always the last thing sorted by."""
+    """Rows of a table. The primary key is the last thing sorted by, in the direction before it."""
 
     table: Table
     columns: tuple[str, ...] = ()

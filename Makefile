@@ -1,0 +1,53 @@
+# One command each; `make` alone lists them. PORT, PYTHON and the settings of the README are taken
+# from the environment or from the command line: make run PORT=9000.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run build setup check format test bench lock upgrade clean
+
+PYTHON_IN_VENV := .venv/bin/python
+# A release is taken a week after it appeared, when a bad one has been found out and withdrawn.
+COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --exclude-newer "1 week" --custom-compile-command "make lock"
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## build the site, prepare the store, serve on PORT (8000)
+	@exec $(PYTHON_IN_VENV) -m edge_api serve
+
+build: ## build the site from content/, with only what running needs
+	@tools/setup run
+	@$(PYTHON_IN_VENV) -m site_build build
+
+setup: ## make the whole development environment in .venv
+	@tools/setup run test
+
+check: setup ## lint, format, types and import rules
+	@$(PYTHON_IN_VENV) -m ruff check --quiet
+	@$(PYTHON_IN_VENV) -m ruff format --quiet --check || { echo "Run: make format"; exit 1; }
+	@$(PYTHON_IN_VENV) -m mypy --no-error-summary
+	@said=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$said"; exit 1; }
+	@echo "Lint, format, types and import rules hold."
+
+format: setup ## bring the code into the house's form
+	@$(PYTHON_IN_VENV) -m ruff format --quiet
+
+test: check ## everything that proves the project: check, then every test
+	@tools/provide chromium >/dev/null
+	@tools/prove
+
+bench: setup ## the figures, against peers, in one run
+	@tools/provide wrk >/dev/null
+	@$(PYTHON_IN_VENV) -m benchmarks.edge
+	@$(PYTHON_IN_VENV) -m benchmarks.build
+
+lock: setup ## lock requirements/*.in again, keeping versions that still fit
+	@$(COMPILE) $(UPGRADE) --output-file requirements/run.txt requirements/run.in
+	@$(COMPILE) $(UPGRADE) --output-file requirements/test.txt requirements/test.in
+
+upgrade: UPGRADE := --upgrade
+upgrade: lock ## lock the newest versions that are a week old
+
+clean: ## remove what commands made, but never the store in var/
+	@rm -rf .venv build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,52 @@
+"""The command line of the edge: `python -m edge_api COMMAND`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from typing import Protocol
+
+from edge_api.commands import Subparsers, audit, doctor, keys, migrate, serve, settings
+from edge_api.settings import Settings, SettingsError, read_settings
+from edge_api.store.refusal import StoreRefusal
+
+
+class Command(Protocol):
+    """What a module of `edge_api.commands` that holds a command offers."""
+
+    def add_parser(self, subparsers: Subparsers) -> None:
+        """Declare the command and its options."""
+
+    def run(self, arguments: argparse.Namespace, settings: Settings, /) -> int:
+        """Carry it out and return the exit code."""
+
+
+_COMMANDS: Mapping[str, Command] = {
+    "serve": serve,
+    "migrate": migrate,
+    "keys": keys,
+    "audit": audit,
+    "doctor": doctor,
+    "settings": settings,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Returns its exit code: 0, 1 for failure, 2 for wrong usage or settings."""
+    parser = argparse.ArgumentParser(prog="python -m edge_api", description=__doc__)
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    for command in _COMMANDS.values():
+        command.add_parser(subparsers)
+    parsed = parser.parse_args(arguments)
+    try:
+        return _COMMANDS[parsed.command].run(parsed, read_settings(os.environ))
+    except SettingsError as error:
+        sys.stderr.writelines(f"{fault}\n" for fault in error.faults)
+        return 2
+    except StoreRefusal as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""The operations of the administrative tables: four verbs for each, from one template.
+
+What a row is stands with the tables, what a filter means in the domain, what is done in
+`api.rows`; here is how it is offered.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from edge_api.api.operation import Body, Operation, Parameter, Success
+from edge_api.api.reply import JSON
+from edge_api.api.representation import CSV, OBJECT
+from edge_api.api.row_schemas import (
+    array_of,
+    change_schema,
+    filters_schema,
+    new_rows_schema,
+    removal_schema,
+    row_schema,
+    selected_row_schema,
+)
+from edge_api.api.rows import (
+    COUNT_EXACT,
+    Change,
+    NewRows,
+    Removal,
+    admit,
+    delete_rows,
+    insert_rows,
+    read_rows,
+    update_rows,
+)
+from edge_api.api.samples import match_sample, new_row_sample, stored_row_sample, values_sample
+from edge_api.domain.filters import operators_of
+from edge_api.domain.grammar import order_pattern, selection_pattern
+from edge_api.domain.query import LIMIT_DEFAULT, LIMIT_MOST
+from edge_api.domain.rows import CHANGE_MOST, INSERT_MOST
+from edge_api.schema.operators import OPERATORS
+from edge_api.schema.table import Column, Table
+from edge_api.schema.tables import ADMINISTRATIVE
+
+PREFIX: Final = "/api/public/v1/admin"
+BODY_MOST: Final = 1024 * 1024
+"""Bytes of a write."""
+
+_FILTERS: Final = """\
+Each further parameter is a filter: a column's name, and `[not.]operator.value`. All filters hold,
+repeated ones too. Text is taken literally: nothing is trimmed, nothing unquoted. A comparison with
+NULL is never true, negated or not: only `is` finds it.
+
+""" + "\n".join(f"- `{name}`: {operator.sentence}" for name, operator in OPERATORS.items())
+
+
+def _operations(table: Table) -> tuple[Operation, ...]:
+    return (_read(table), _insert(table), _update(table), _delete(table))
+
+
+def _operation(table: Table, verb: str, **parts: Any) -> Operation:
+    """Return an operation with what all four have in common."""
+    return Operation(
+        name=f"admin_{verb}_{table.name}",
+        path=f"{PREFIX}/{table.name}",
+        tag="admin",
+        credential="required",
+        problems=("table_not_allowed", *parts.pop("problems", ())),
+        administrative=True,
+        admit=partial(admit, table),
+        **parts,
+    )
+
+
+def _read(table: Table) -> Operation:
+    return _operation(
+        table,
+        "read",
+        method="GET",
+        summary=f"Rows of {table.name}. {table.sentence}",
+        description=_FILTERS,
+        do=partial(read_rows, table),
+        scope="admin:read",
+        parameters=_parameters(table),
+        successes=_readings(table),
+        problems=("not_acceptable",),
+    )
+
+
+def _parameters(table: Table) -> tuple[Parameter, ...]:
+    columns = [table.columns[name] for name in table.readable]
+    return (*_paging(table), *map(_filter, columns), _PREFER)
+
+
+def _paging(table: Table) -> tuple[Parameter, ...]:
+    limit = {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST, "default": LIMIT_DEFAULT}
+    return (
+        Parameter(
+            "select",
+            "query",
+            {"type": "string", "pattern": selection_pattern(table), "default": "*"},
+            "Columns, separated by commas: `*`, `column`, `alias:column`, `column::text`.",
+            example="*",
+        ),
+        Parameter("limit", "query", limit, "How many rows at the most.", example=10),
+        Parameter(
+            "offset",
+            "query",
+            {"type": "integer", "minimum": 0, "default": 0},
+            "How many rows to pass over.",
+            example=0,
+        ),
+        Parameter(
+            "order",
+            "query",
+            {"type": "string", "pattern": order_pattern(table)},
+            "`column[.asc|.desc][.nullsfirst|.nullslast]`, several separated by commas. NULLs "
+            "stand last, in descending order first; the primary key decides between equals.",
+            example=f"{table.key}.desc",
+        ),
+    )
+
+
+def _filter(column: Column) -> Parameter:
+    return Parameter(
+        column.name,
+        "query",
+        filters_schema(column.kind),
+        f"Filters by {column.name} ({column.kind}): {', '.join(operators_of(column.kind))}.",
+        example=["not.is.null"] if column.required else None,
+    )
+
+
+_PREFER: Final = Parameter(
+    "Prefer",
+    "header",
+    {"type": "string"},
+    f"`{COUNT_EXACT}` puts the number of all rows that match into `Content-Range` (RFC 7240).",
+    example=COUNT_EXACT,
+)
+_PAGE_HEADERS: Mapping[str, str] = {
+    "Content-Range": "`first-last/total`; `*` stands for no row, or for a total not asked for.",
+    "Preference-Applied": f"`{COUNT_EXACT}`, where it was asked for.",
+}
+
+
+def _readings(table: Table) -> tuple[Success, ...]:
+    """Return the answers to a read, one for each form that `Accept` can ask for."""
+    row = selected_row_schema(table)
+    sample = stored_row_sample(table)
+    return (
+        Success(200, "The rows", array_of(row), [sample], _PAGE_HEADERS, (JSON,)),
+        Success(200, "The only row", row, sample, _PAGE_HEADERS, (OBJECT,)),
+        Success(200, "A table", {"type": "string"}, None, _PAGE_HEADERS, (CSV,)),
+    )
+
+
+def _insert(table: Table) -> Operation:
+    row = new_row_sample(table)
+    return _operation(
+        table,
+        "insert",
+        method="POST",
+        summary=f"Insert rows into {table.name}",
+        description=f"One row or up to {INSERT_MOST}: all of them are stored, or none. Members "
+        "that are left out take the column's default.",
+        do=partial(insert_rows, table),
+        scope="admin:write",
+        body=_body(NewRows, new_rows_schema(table), {"one": row, "several": [row], "none": []}),
+        successes=(_written(table, 201, "The rows as stored", links=_links(table)),),
+        problems=("conflict",),
+    )
+
+
+def _update(table: Table) -> Operation:
+    change = {"match": match_sample(table), "values": values_sample(table)}
+    unique = any(index.unique for index in table.indexes)
+    return _operation(
+        table,
+        "update",
+        method="PATCH",
+        summary=f"Change rows of {table.name}",
+        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is changed.",
+        do=partial(update_rows, table),
+        scope="admin:write",
+        body=_body(Change, change_schema(table), {"one": change}),
+        successes=(_written(table, 200, "The rows as they are now"),),
+        problems=("conflict",) if unique else (),
+    )
+
+
+def _delete(table: Table) -> Operation:
+    return _operation(
+        table,
+        "delete",
+        method="DELETE",
+        summary=f"Delete rows of {table.name}",
+        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is deleted.",
+        do=partial(delete_rows, table),
+        scope="admin:write",
+        body=_body(Removal, removal_schema(table), {"one": {"match": match_sample(table)}}),
+        successes=(_written(table, 200, "The rows that were deleted"),),
+    )
+
+
+def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body:
+    return Body(TypeAdapter(check), schema, examples, BODY_MOST, media_type_needed=False)
+
+
+def _written(table: Table, status: int, sentence: str, **more: Any) -> Success:
+    rows = array_of(row_schema(table))
+    return Success(status, sentence, rows, [stored_row_sample(table)], **more)
+
+
+def _links(table: Table) -> Mapping[str, Any]:
+    """Return how the first stored row is changed or deleted."""
+    match = {table.key: f"$response.body#/0/{table.key}"}
+    return {
+        "change_it": {
+            "operationId": f"admin_update_{table.name}",
+            "requestBody": {"match": match, "values": values_sample(table)},
+        },
+        "delete_it": {
+            "operationId": f"admin_delete_{table.name}",
+            "requestBody": {"match": match},
+        },
+    }
+
+
+OPERATIONS: tuple[Operation, ...] = tuple(
+    operation for table in ADMINISTRATIVE.values() for operation in _operations(table)
+)

@@ -1,0 +1,83 @@
+"""The service's description of itself, and the catalog that leads to its documents."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from edge_api.api.operation import Operation
+from edge_api.schema.scopes import SCOPES
+from edge_api.settings import Settings
+
+Json = dict[str, Any]
+
+
+def self_description(operations: Sequence[Operation], settings: Settings, version: str) -> Json:
+    """Return what `GET /api/public/v1/` says."""
+    origin = settings.site_url
+    return {
+        "name": "Public API",
+        "version": version,
+        "documentation": f"{origin}/api/public/v1/openapi.json",
+        "openapi": f"{origin}/api/public/v1/openapi.json",
+        "status": {
+            "liveness": f"{origin}/api/public/ping",
+            "readiness": f"{origin}/api/public/v1/readiness",
+        },
+        "endpoints": [_endpoint(operation, settings) for operation in operations],
+        "authentication": _authentication(origin),
+        "limits": _limits(settings),
+        "llms_txt": f"{origin}/llms.txt",
+        "sitemap": f"{origin}/sitemap.xml",
+        "contact": f"{origin}/contact/",
+    }
+
+
+def api_catalog(settings: Settings) -> Json:
+    """Return the linkset of `/.well-known/api-catalog` (RFC 9727, section 4.2)."""
+    root = f"{settings.site_url}/api/public/v1/"
+    return {
+        "linkset": [
+            {
+                "anchor": root,
+                "service-desc": [{"href": f"{root}openapi.json", "type": "application/json"}],
+                "service-meta": [{"href": root, "type": "application/json"}],
+                "status": [{"href": f"{root}readiness", "type": "application/json"}],
+            }
+        ]
+    }
+
+
+def _endpoint(operation: Operation, settings: Settings) -> Json:
+    return {
+        "method": operation.method,
+        "path": operation.path,
+        "summary": operation.summary,
+        "credential": operation.credential,
+        "scope": operation.scope,
+        "rate_limit": _rate(operation, settings),
+    }
+
+
+def _rate(operation: Operation, settings: Settings) -> str | None:
+    """Return the limit of a caller without a credential, or of one with it where it is needed."""
+    if operation.credential == "required":
+        return settings.rate_authenticated
+    return _limits(settings).get(operation.limit)
+
+
+def _authentication(origin: str) -> Json:
+    return {
+        "api_key": {
+            "headers": ["X-API-Key: <API_KEY>", "Authorization: Bearer <API_KEY>"],
+            "scopes": dict(SCOPES),
+            "obtain": f"{origin}/contact/",
+        }
+    }
+
+
+def _limits(settings: Settings) -> dict[str, str]:
+    return {
+        "leads": settings.rate_leads,
+        "leads_attempts": settings.rate_leads_attempts,
+        "authenticated": settings.rate_authenticated,
+        "failed_auth": settings.rate_failed_auth,
+    }

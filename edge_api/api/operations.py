@@ -1,0 +1,14 @@
+"""The list of everything that is offered. What is not in it is not served."""
+
+from edge_api.api import admin, leads, other_tables, posts, utility
+from edge_api.api.operation import Operation
+
+OPERATIONS: tuple[Operation, ...] = (
+    *posts.OPERATIONS,
+    *leads.OPERATIONS,
+    *admin.OPERATIONS,
+    *utility.OPERATIONS,
+)
+
+ROUTED: tuple[Operation, ...] = (*OPERATIONS, *other_tables.OPERATIONS)
+"""What the application routes: the list, and the refusals of every other table."""

@@ -1,0 +1,163 @@
+"""The operations on posts: the list, in whole or in part, and one post."""
+
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+
+from edge_api.api.operation import Ask, Operation, Parameter, Success
+from edge_api.api.reply import Document, Reply
+from edge_api.api.service import Service
+from edge_api.api.utility import PREFIX
+from edge_api.domain.edition import Edition
+from edge_api.domain.posts import CACHING, Place, Selection, Slice, encode_list
+from edge_api.schema.index import PostRecord, PostSummary
+from edge_api.schema.kinds import PATTERNS, Kind, Timestamp
+
+PATH: Final = f"{PREFIX}/posts"
+LIMIT_MOST: Final = 1000
+
+_CURSOR: Final = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_[a-z0-9]+(-[a-z0-9]+)*$"
+)
+_TEXT: Final = f"^{PATTERNS[Kind.TEXT]}$"
+
+
+class ListQuery(BaseModel):
+    """Which part of the list is wanted; without any, the whole list comes."""
+
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MOST)] | None = Field(
+        default=None, description="How many posts at the most.", examples=[20]
+    )
+    cursor: Annotated[str, Field(pattern=_CURSOR, max_length=300)] | None = Field(
+        default=None, description="Where to go on: as an earlier answer's `next` has it."
+    )
+    tag: Annotated[str, Field(pattern=_TEXT, min_length=1, max_length=200)] | None = Field(
+        default=None, description="Only posts with this tag, whatever its case."
+    )
+    q: Annotated[str, Field(pattern=_TEXT, min_length=1, max_length=1000)] | None = Field(
+        default=None,
+        description="Only posts with all these words; the last may be a beginning, and words in "
+        "double quotes stand side by side.",
+    )
+    since: (
+        Annotated[Timestamp, Field(json_schema_extra={"pattern": f"^{PATTERNS[Kind.TIMESTAMP]}$"})]
+        | None
+    ) = Field(
+        default=None,
+        description="Only posts published at this instant (RFC 3339) or later.",
+        examples=["2026-01-01T00:00:00Z"],
+    )
+
+
+class PostList(BaseModel):
+    """Posts, newest first, slug as tie-breaker."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    posts: list[PostSummary]
+    count: Annotated[int, Field(ge=0, description="How many posts are in this answer.")]
+    next: Annotated[str, StringConstraints(pattern="^/")] | None = Field(
+        default=None, description="Path of the following part; absent behind the last."
+    )
+
+
+async def list_posts(service: Service, ask: Ask) -> Reply:
+    """List posts: the whole list without a parameter, and a part of it with one."""
+    edition = service.shelf.edition()
+    query: ListQuery = ask.query
+    if not query.model_fields_set:
+        return Reply(edition.posts.whole)
+    return await _part(edition, query)
+
+
+async def get_post(service: Service, ask: Ask) -> Reply:
+    """Give one post."""
+    return Reply(service.shelf.edition().posts.document(ask.path["slug"]))
+
+
+async def _part(edition: Edition, query: ListQuery) -> Reply:
+    found = None
+    if query.q is not None:
+        found = frozenset(await edition.search.find(query.q, edition.count))
+    wanted = Selection(query.limit, _place(query.cursor), query.tag, query.since)
+    part = edition.posts.select(wanted, found)
+    following = _next(query, part)
+    body = encode_list(part.entries, following)
+    headers = {"Link": f'<{following}>; rel="next"'} if following else {}
+    return Reply(Document(body, cache_control=CACHING, is_lasting=False), headers=headers)
+
+
+def _place(cursor: str | None) -> Place | None:
+    if cursor is None:
+        return None
+    published, _, slug = cursor.partition("_")
+    return Place(published, slug)
+
+
+def _next(query: ListQuery, part: Slice) -> str | None:
+    """Return the path of the following part: the same question, from another place on."""
+    if part.next is None:
+        return None
+    question = query.model_dump(exclude_none=True, exclude={"cursor"})
+    return f"{PATH}?{urlencode({**question, 'cursor': str(part.next)})}"
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return TypeAdapter(model).json_schema(mode="serialization")
+
+
+_ETAG = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
+_UNCHANGED = Success(304, "Not modified since the validator that was sent", headers=_ETAG)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="list_posts",
+        method="GET",
+        path=PATH,
+        summary="List journal posts, newest first",
+        description="Without parameters the whole list comes. Unknown parameters are ignored.",
+        tag="posts",
+        credential="required",
+        scope="posts:read",
+        do=list_posts,
+        query=ListQuery,
+        successes=(
+            Success(
+                200,
+                "Posts",
+                _schema(PostList),
+                headers=_ETAG,
+                links={
+                    "get_post": {
+                        "operationId": "get_post",
+                        "parameters": {"slug": "$response.body#/posts/0/slug"},
+                    }
+                },
+            ),
+            _UNCHANGED,
+        ),
+    ),
+    Operation(
+        name="get_post",
+        method="GET",
+        path=f"{PATH}/{{slug}}",
+        summary="One post, with its Markdown and its HTML",
+        tag="posts",
+        credential="required",
+        scope="posts:read",
+        do=get_post,
+        parameters=(
+            Parameter(
+                "slug",
+                "path",
+                {"type": "string", "minLength": 1},
+                "The post's unique key.",
+                required=True,
+            ),
+        ),
+        successes=(Success(200, "The post", _schema(PostRecord), headers=_ETAG), _UNCHANGED),
+        problems=("not_found",),
+    ),
+)

@@ -1,0 +1,182 @@
+"""JSON Schemas (2020-12) of administrative rows, made from the declared columns.
+
+A schema accepts what the service accepts and nothing else; only the depth of nested JSON is
+bounded by the service alone, since no schema can say it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from edge_api.api.operation import Schema
+from edge_api.domain.grammar import filter_pattern
+from edge_api.domain.rows import INSERT_MOST
+from edge_api.schema.kinds import PATTERNS, Integer, Kind
+from edge_api.schema.table import Column, Table
+
+_TEXT: Schema = {"type": "string", "pattern": f"^{PATTERNS[Kind.TEXT]}$"}
+_ANY_JSON: Schema = {"$ref": "#/$defs/JsonValue"}
+_JSON_VALUE: Schema = {
+    "description": "Any JSON value; NUL stands in none of its strings.",
+    "anyOf": [
+        {"type": ["null", "boolean", "number"]},
+        _TEXT,
+        {"type": "array", "items": _ANY_JSON},
+        {"type": "object", "propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
+    ],
+}
+_UUID: Schema = {
+    "type": "string",
+    "pattern": f"^{PATTERNS[Kind.UUID]}$",
+    "description": "A UUID (RFC 9562), in either case.",
+}
+_INSTANT: Schema = {
+    "type": "string",
+    "pattern": f"^{PATTERNS[Kind.TIMESTAMP]}$",
+    "description": "A date and time (RFC 3339), in UTC where no zone stands.",
+}
+
+
+def _shared(name: str, schema: Schema) -> Schema:
+    """Return a reference to a schema that stands in several places, and brings it along."""
+    return {"$ref": f"#/$defs/{name}", "$defs": {name: schema}}
+
+
+_VALUES: Mapping[Kind, Schema] = MappingProxyType(
+    {
+        Kind.TEXT: _TEXT,
+        Kind.INTEGER: TypeAdapter(Integer).json_schema(),
+        Kind.UUID: _shared("Uuid", _UUID),
+        Kind.TIMESTAMP: _shared("Instant", _INSTANT),
+        Kind.JSON: _shared("JsonValue", _JSON_VALUE),
+    }
+)
+"""What may be sent as a value of each kind."""
+_STORED: Mapping[Kind, Schema] = MappingProxyType(
+    {
+        Kind.TEXT: {"type": "string"},
+        Kind.INTEGER: {"type": "integer"},
+        Kind.UUID: {"type": "string", "format": "uuid"},
+        Kind.TIMESTAMP: {"type": "string", "format": "date-time"},
+        Kind.JSON: {},
+    }
+)
+"""What is answered as a value of each kind."""
+
+
+def filters_schema(kind: Kind) -> Schema:
+    """Return what filters of a column of that kind look like: each is a parameter of its own."""
+    pattern = {"type": "string", "pattern": filter_pattern(kind)}
+    return array_of(_shared(f"{kind.capitalize()}Filter", pattern))
+
+
+def new_rows_schema(table: Table) -> Schema:
+    """Return what an insert takes: one row, or an array of rows."""
+    columns = [table.columns[name] for name in table.readable]
+    required = [column.name for column in columns if column.required]
+    row = _shared(f"{_title(table)}NewRow", {**_object(columns, _given), "required": required})
+    return {"anyOf": [row, {**array_of(row), "maxItems": INSERT_MOST}]}
+
+
+def change_schema(table: Table) -> Schema:
+    """Return what an update takes: which rows, and their new values."""
+    return _all_of_these({"match": _match(table), "values": _values(table)})
+
+
+def removal_schema(table: Table) -> Schema:
+    """Return what a deletion takes: which rows."""
+    return _all_of_these({"match": _match(table)})
+
+
+def row_schema(table: Table) -> Schema:
+    """Return a whole row, as writes answer it."""
+    columns = [table.columns[name] for name in table.readable]
+    row = {**_object(columns, _stored), "required": list(table.readable)}
+    return _shared(f"{_title(table)}Row", row)
+
+
+def selected_row_schema(table: Table) -> Schema:
+    """Return a row as reads answer it: whole, or with the members that `select` names."""
+    chosen = {"type": "object", "description": "The members that `select` asks for."}
+    return {"anyOf": [row_schema(table), chosen]}
+
+
+def array_of(schema: Schema) -> Schema:
+    """Return an array of such values."""
+    return {"type": "array", "items": schema}
+
+
+def _match(table: Table) -> Schema:
+    columns = [table.columns[name] for name in table.readable]
+    match = {
+        **_object(columns, _sought),
+        "minProperties": 1,
+        "description": "What rows must equal, in every column that is named: a value, `null`, "
+        "or one of an array of values.",
+    }
+    return _shared(f"{_title(table)}Match", match)
+
+
+def _values(table: Table) -> Schema:
+    columns = [table.columns[name] for name in table.readable if name != table.key]
+    return {
+        **_object(columns, _given),
+        "minProperties": 1,
+        "description": "The new values of the rows that match.",
+    }
+
+
+def _title(table: Table) -> str:
+    return table.name.title().replace("_", "")
+
+
+def _all_of_these(members: Mapping[str, Schema]) -> Schema:
+    return {
+        "type": "object",
+        "properties": dict(members),
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+def _object(columns: Iterable[Column], schema_of: Callable[[Column], Schema]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {column.name: schema_of(column) for column in columns},
+        "additionalProperties": False,
+    }
+
+
+def _stored(column: Column) -> Schema:
+    schema = {"enum": list(column.choices)} if column.choices else {}
+    return _nullable(column, {**_STORED[column.kind], **schema})
+
+
+def _given(column: Column) -> Schema:
+    schema = {**_VALUES[column.kind], **_bounds(column)}
+    if column.choices:
+        schema = {"type": "string", "enum": list(column.choices)}
+    default = {} if column.default is None else {"default": column.default}
+    return {**_nullable(column, schema), **default}
+
+
+def _bounds(column: Column) -> dict[str, int]:
+    words = ("minimum", "maximum") if column.kind == Kind.INTEGER else ("minLength", "maxLength")
+    pairs = zip(words, column.bounds, strict=True)
+    bounded = column.kind in (Kind.TEXT, Kind.INTEGER)
+    return {word: bound for word, bound in pairs if bounded and bound is not None}
+
+
+def _sought(column: Column) -> Schema:
+    if column.kind == Kind.JSON:
+        return {"type": "null"}
+    value = _VALUES[column.kind]
+    return {"anyOf": [value, {"type": "null"}, array_of(value)]}
+
+
+def _nullable(column: Column, schema: Schema) -> dict[str, Any]:
+    if not column.nullable or column.kind == Kind.JSON:
+        return dict(schema)
+    return {"anyOf": [schema, {"type": "null"}]}

@@ -1,0 +1,181 @@
+"""The operations that need no credential: liveness, readiness, and what describes the service."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+
+from edge_api.api.operation import Ask, Operation, Success
+from edge_api.api.reply import Reply
+from edge_api.api.service import Service
+
+PREFIX = "/api/public/v1"
+VERSION = "1.0.0"
+RETRY_SECONDS = 5
+"""After which a client that was told 503 may look again."""
+
+State = Literal["pass", "warn", "fail"]
+
+
+class Alive(BaseModel):
+    """The process runs."""
+
+    status: Literal["ok"]
+
+
+class CheckReport(BaseModel):
+    """What one look at one part found; further members are facts about the part."""
+
+    model_config = ConfigDict(extra="allow")
+
+    status: State
+    error: str | None = Field(default=None, description="What is wrong; absent where nothing is.")
+
+
+class ReadinessReport(BaseModel):
+    """Whether requests should come here."""
+
+    status: State
+    ready: bool
+    version: str
+    time: AwareDatetime
+    checks: dict[str, CheckReport]
+    error: str | None = Field(default=None, description="Why not; absent when ready.")
+
+
+class EndpointDescription(BaseModel):
+    """One operation, in brief."""
+
+    method: str
+    path: str
+    summary: str
+    credential: Literal["none", "optional", "required"]
+    scope: str | None
+    rate_limit: str | None
+
+
+class Description(BaseModel):
+    """What the API is and where everything about it stands."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Literal["Public API"]
+    version: str
+    documentation: str
+    endpoints: list[EndpointDescription]
+    authentication: dict[str, Any]
+    limits: dict[str, str]
+
+
+class ApiDocument(BaseModel):
+    """An OpenAPI document."""
+
+    model_config = ConfigDict(extra="allow")
+
+    openapi: Annotated[str, Field(pattern=r"^3\.1\.\d+$")]
+    info: dict[str, Any]
+    paths: dict[str, Any]
+
+
+class Linkset(BaseModel):
+    """Links in the form of RFC 9264, section 4.2."""
+
+    linkset: list[dict[str, Any]]
+
+
+async def ping(_service: Service, _ask: Ask) -> Reply:
+    """Say that the process runs, without looking at anything."""
+    return Reply({"status": "ok"})
+
+
+async def readiness(service: Service, _ask: Ask) -> Reply:
+    """Say whether every part can do its work; 503 when one cannot."""
+    report = await service.health.report()
+    if report["ready"]:
+        return Reply(report)
+    return Reply(report, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
+async def describe(service: Service, _ask: Ask) -> Reply:
+    """Give the service's description of itself."""
+    return Reply(service.papers.description)
+
+
+async def openapi(service: Service, _ask: Ask) -> Reply:
+    """Give the OpenAPI document."""
+    edition = service.shelf.current
+    return Reply(service.papers.openapi(edition.newest_slug if edition else None))
+
+
+async def api_catalog(service: Service, _ask: Ask) -> Reply:
+    """Give the catalog that leads to the OpenAPI document (RFC 9727)."""
+    return Reply(service.papers.api_catalog)
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return TypeAdapter(model).json_schema(mode="serialization")
+
+
+_DESCRIPTION = Success(200, "API info", _schema(Description))
+_UNCHANGED = Success(304, "Not modified since the validator that was sent")
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="ping",
+        method="GET",
+        path="/api/public/ping",
+        summary="Liveness: the process runs",
+        do=ping,
+        successes=(Success(200, "It runs", _schema(Alive), {"status": "ok"}),),
+    ),
+    Operation(
+        name="readiness",
+        method="GET",
+        path=f"{PREFIX}/readiness",
+        summary="Readiness: store, posts index and configuration are in order",
+        do=readiness,
+        successes=(
+            Success(200, "Ready", _schema(ReadinessReport)),
+            Success(
+                503,
+                "Not ready: a check fails, or the process is shutting down",
+                _schema(ReadinessReport),
+                headers={"Retry-After": "Seconds until another look makes sense."},
+            ),
+        ),
+    ),
+    Operation(
+        name="describe_api",
+        method="GET",
+        path=f"{PREFIX}/",
+        summary="What this API is: endpoints, authentication, limits",
+        do=describe,
+        successes=(_DESCRIPTION, _UNCHANGED),
+    ),
+    Operation(
+        name="describe_api_without_slash",
+        method="GET",
+        path=PREFIX,
+        summary="The same as with a slash behind it",
+        do=describe,
+        successes=(_DESCRIPTION, _UNCHANGED),
+    ),
+    Operation(
+        name="openapi",
+        method="GET",
+        path=f"{PREFIX}/openapi.json",
+        summary="The OpenAPI 3.1 description of every operation",
+        do=openapi,
+        successes=(Success(200, "The document", _schema(ApiDocument)), _UNCHANGED),
+    ),
+    Operation(
+        name="api_catalog",
+        method="GET",
+        path="/.well-known/api-catalog",
+        summary="Where the API's descriptions stand (RFC 9727)",
+        do=api_catalog,
+        successes=(
+            Success(200, "A linkset", _schema(Linkset), media_types=("application/linkset+json",)),
+            _UNCHANGED,
+        ),
+    ),
+)

@@ -1,0 +1,127 @@
+"""The wiring: every part made once, in order, and let go in the reverse order.
+
+The only place that knows all parts; the command line and the tests start the service from here.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from edge_api.api.description import api_catalog, self_description
+from edge_api.api.openapi import openapi_document
+from edge_api.api.operations import OPERATIONS, ROUTED
+from edge_api.api.reply import Document
+from edge_api.api.service import Papers, Service
+from edge_api.api.utility import VERSION
+from edge_api.commands.clock import system_clock
+from edge_api.commands.secret_key import secret_key
+from edge_api.domain.access import Access
+from edge_api.domain.actor import Clock
+from edge_api.domain.edition import Shelf
+from edge_api.domain.health import Health
+from edge_api.domain.leads import Leads
+from edge_api.domain.limits import Limiter
+from edge_api.domain.rows import Rows
+from edge_api.settings import Settings
+from edge_api.store.search import open_search
+from edge_api.store.sqlite import open_store
+from edge_api.web.app import make_app
+from edge_api.web.site import Site
+
+_log = logging.getLogger(__name__)
+
+HOUSEKEEPING_SECONDS: Final = 5.0
+"""How often uses of credentials are written down."""
+REFRESH_SECONDS: Final = 0.5
+"""How often the edge looks whether another build is current; it follows one within a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The running parts, and the application that serves them."""
+
+    service: Service
+    app: web.Application
+
+
+@asynccontextmanager
+async def assemble(
+    settings: Settings, clock: Clock = system_clock, *, alone: bool = False
+) -> AsyncIterator[Assembly]:
+    """Open the store and the current build, and put the service together around them.
+
+    `alone` claims the store for this process, which is to serve from it.
+    Raises StoreRefusal when the store cannot be opened; a missing build only fails readiness.
+    """
+    async with AsyncExitStack() as stack:
+        store = await open_store(settings.database_path, clock, alone=alone)
+        stack.push_async_callback(store.close)
+        shelf = Shelf(settings.build_dir, settings.site_url, open_search)
+        stack.push_async_callback(shelf.close)
+        await shelf.refresh()
+        access = Access(store, clock, settings.site_url)
+        limiter = Limiter(settings)
+        service = Service(
+            settings=settings,
+            clock=clock,
+            store=store,
+            shelf=shelf,
+            access=access,
+            limiter=limiter,
+            health=Health(store, shelf, clock, VERSION),
+            papers=make_papers(settings),
+            leads=Leads(store, clock, limiter, secret_key(settings)),
+            rows=Rows(store, clock),
+        )
+        stack.push_async_callback(access.flush)
+        await stack.enter_async_context(_background(service))
+        yield Assembly(service, make_app(service, ROUTED, Site(service)))
+
+
+@asynccontextmanager
+async def _background(service: Service) -> AsyncIterator[None]:
+    """Run what happens without a request, until the service ends."""
+    tasks = [
+        asyncio.create_task(_every(REFRESH_SECONDS, service.shelf.refresh)),
+        asyncio.create_task(_every(HOUSEKEEPING_SECONDS, service.access.flush)),
+    ]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    """Do `work` again and again; a failure is logged and tried again."""
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await work()
+        except Exception:  # noqa: BLE001  the next turn may succeed
+            _log.exception("background work failed; it is tried again")
+
+
+def make_papers(settings: Settings) -> Papers:
+    """Return what the service says of itself; the OpenAPI document is kept for the newest slug."""
+
+    @lru_cache(maxsize=1)
+    def openapi(slug: str | None) -> Document:
+        samples = {"slug": slug} if slug else {}
+        document = openapi_document(OPERATIONS, settings.site_url, VERSION, samples)
+        return Document(orjson.dumps(document))
+
+    return Papers(
+        description=Document(orjson.dumps(self_description(OPERATIONS, settings, VERSION))),
+        api_catalog=Document(orjson.dumps(api_catalog(settings)), "application/linkset+json"),
+        openapi=openapi,
+    )

@@ -1,0 +1,60 @@
+"""`audit`: who changed what in the administrative tables and among the keys, newest first."""
+
+import argparse
+import asyncio
+import json
+import sys
+
+from edge_api.commands import Subparsers
+from edge_api.commands.clock import system_clock
+from edge_api.domain.audit import recent_entries
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row
+from edge_api.settings import Settings
+from edge_api.store.sqlite import open_store
+
+_USUAL = 100
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser("audit", help="list who changed what, newest first")
+    parser.add_argument("--limit", type=_count, default=_USUAL, help=f"entries (default {_USUAL})")
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Print the newest entries. Returns 0, or 1 when the store cannot be read."""
+    try:
+        entries = asyncio.run(_read(arguments.limit, settings))
+    except Problem as problem:
+        sys.stderr.write(f"{problem.sentence}\n")
+        return 1
+    if arguments.json:
+        print(json.dumps(entries, indent=2, ensure_ascii=False))
+        return 0
+    for entry in entries:
+        print(_line(entry))
+    if not entries:
+        print("nothing was changed yet")
+    return 0
+
+
+async def _read(limit: int, settings: Settings) -> list[Row]:
+    store = await open_store(settings.database_path, system_clock)
+    try:
+        return await recent_entries(store, limit)
+    finally:
+        await store.close()
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def _line(entry: Row) -> str:
+    rows = f"{entry['rows']} row{'' if entry['rows'] == 1 else 's'}"
+    match = f" by {entry['columns']}" if entry["columns"] else ""
+    return f"{entry['at']}  {entry['actor']}  {entry['verb']} {entry['table_name']}{match}: {rows}"

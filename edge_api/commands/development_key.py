@@ -1,0 +1,42 @@
+"""The development key: one key with every scope, for who serves on their own machine.
+
+It is kept in a file beside the store, for its owner's eyes only, and used again while it is valid.
+"""
+
+import os
+from pathlib import Path
+
+from edge_api.domain.actor import Clock
+from edge_api.domain.keys import KeyOrder, Keys
+from edge_api.schema.scopes import SCOPES
+from edge_api.store.plan import Store
+
+_FOR_ITS_OWNER = 0o600
+
+
+async def development_key(store: Store, path: Path, clock: Clock) -> str:
+    """Return the secret in the file at `path`, or a new one, put there, if it is not valid."""
+    keys = Keys(store, clock)
+    kept = _read(path)
+    if kept and await keys.allows(kept, frozenset(SCOPES)):
+        return kept
+    issued = await keys.issue(KeyOrder("development", scopes=tuple(SCOPES)))
+    _write(path, issued.secret)
+    return issued.secret
+
+
+def _read(path: Path) -> str:
+    try:
+        path.chmod(_FOR_ITS_OWNER)
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _write(path: Path, secret: str) -> None:
+    """Put the secret there whole: the file is never seen half written or with other rights."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FOR_ITS_OWNER)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(f"{secret}\n")
+    draft.replace(path)

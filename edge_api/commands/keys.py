@@ -1,0 +1,166 @@
+"""`keys`: issue, list, rotate and revoke API keys and access tokens on the machine itself."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from edge_api.commands import Subparsers
+from edge_api.commands.clock import system_clock
+from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
+from edge_api.schema.kinds import parse_timestamp, spell_instant
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row
+from edge_api.settings import Settings
+from edge_api.store.sqlite import open_store
+
+_SHOWN = (
+    *("id", "name", "type", "last_four", "scopes", "tables", "created_at", "expires_at"),
+    *("revoked_at", "rotated_at", "last_used_at"),
+)
+"""The members of a listed key: all columns but the digest."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command and its four parts."""
+    parser = subparsers.add_parser("keys", help="issue, list, rotate and revoke API keys")
+    actions = parser.add_subparsers(dest="action", required=True)
+    _add_issue(actions)
+    listing = actions.add_parser("list", help="list all keys, newest first")
+    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    rotating = actions.add_parser("rotate", help="issue a successor; the old key works 7 more days")
+    rotating.add_argument("id", help="the id of the key, as `keys list` shows it")
+    rotating.add_argument("--json", action="store_true", help="print one JSON object")
+    revoking = actions.add_parser("revoke", help="end a key at once")
+    revoking.add_argument("id", help="the id of the key, as `keys list` shows it")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0; 1 when there is no such key, 2 for a faulty order."""
+    try:
+        asyncio.run(_act(arguments, settings))
+    except Problem as problem:
+        sys.stderr.write(f"{problem.sentence}\n")
+        return 2 if problem.code == "invalid" else 1
+    return 0
+
+
+async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
+    store = await open_store(settings.database_path, system_clock)
+    try:
+        await _ACTIONS[arguments.action](Keys(store, system_clock), arguments)
+    finally:
+        await store.close()
+
+
+async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
+    order = KeyOrder(
+        name=arguments.name,
+        type=arguments.type,
+        scopes=arguments.scopes,
+        tables=arguments.tables,
+        expires_at=arguments.expires,
+    )
+    _show_issued(await keys.issue(order), as_json=arguments.json)
+
+
+async def _list(keys: Keys, arguments: argparse.Namespace) -> None:
+    now = spell_instant(system_clock())
+    rows = [_shown(row, now) for row in await keys.all()]
+    if arguments.json:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif rows:
+        _print_columns([_HEAD, *(_cells(row) for row in rows)])
+    else:
+        print('there are no keys yet; make one: python -m edge_api keys issue --name "my client"')
+
+
+async def _rotate(keys: Keys, arguments: argparse.Namespace) -> None:
+    _show_issued(await keys.rotate(arguments.id), as_json=arguments.json)
+
+
+async def _revoke(keys: Keys, arguments: argparse.Namespace) -> None:
+    await keys.revoke(arguments.id)
+    print(f"{arguments.id} is revoked")
+
+
+_Action = Callable[[Keys, argparse.Namespace], Awaitable[None]]
+_ACTIONS: Mapping[str, _Action] = MappingProxyType(
+    {"issue": _issue, "list": _list, "rotate": _rotate, "revoke": _revoke}
+)
+
+
+def _add_issue(actions: Subparsers) -> None:
+    parser = actions.add_parser("issue", help="make a key and print it, once")
+    parser.add_argument("--name", required=True, help="who or what will use it")
+    parser.add_argument(
+        "--type", choices=("api_key", "access_token"), default="api_key", help="for REST or for MCP"
+    )
+    parser.add_argument(
+        "--scopes", type=_words, default=(), metavar='"A B"', help="what it may do, or the default"
+    )
+    parser.add_argument(
+        "--tables", type=_words, metavar='"T U"', help="the administrative tables it may touch"
+    )
+    parser.add_argument(
+        "--expires", type=_instant, metavar="DATE", help="when it ends, such as 2027-01-31"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(text.replace(",", " ").split()))
+    if not words:
+        raise argparse.ArgumentTypeError("names nothing: leave it out for the default")
+    return words
+
+
+def _instant(text: str) -> str:
+    try:
+        return parse_timestamp(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2027-01-31") from None
+
+
+def _show_issued(issued: Issued, *, as_json: bool) -> None:
+    row = issued.row
+    if as_json:
+        members = {name: row[name] for name in ("id", "name", "type", "expires_at")}
+        words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
+        print(json.dumps({"key": issued.secret, **members, **words}, ensure_ascii=False))
+        return
+    print(issued.secret)
+    note = f"id {row['id']}, scopes {row['scopes']}, expires {row['expires_at'] or 'never'}"
+    sys.stderr.write(f"{note}\nIt is shown this once: keep it where secrets are kept.\n")
+
+
+def _shown(row: Row, now: str) -> dict[str, Any]:
+    words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
+    return {**{name: row[name] for name in _SHOWN}, **words, "state": state_of(row, now)}
+
+
+_HEAD = ("ID", "NAME", "TYPE", "LAST 4", "STATE", "SCOPES", "TABLES", "EXPIRES", "LAST USED")
+
+
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        shown["id"],
+        shown["name"],
+        shown["type"],
+        shown["last_four"],
+        shown["state"],
+        ",".join(shown["scopes"]),
+        "all" if shown["tables"] is None else ",".join(shown["tables"]),
+        (shown["expires_at"] or "never")[:16],
+        (shown["last_used_at"] or "never")[:16],
+    )
+
+
+def _print_columns(lines: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print("  ".join(padded).rstrip())

@@ -1,0 +1,43 @@
+"""How log lines look: one line a record, as text or as JSON, with the id of the request."""
+
+import json
+import logging
+import sys
+import time
+
+from edge_api.web.trace import RequestIdFilter
+
+_TEXT = "%(asctime)s %(levelname)-7s %(request_id)s %(name)s: %(message)s"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a record."""
+
+    converter = staticmethod(time.gmtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as a line of JSON."""
+        line = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ"),
+            "level": record.levelname.lower(),
+            "request_id": getattr(record, "request_id", "-"),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def configure_logging(form: str) -> None:
+    """Send records to standard error in the given form, `text` or `json`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else _text_formatter())
+    handler.addFilter(RequestIdFilter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def _text_formatter() -> logging.Formatter:
+    formatter = logging.Formatter(_TEXT, "%Y-%m-%dT%H:%M:%SZ")
+    formatter.converter = time.gmtime
+    return formatter

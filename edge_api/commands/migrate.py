@@ -1,0 +1,26 @@
+"""`migrate`: bring the store to the present schema; `serve` does the same at its start."""
+
+import argparse
+import asyncio
+
+from edge_api.commands import Subparsers
+from edge_api.commands.clock import system_clock
+from edge_api.settings import Settings
+from edge_api.store.sqlite import open_store
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    subparsers.add_parser("migrate", help="bring the store to the present schema")
+
+
+def run(_arguments: argparse.Namespace, settings: Settings) -> int:
+    """Open the store, which applies the steps that are missing. Returns 0."""
+    asyncio.run(_migrate(settings))
+    print(f"{settings.database_path} is at the present schema")
+    return 0
+
+
+async def _migrate(settings: Settings) -> None:
+    store = await open_store(settings.database_path, system_clock)
+    await store.close()

@@ -1,0 +1,37 @@
+"""The key that signs what the service hands out: from the settings, or made beside the store."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from edge_api.settings import Settings
+
+_BYTES: Final = 32
+"""256 bits, as long as the output of the hash it keys (RFC 2104, section 3)."""
+
+
+def secret_key(settings: Settings) -> bytes:
+    """Return the key; the first call on a machine makes it, for its owner's eyes only."""
+    if settings.secret_key:
+        return settings.secret_key.encode()
+    path = settings.database_path.with_suffix(".key")
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return _make(path)
+
+
+def _make(path: Path) -> bytes:
+    """Write a new key whole or not at all; of two processes, the first one's stands."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_hex(_BYTES))
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    return path.read_bytes()

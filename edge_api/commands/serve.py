@@ -1,0 +1,64 @@
+"""`serve`: the whole product in one process."""
+
+import argparse
+import asyncio
+import sys
+
+from edge_api.commands import Subparsers
+from edge_api.commands.assembly import Assembly, assemble
+from edge_api.commands.clock import system_clock
+from edge_api.commands.development_key import development_key
+from edge_api.commands.logs import configure_logging
+from edge_api.settings import Settings
+from edge_api.web.server import serve_until_told, start
+
+try:
+    from uvloop import new_event_loop
+except ImportError:  # it does not install everywhere; the stock loop does the same work
+    from asyncio import new_event_loop  # type: ignore[assignment]
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser("serve", help="serve the journal and its API")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+    parser.add_argument("--port", type=int, help="the port to listen on (default: PORT)")
+    parser.add_argument("--workers", type=int, default=1, help="more than 1 needs PostgreSQL")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Serve until told to end. Returns 0, or 1 when it could not start."""
+    if arguments.workers != 1:
+        sys.stderr.write(
+            "--workers: SQLite has one writer, and one process answers more than 40,000 reads "
+            "a second; more than one worker needs PostgreSQL\n"
+        )
+        return 2
+    configure_logging(settings.log_format)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(_serve(arguments, settings))
+
+
+async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
+    async with assemble(settings, alone=True) as assembly:
+        try:
+            port = arguments.port or settings.port
+            server = await start(assembly.app, arguments.host, port)
+        except OSError as error:
+            sys.stderr.write(f"cannot listen on {arguments.host}:{port}: {error.strerror}\n")
+            return 1
+        await _greet(assembly, f"http://{arguments.host}:{server.port}")
+        await serve_until_told(server, assembly.service.health.start_draining)
+    return 0
+
+
+async def _greet(assembly: Assembly, address: str) -> None:
+    """Tell the person at the terminal where to look, and with which key."""
+    service = assembly.service
+    print(f"serving {service.settings.site_url} on {address}", flush=True)
+    if service.shelf.trouble:
+        print(f"the journal: {service.shelf.trouble}", flush=True)
+    if service.settings.is_loopback:
+        path = service.settings.database_path.with_suffix(".dev-key")
+        key = await development_key(service.store, path, system_clock)
+        print(f"development key (all scopes, this machine only): {key}", flush=True)

@@ -1,0 +1,151 @@
+"""Which address a request comes from, and what stands for it where requests are counted.
+
+Pure: headers in, an address out. A forwarding header is only believed when a trusted proxy sent
+it, and is read from its end, which the nearest proxy wrote.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final, Protocol
+
+FORWARDED_FOR: Final = "X-Forwarded-For"
+FORWARDED: Final = "Forwarded"
+
+_CLIENT_PREFIX: Final = 64
+"""What one subscriber gets of IPv6 at the least (RFC 6177): all of it counts as one client."""
+_REMEMBERED: Final = 4096
+_UNREADABLE: Final = ""
+"""Stands for what does not follow the grammar: no address, so that nothing behind it counts."""
+
+_HOST = re.compile(r"\[(?P<six>[^\[\]]+)\](?::\w+)?|(?P<four>[0-9.]+)(?::\w+)?")
+"""An address, maybe with a port: IPv6 stands in brackets then (RFC 7239, section 6)."""
+_PAIR = re.compile(
+    r"\s*(?:(?P<name>[!#$%&'*+\-.^_`|~\w]+)="
+    r'(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s";,]*)))?\s*(?P<end>[;,])'
+)
+"""One parameter, which may be missing, with the sign behind it (RFC 7239, section 4)."""
+_ESCAPED = re.compile(r"\\(.)")
+
+
+class HeaderLines(Protocol):
+    """Header fields, each of which may stand on several lines."""
+
+    def getall(self, key: str, default: Sequence[str], /) -> Sequence[str]:
+        """Return the value of each line, in order; `default` when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose request it is, as far as the network tells."""
+
+    address: str
+    key: str
+    """What requests are counted by: see `address_key`."""
+    untrusted_forwarding: bool = False
+    """A peer that is no trusted proxy sent a forwarding header; it was not looked at."""
+
+
+@lru_cache(_REMEMBERED)
+def address_key(address: str) -> str:
+    """Return what stands for an address in rate limits.
+
+    An IPv4 address stands for itself, also when mapped into IPv6; an IPv6 address stands for its
+    /64. What is no address (the peer of a Unix socket) stands for itself.
+    """
+    parsed = _parse(address)
+    if isinstance(parsed, IPv6Address):
+        return str(IPv6Network((int(parsed), _CLIENT_PREFIX), strict=False))
+    return str(parsed) if parsed else address
+
+
+def client_address(peer: str, headers: HeaderLines, trusted: tuple[str, ...]) -> Caller:
+    """Return the caller: the peer, or whoever the trusted proxies say stands behind it.
+
+    `trusted` are networks. Two headers that disagree have come through a proxy that writes one
+    and passes the other on as its client made it up: then neither is believed.
+    """
+    common = headers.getall(FORWARDED_FOR, ())
+    standard = headers.getall(FORWARDED, ())
+    if not common and not standard:
+        return Caller(peer, address_key(peer))
+    networks = _networks(trusted)
+    if not _is_within(_parse(peer), networks):
+        return Caller(peer, address_key(peer), untrusted_forwarding=True)
+    chains = [_common_chain(common)] if common else []
+    chains += [_standard_chain(standard)] if standard else []
+    found = {_walk(peer, chain, networks) for chain in chains}
+    address = found.pop() if len(found) == 1 else peer
+    return Caller(address, address_key(address))
+
+
+def _walk(peer: str, chain: Sequence[str], networks: tuple[IPv4Network | IPv6Network, ...]) -> str:
+    """Return the first address from the end that is no trusted proxy, or the farthest readable."""
+    farthest = peer
+    for name in reversed(chain):
+        address = _parse(_bare(name))
+        if address is None:
+            break
+        farthest = str(address)
+        if not _is_within(address, networks):
+            break
+    return farthest
+
+
+def _common_chain(lines: Iterable[str]) -> list[str]:
+    names = (name.strip() for line in lines for name in line.split(","))
+    return [name for name in names if name]
+
+
+def _standard_chain(lines: Iterable[str]) -> list[str]:
+    return [name for line in lines for name in _nodes(line)]
+
+
+def _nodes(line: str) -> list[str]:
+    """Return the `for` of each element of a Forwarded line; one unreadable one if it is broken."""
+    nodes: list[str] = []
+    node, position, line = None, 0, f"{line},"
+    while position < len(line):
+        pair = _PAIR.match(line, position)
+        if pair is None:
+            return [_UNREADABLE]
+        if pair["name"]:
+            node = _value(pair) if pair["name"].lower() == "for" else node or _UNREADABLE
+        if pair["end"] == "," and node is not None:
+            nodes.append(node)
+            node = None
+        position = pair.end()
+    return nodes
+
+
+def _value(pair: re.Match[str]) -> str:
+    return pair["bare"] if pair["quoted"] is None else _ESCAPED.sub(r"\1", pair["quoted"])
+
+
+def _bare(name: str) -> str:
+    """Return the address of `address:port`; anything else as it stands."""
+    match = _HOST.fullmatch(name)
+    return (match["six"] or match["four"]) if match else name
+
+
+@lru_cache(_REMEMBERED)
+def _parse(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address, without its zone, and as IPv4 if it is one mapped into IPv6."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+@lru_cache(8)
+def _networks(names: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(name, strict=False) for name in names)
+
+
+def _is_within(
+    address: IPv4Address | IPv6Address | None, networks: tuple[IPv4Network | IPv6Network, ...]
+) -> bool:
+    return address is not None and any(address in network for network in networks)

@@ -1,0 +1,28 @@
+"""What many clients get alike: bytes made once, with their validator."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """Bytes that many requests get: made once, validated by a strong ETag (RFC 9110, 8.8.3).
+
+    One object is one representation; identity is what caches of its wire form go by.
+    """
+
+    body: bytes
+    media_type: str = JSON
+    cache_control: str = "public, max-age=300"
+    headers: tuple[tuple[str, str], ...] = ()
+    is_lasting: bool = True
+    """Whether others will ask for this very object; one made for a single request is not kept."""
+    etag: str = ""
+    """Quoted; made from the body when left empty."""
+
+    def __post_init__(self) -> None:
+        """Give the document its ETag."""
+        if not self.etag:
+            object.__setattr__(self, "etag", f'"{sha256(self.body).hexdigest()[:24]}"')

@@ -1,0 +1,83 @@
+"""The posts index of a build, read and checked record by record.
+
+What is not exactly what a build promises is refused in one sentence, which names no path.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import orjson
+from pydantic import ValidationError
+
+from edge_api.domain.posts import Entry, Posts, make_entry
+from edge_api.schema.faults import sentence_of
+from edge_api.schema.index import (
+    INDEX_CLOSING,
+    INDEX_FORMAT,
+    INDEX_MIDDLE,
+    INDEX_OPENING,
+    IndexHead,
+    PostRecord,
+)
+
+
+class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a fault of the code
+    """A build that cannot be served; its text is a sentence for operators and readiness."""
+
+
+def read_index(path: Path) -> tuple[IndexHead, Posts]:
+    """Return the head of the index at `path`, and its posts.
+
+    Raises BuildRefusal for a format that this version cannot read, and for every damage.
+    """
+    try:
+        with path.open("rb") as lines:
+            head = _read_head(lines.readline())
+            entries = tuple(_read_entries(lines))
+    except OSError as error:
+        raise BuildRefusal(f"the posts index cannot be read: {error.strerror}") from None
+    if len(entries) != head.count:
+        raise BuildRefusal(
+            f"the posts index announces {head.count} posts and holds {len(entries)}: build again"
+        )
+    if not all(first.place.is_before(second.place) for first, second in pairwise(entries)):
+        raise BuildRefusal("the posts of the index are out of order: build again")
+    return head, Posts(entries)
+
+
+def _read_head(line: bytes) -> IndexHead:
+    try:
+        text = line.removeprefix(INDEX_OPENING).removesuffix(INDEX_MIDDLE)
+        _check_format(orjson.loads(text))
+        return IndexHead.model_validate_json(text)
+    except (orjson.JSONDecodeError, ValidationError):
+        raise BuildRefusal("the posts index is damaged in its first line: build again") from None
+
+
+def _check_format(head: object) -> None:
+    """Look at the format before anything else: the rest may mean something new."""
+    number = head.get("format") if isinstance(head, dict) else None
+    if isinstance(number, int) and number != INDEX_FORMAT:
+        raise BuildRefusal(
+            f"the posts index has format {number} and this version reads format {INDEX_FORMAT}: "
+            "use site build and edge of one version"
+        )
+
+
+def _read_entries(lines: Iterator[bytes]) -> Iterator[Entry]:
+    for number, line in enumerate(lines, start=2):
+        if line == INDEX_CLOSING:
+            return
+        try:
+            record = PostRecord.model_validate_json(line.removesuffix(b",\n"))
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            where = ".".join(str(step) for step in fault["loc"]) or "the line"
+            raise BuildRefusal(
+                f"the posts index is damaged in line {number} "
+                f"({where} {sentence_of(fault)}): build again"
+            ) from None
+        if record.published_at != record.publishedAt:
+            raise BuildRefusal(f"the posts index is damaged in line {number}: build again")
+        yield make_entry(record)

@@ -1,0 +1,178 @@
+"""API keys and hand-issued access tokens over their lives: issued, listed, rotated, revoked.
+
+Each change is in the audit log. The secret itself is returned once and kept nowhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from types import MappingProxyType
+from typing import Final, Literal
+
+from edge_api.domain.actor import OPERATOR, Clock
+from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.identity import new_id
+from edge_api.domain.secrets import digest_of, last_four, mint
+from edge_api.schema.kinds import parse_uuid, spell_instant
+from edge_api.schema.problems import Problem
+from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES
+from edge_api.schema.table import Row
+from edge_api.schema.tables import ADMINISTRATIVE, CREDENTIALS
+from edge_api.store.plan import AffectedBy, Condition, Insert, Order, Read, Store, Update
+
+KeyType = Literal["api_key", "access_token"]
+
+OVERLAP: Final = timedelta(days=7)
+"""How long a rotated key works beside its successor."""
+TOKEN_LIFE: Final = timedelta(days=90)
+"""How long an access token lives unless its issuer says otherwise."""
+
+_SCOPES: Mapping[KeyType, tuple[str, ...]] = MappingProxyType(
+    {"api_key": DEFAULT_SCOPES, "access_token": ("mcp",)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOrder:
+    """What is wanted of a new key."""
+
+    name: str
+    type: KeyType = "api_key"
+    scopes: tuple[str, ...] = ()
+    """Empty: what a key of that type gets by default."""
+    tables: tuple[str, ...] | None = None
+    """The administrative tables it may touch; `None` is all of them."""
+    expires_at: str | None = None
+    """A canonical instant; `None`: never, and for an access token after `TOKEN_LIFE`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A new key: its secret, to be shown once, and its row."""
+
+    secret: str
+    row: Row
+
+
+class Keys:
+    """The keys in one store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def issue(self, order: KeyOrder) -> Issued:
+        """Store a new key. Raises Problem `invalid`, naming what is wrong with the order."""
+        issued = self._make(order)
+        audit = audit_entry(OPERATOR, Change("issue", CREDENTIALS, AffectedBy(0)), self._clock())
+        await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
+        return issued
+
+    async def all(self) -> list[Row]:
+        """Return every key, newest first."""
+        order = (Order("created_at", descending=True), Order("id", descending=True))
+        (outcome,) = await self._store.run(Read(CREDENTIALS, order=order))
+        return outcome.rows
+
+    async def rotate(self, key_id: str) -> Issued:
+        """Issue a key like an old one, which goes on working for `OVERLAP` at the longest.
+
+        The new one expires when the old one would have, but an access token starts a new life.
+        Raises Problem `not_found`, and `conflict` for a key that is not valid or rotated already.
+        """
+        old, now = await self._find(key_id), self._clock()
+        if (state := state_of(old, spell_instant(now))) != "valid":
+            raise Problem("conflict", f"The key {key_id} is {state}: issue a new one")
+        issued = self._make(_order_like(old))
+        end = min(old["expires_at"] or "~", spell_instant(now + OVERLAP))
+        values = {"rotated_at": spell_instant(now), "expires_at": end}
+        audit = audit_entry(OPERATOR, Change("rotate", CREDENTIALS, AffectedBy(1), ("id",)), now)
+        update = Update(CREDENTIALS, values, _is(old["id"]))
+        await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit)
+        return issued
+
+    async def revoke(self, key_id: str) -> None:
+        """End a key at once; one that is revoked already stays as it is.
+
+        Raises Problem `not_found`.
+        """
+        row, now = await self._find(key_id), self._clock()
+        where = (*_is(row["id"]), Condition("revoked_at", "is", None))
+        update = Update(CREDENTIALS, {"revoked_at": spell_instant(now)}, where)
+        audit = audit_entry(OPERATOR, Change("revoke", CREDENTIALS, AffectedBy(0), ("id",)), now)
+        await self._store.run(update, audit)
+
+    async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
+        """Tell whether the secret is a key that works now and has all these scopes."""
+        where = (Condition("digest", "eq", digest_of(secret)),)
+        (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
+        now = spell_instant(self._clock())
+        return any(
+            state_of(row, now) in ("valid", "rotated") and scopes <= set(row["scopes"].split())
+            for row in outcome.rows
+        )
+
+    async def _find(self, key_id: str) -> Row:
+        missing = Problem("not_found", f"There is no key {key_id}")
+        try:
+            where = _is(parse_uuid(key_id))
+        except ValueError:
+            raise missing from None
+        (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
+        if not outcome.rows:
+            raise missing
+        return outcome.rows[0]
+
+    def _make(self, order: KeyOrder) -> Issued:
+        now, secret = self._clock(), mint(order.type)
+        present = spell_instant(now)
+        _check(order, present)
+        life = spell_instant(now + TOKEN_LIFE) if order.type == "access_token" else None
+        given = {
+            "name": order.name,
+            "type": order.type,
+            "digest": digest_of(secret),
+            "last_four": last_four(secret),
+            "scopes": " ".join(order.scopes or _SCOPES[order.type]),
+            "tables": None if order.tables is None else " ".join(order.tables),
+            "expires_at": order.expires_at or life,
+        }
+        return Issued(secret, CREDENTIALS.new_row(given, present, partial(new_id, now)))
+
+
+def state_of(row: Row, now: str) -> Literal["valid", "rotated", "expired", "revoked"]:
+    """Return what a key is at the instant `now`; a rotated one works until it expires."""
+    if row["revoked_at"]:
+        return "revoked"
+    if row["expires_at"] and row["expires_at"] <= now:
+        return "expired"
+    return "rotated" if row["rotated_at"] else "valid"
+
+
+def _order_like(old: Row) -> KeyOrder:
+    return KeyOrder(
+        name=old["name"],
+        type=old["type"],
+        scopes=tuple(old["scopes"].split()),
+        tables=None if old["tables"] is None else tuple(old["tables"].split()),
+        expires_at=old["expires_at"] if old["type"] == "api_key" else None,
+    )
+
+
+def _check(order: KeyOrder, now: str) -> None:
+    _check_names("scope", order.scopes, tuple(SCOPES))
+    _check_names("table", order.tables or (), tuple(ADMINISTRATIVE))
+    if order.expires_at is not None and order.expires_at <= now:
+        raise Problem("invalid", "expires: must lie in the future")
+
+
+def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in known:
+            sentence = f"{kind}s: there is no {kind} {name!r}; there are {', '.join(known)}"
+            raise Problem("invalid", sentence)
+
+
+def _is(key_id: str) -> tuple[Condition, ...]:
+    return (Condition("id", "eq", key_id),)

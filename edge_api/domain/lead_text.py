@@ -1,0 +1,70 @@
+"""How the text of a lead is cleaned and measured, and the same as a JSON Schema.
+
+The rule stands here twice, as a function and as a pattern, side by side: both accept the same.
+"""
+
+import re
+from typing import Any, Final
+from unicodedata import normalize
+
+from edge_api.schema.kinds import refuse_nul
+
+_WHITE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""Unicode's white space without the control characters, as a class of a regular expression."""
+_CONTROL: Final = "\x00-\x1f\x7f-\x9f"
+"""Unicode's category Cc."""
+_CONTROL_BUT_LINES: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""The same without the tab and the line feed."""
+
+_FIRST_CHARACTERS: Final = [chr(number) for number in range(0x3001)]
+"""As far as white space goes."""
+
+
+class TextRule:
+    """What a text may be: 1 to `most` code points once white space around it is taken off.
+
+    `lines`: whether it may have tabs and line feeds; no other control character may stand in it.
+    """
+
+    def __init__(self, most: int, *, lines: bool = False) -> None:
+        self._most = most
+        self._white = f"{_WHITE}\t\n" if lines else _WHITE
+        self._forbidden = _CONTROL_BUT_LINES if lines else _CONTROL
+        self._trimmed = "".join(filter(re.compile(f"[{self._white}]").match, _FIRST_CHARACTERS))
+        self._control = re.compile(f"[{self._forbidden}]")
+
+    def clean(self, text: str) -> str:
+        """Return the text in NFC without white space around it. Raises ValueError.
+
+        A few characters grow under NFC; a text that would outgrow its bound by that stays as it
+        is, so that whoever counts what they send is right.
+        """
+        if self._control.search(refuse_nul(text)):
+            raise ValueError("must not contain control characters")
+        bare = text.strip(self._trimmed)
+        normal = normalize("NFC", bare)
+        kept = normal if len(normal) <= self._most else bare
+        if not 1 <= len(kept) <= self._most:
+            raise ValueError(f"must have 1 to {self._most} characters")
+        return kept
+
+    def json_schema(self, sentence: str) -> dict[str, Any]:
+        """Return the rule as JSON Schema; its pattern is one of ECMA-262's, in ASCII."""
+        any_ = f"[^{self._forbidden}]*"
+        pattern = f"^{any_}[^{self._white}{self._forbidden}]{any_}$"
+        bounds = f"1 to {self._most} characters, not counting white space around them."
+        return {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": self._most,
+            "pattern": _escape(pattern),
+            "description": f"{sentence} {bounds}",
+        }
+
+
+def _escape(pattern: str) -> str:
+    """Return a pattern with an escape for each character that is not plain to see."""
+    return "".join(
+        character if " " <= character <= "~" else f"\\u{ord(character):04x}"
+        for character in pattern
+    )

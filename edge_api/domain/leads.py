@@ -1,0 +1,155 @@
+"""Leads: enquiries that people and programs send, kept once, judged and listed.
+
+A lead counts as taken when the store has it for good; nothing is answered before.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, Literal
+
+import orjson
+
+from edge_api.domain.actor import Actor, Clock
+from edge_api.domain.email_address import fold_address
+from edge_api.domain.idempotency import Idempotency, Remember, make_claim
+from edge_api.domain.identity import new_id
+from edge_api.domain.lead_input import LeadInput
+from edge_api.domain.limits import Limiter, Quota
+from edge_api.domain.spam import Verdict, judge, likeness
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row
+from edge_api.schema.tables import LEADS
+from edge_api.store.plan import Condition, Insert, Order, Plan, Read, Store
+
+PUBLIC: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
+"""The members of a lead that are published."""
+BRIEF: Final = ("id", "name", "email", "budget_tier", "created_at")
+"""Those that the answer to a new lead carries a second time, beside `lead`."""
+REPEATED_WITHIN: Final = timedelta(hours=24)
+"""How long the same message from the same address is taken for a repeat."""
+
+_LIMIT: Final = "leads"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sends a lead, and by which door."""
+
+    actor: Actor | None
+    """`None`: somebody without a credential."""
+    address: str
+    """As rate limits count it."""
+    source: Literal["api", "form", "mcp"] = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A lead that was taken."""
+
+    row: Row
+    """Its published members."""
+    replayed: bool
+    """Whether it had been taken before, under the same key."""
+    body: bytes
+    """The answer in JSON, the same for each repetition."""
+    quota: Quota | None
+    """What the sender has left; `None` where leads are not counted."""
+
+
+class Leads:
+    """The leads in one store; `secret` is the key of what is only kept as a hash."""
+
+    def __init__(self, store: Store, clock: Clock, limiter: Limiter, secret: bytes) -> None:
+        self._store = store
+        self._clock = clock
+        self._limiter = limiter
+        self._secret = secret
+        self._idempotency = Idempotency(store, clock)
+
+    async def create(
+        self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
+    ) -> Created:
+        """Take a lead, or answer as before when its key was used for the same one.
+
+        Raises Problem `too_many_requests` for a sender without a credential, and those of
+        `Idempotency.once`.
+        """
+        take = partial(self._take, lead, sender)
+        if idempotency_key is None:
+            answer, replayed = await take(_keep_nothing), False
+        else:
+            scope, request = _scope(lead, sender), lead.canonical()
+            claim = make_claim(self._secret, scope, idempotency_key, request)
+            answer, replayed = await self._idempotency.once(claim, take)
+        quota = None if sender.actor else self._limiter.look(_LIMIT, sender.address)
+        return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
+
+    async def recent(self, limit: int) -> list[Row]:
+        """Return the published members of the newest leads that are not spam, newest first."""
+        plan = Read(
+            LEADS,
+            columns=PUBLIC,
+            where=(Condition("status", "neq", "spam"),),
+            order=(Order("created_at", descending=True), Order("id", descending=True)),
+            limit=limit,
+        )
+        (outcome,) = await self._store.run(plan)
+        return outcome.rows
+
+    async def _take(self, lead: LeadInput, sender: Sender, remember: Remember) -> str:
+        """Store a lead together with what keeps its answer, which is returned."""
+        if sender.actor is None:
+            self._limiter.hit(_LIMIT, sender.address)
+        try:
+            row = await self._row(lead, sender)
+            answer = _answer(row)
+            await self._store.run(*remember(answer), Insert(LEADS, [row]))
+        except Problem:
+            if sender.actor is None:
+                self._limiter.take_back(_LIMIT, sender.address)
+            raise
+        return answer
+
+    async def _row(self, lead: LeadInput, sender: Sender) -> Row:
+        now, digest = self._clock(), likeness(lead)
+        present = spell_instant(now)
+        verdict = Verdict() if sender.actor else await self._judge(lead, digest, now)
+        given = {
+            "name": lead.name,
+            "email": lead.email,
+            "budget_tier": lead.budget_tier,
+            "message": lead.message,
+            "source": sender.source,
+            "status": "spam" if lead.trapped and not sender.actor else "new",
+            "spam_score": verdict.score,
+            "spam_reasons": list(verdict.reasons) or None,
+            "consent_at": present if lead.consent else None,
+            "consent_text": lead.consent_text if lead.consent else None,
+            "dedupe_hash": digest,
+        }
+        return LEADS.new_row(given, present, partial(new_id, now))
+
+    async def _judge(self, lead: LeadInput, digest: str, now: datetime) -> Verdict:
+        since = spell_instant(now - REPEATED_WITHIN)
+        where = (Condition("dedupe_hash", "eq", digest), Condition("created_at", "gte", since))
+        (outcome,) = await self._store.run(Read(LEADS, ("id",), where, limit=1))
+        return judge(lead, repeated=bool(outcome.rows))
+
+
+def _scope(lead: LeadInput, sender: Sender) -> str:
+    """Return whose key an Idempotency-Key is: two people behind one address may use the same."""
+    if sender.actor is not None:
+        return sender.actor.label
+    return f"address:{sender.address} {fold_address(lead.email)}"
+
+
+def _answer(row: Row) -> str:
+    """Return the answer to a new lead: both published shapes at once."""
+    lead = {name: row[name] for name in PUBLIC}
+    return orjson.dumps({"lead": lead, **{name: row[name] for name in BRIEF}}).decode()
+
+
+def _keep_nothing(_answer: str) -> tuple[Plan, ...]:
+    return ()

@@ -1,0 +1,154 @@
+"""The posts of one build: the whole list, parts of it, and each post by itself.
+
+Everything that answers consist of is made once, at load; a part of the list is cut out of it. What
+an HTTP parameter looks like is not known here.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Final
+from unicodedata import normalize
+
+import orjson
+
+from edge_api.domain.document import Document
+from edge_api.schema.index import PostRecord
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.problems import Problem
+
+CACHING: Final = "private, no-cache"
+"""It took a credential, and a new build counts at once: kept by the client, asked for each time."""
+
+_CONTENT: Final = {"content", "content_html"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the order of posts, newest first, slug as tie-breaker; it outlives a build."""
+
+    published: str
+    """In the canonical spelling, whose text order is order in time."""
+    slug: str
+
+    def __str__(self) -> str:
+        """Return the place as one word, as a client hands it back."""
+        return f"{self.published}_{self.slug}"
+
+    def is_before(self, other: "Place") -> bool:
+        """Tell whether this place stands nearer to the top than `other`."""
+        if self.published == other.published:
+            return self.slug < other.slug
+        return self.published > other.published
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One post, as answers need it."""
+
+    place: Place
+    tags: frozenset[str]
+    """Folded, for comparison."""
+    summary: bytes
+    """The JSON of the post as lists carry it."""
+    document: Document
+    """The JSON of the whole post."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which part of the list is wanted; all that is given must hold."""
+
+    limit: int | None = None
+    after: Place | None = None
+    tag: str | None = None
+    """A tag's name, whatever its case."""
+    since: str | None = None
+    """The earliest instant of publication, in the canonical spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of the list, and the place to go on after where more follows."""
+
+    entries: tuple[Entry, ...]
+    next: Place | None = None
+
+
+def fold(tag: str) -> str:
+    """Return what two spellings of one tag have in common."""
+    return normalize("NFC", tag.strip()).casefold()
+
+
+def make_entry(record: PostRecord) -> Entry:
+    """Return what answers need of a checked record."""
+    return Entry(
+        place=Place(spell_instant(record.published_at), record.slug),
+        tags=frozenset(map(fold, record.tags)),
+        summary=record.model_dump_json(exclude=_CONTENT).encode(),
+        document=Document(record.model_dump_json().encode(), cache_control=CACHING),
+    )
+
+
+def encode_list(entries: Sequence[Entry], next_url: str | None = None) -> bytes:
+    """Return the JSON of a list of posts, with the address of the next part if there is one."""
+    following = {} if next_url is None else {"next": next_url}
+    posts = [orjson.Fragment(entry.summary) for entry in entries]
+    return orjson.dumps({"posts": posts, "count": len(posts), **following})
+
+
+class Posts:
+    """Every post of one build."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        """Take entries that stand in their order."""
+        self.entries = tuple(entries)
+        self.whole = Document(encode_list(self.entries), cache_control=CACHING)
+        """The list without any parameter."""
+        self._by_slug = MappingProxyType({entry.place.slug: entry for entry in entries})
+        by_tag: dict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            for tag in entry.tags:
+                by_tag[tag].append(entry)
+        self._by_tag = MappingProxyType(dict(by_tag))
+
+    def document(self, slug: str) -> Document:
+        """Return the post called `slug`. Raises Problem `not_found`."""
+        try:
+            return self._by_slug[slug].document
+        except KeyError:
+            raise Problem("not_found", "No post has this slug") from None
+
+    def records(self) -> Iterator[PostRecord]:
+        """Yield every post as a record, made anew from its bytes, newest first."""
+        for entry in self.entries:
+            yield PostRecord.model_validate_json(entry.document.body)
+
+    def select(self, wanted: Selection, found: Collection[str] | None = None) -> Slice:
+        """Return the wanted part; `found` keeps only the posts with one of these slugs."""
+        limit = len(self.entries) if wanted.limit is None else wanted.limit
+        some = tuple(islice(self._matching(wanted, found), limit + 1))
+        entries = some[:limit]
+        return Slice(entries, entries[-1].place if len(some) > limit else None)
+
+    def _matching(self, wanted: Selection, found: Collection[str] | None) -> Iterator[Entry]:
+        """Yield the matching entries in their order; both ends are found by halving."""
+        entries = self.entries if wanted.tag is None else self._by_tag.get(fold(wanted.tag), ())
+        after, since = wanted.after, wanted.since
+        start = 0 if after is None else _first(entries, lambda item: after.is_before(item.place))
+        end = (
+            len(entries)
+            if since is None
+            else _first(entries, lambda item: item.place.published < since)
+        )
+        for entry in islice(entries, start, end):
+            if found is None or entry.place.slug in found:
+                yield entry
+
+
+def _first(entries: Sequence[Entry], follows: Callable[[Entry], bool]) -> int:
+    """Return the index of the first entry that `follows`, given that all behind it do."""
+    return bisect_left(entries, x=True, key=follows)

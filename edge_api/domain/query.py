@@ -1,0 +1,90 @@
+"""The query string of an administrative read: decoded pairs in PostgREST's dialect to a plan.
+
+Pure: no row is looked at here. Every fault is named, none is passed over: a misspelt filter that
+counted for nothing would show every row.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from edge_api.domain.filters import parse_filter
+from edge_api.domain.ordering import parse_order
+from edge_api.domain.selection import Selection, parse_selection
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Table
+from edge_api.store.plan import Read
+
+RESERVED: Final = ("select", "limit", "offset", "order")
+"""The published names of parameters that are no column."""
+LIMIT_MOST: Final = 1000
+LIMIT_DEFAULT: Final = 100
+OFFSET_MOST: Final = 10**15
+"""No table is as long: a larger offset gives the same empty answer, and engines count to 2**63."""
+
+_INTEGER: Final = re.compile(r"(-?)0*([0-9]+)")
+
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a query string asks: rows to read, and how to show them."""
+
+    read: Read
+    selection: Selection
+
+
+def parse_query(
+    table: Table, pairs: Pairs, *, counted: bool = False, seconds: float | None = None
+) -> Question:
+    """Return what decoded query parameters ask of a table. Raises Problem `invalid`."""
+    reserved = _reserved(pairs)
+    selection = parse_selection(table, reserved.get("select", ""))
+    read = Read(
+        table,
+        columns=tuple(dict.fromkeys(output.column for output in selection)),
+        where=tuple(
+            parse_filter(table, name, text) for name, text in pairs if name not in RESERVED
+        ),
+        order=parse_order(table, reserved["order"]) if "order" in reserved else (),
+        limit=_limit(reserved.get("limit", str(LIMIT_DEFAULT))),
+        offset=_offset(reserved.get("offset", "0")),
+        counted=counted,
+        seconds=seconds,
+    )
+    return Question(read, selection)
+
+
+def _reserved(pairs: Pairs) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name, text in pairs:
+        if name in found:
+            raise Problem("invalid", f"{name}: stands more than once")
+        if name in RESERVED:
+            found[name] = text
+    return MappingProxyType(found)
+
+
+def _limit(text: str) -> int:
+    number = _integer("limit", text)
+    if not 1 <= number <= LIMIT_MOST:
+        raise Problem("invalid", f"limit: must be from 1 to {LIMIT_MOST}")
+    return number
+
+
+def _offset(text: str) -> int:
+    number = _integer("offset", text)
+    if number < 0:
+        raise Problem("invalid", "offset: must be 0 or more")
+    return min(number, OFFSET_MOST)
+
+
+def _integer(name: str, text: str) -> int:
+    """Return the integer; of a very long one the first digits, which are as good as too many."""
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        raise Problem("invalid", f"{name}: must be an integer", sqlstate="22P02")
+    return int(found[1] + found[2][: len(str(OFFSET_MOST)) + 1])

@@ -1,0 +1,123 @@
+"""Rows of the administrative tables: read, inserted, changed and deleted, each write audited.
+
+Every table is treated alike, by its declaration. Columns that are hidden do not exist here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from edge_api.domain.actor import Actor, Clock
+from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.filters import readable_column
+from edge_api.domain.identity import new_id
+from edge_api.domain.match import parse_match
+from edge_api.domain.query import Pairs, parse_query
+from edge_api.domain.selection import present
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row, Table
+from edge_api.store.plan import AffectedBy, Delete, Insert, Outcome, Store, Update, Where
+
+READ_SECONDS: Final = 5.0
+"""How long a read may take: many times what a million rows need for an order without an index."""
+INSERT_MOST: Final = 1000
+"""Rows of one call: as many as one read gives back."""
+CHANGE_MOST: Final = 10_000
+"""Rows that one call may change or delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The answer to a read."""
+
+    names: tuple[str, ...]
+    """The members of each row, in the order asked for."""
+    rows: list[Row]
+    offset: int
+    total: int | None
+    """The rows that match without limit and offset, where that was asked for."""
+
+
+class Rows:
+    """The administrative tables, over a store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def read(self, table: Table, pairs: Pairs, *, counted: bool = False) -> Page:
+        """Return the rows that decoded query parameters ask for.
+
+        Raises Problem `invalid` for any fault in them, `unavailable` after READ_SECONDS.
+        """
+        question = parse_query(table, pairs, counted=counted, seconds=READ_SECONDS)
+        (outcome,) = await self._store.run(question.read)
+        names = dict.fromkeys(output.name for output in question.selection)
+        rows = present(outcome.rows, question.selection)
+        return Page(tuple(names), rows, question.read.offset, outcome.total)
+
+    async def insert(
+        self, table: Table, given: Sequence[Mapping[str, Any]], actor: Actor
+    ) -> list[Row]:
+        """Store new rows, all or none, and return them as stored.
+
+        Raises Problem `invalid` for a faulty row or too many, `conflict` for a row that exists.
+        """
+        if len(given) > INSERT_MOST:
+            raise Problem(
+                "invalid", f"body: must have {INSERT_MOST} rows or fewer", sqlstate="54000"
+            )
+        rows = _new_rows(table, given, self._clock())
+        return await self._write("insert", Insert(table, rows), actor)
+
+    async def update(
+        self, table: Table, match: Mapping[str, Any], values: Mapping[str, Any], actor: Actor
+    ) -> list[Row]:
+        """Change the rows that match and return them as they are then.
+
+        Raises Problem `invalid` for a fault in either object or more than CHANGE_MOST rows,
+        `conflict` for a value that has to be unique.
+        """
+        where = parse_match(table, match)
+        if not values:
+            raise Problem("invalid", "values: must name at least one column")
+        changed = table.new_values(values, spell_instant(self._clock()))
+        return await self._write("update", Update(table, changed, where, CHANGE_MOST), actor, where)
+
+    async def delete(self, table: Table, match: Mapping[str, Any], actor: Actor) -> list[Row]:
+        """Delete the rows that match and return them. Raises Problem like `update`."""
+        where = parse_match(table, match)
+        return await self._write("delete", Delete(table, where, CHANGE_MOST), actor, where)
+
+    async def _write(
+        self, verb: str, plan: Insert | Update | Delete, actor: Actor, where: Where = ()
+    ) -> list[Row]:
+        """Carry out a change and write it down, in one transaction."""
+        columns = tuple(condition.column for condition in where)
+        change = Change(verb, plan.table, AffectedBy(0), columns)
+        outcome, _ = await self._store.run(plan, audit_entry(actor, change, self._clock()))
+        return _readable(plan.table, outcome)
+
+
+def _new_rows(table: Table, given: Sequence[Mapping[str, Any]], now: datetime) -> list[Row]:
+    rows: list[Row] = []
+    for number, row in enumerate(given, start=1):
+        try:
+            rows.append(_new_row(table, row, now))
+        except Problem as problem:
+            problem.details = f"Row {number} of the body"
+            raise
+    return rows
+
+
+def _new_row(table: Table, given: Mapping[str, Any], now: datetime) -> Row:
+    for name in given:
+        readable_column(table, name)
+    return table.new_row(given, spell_instant(now), partial(new_id, now))
+
+
+def _readable(table: Table, outcome: Outcome) -> list[Row]:
+    return [{name: row[name] for name in table.readable} for row in outcome.rows]

@@ -1,0 +1,77 @@
+"""The format of the secrets that the service hands out, and the digest that it keeps of them.
+
+`fe_sk_` + 43 base62 characters (256 random bits) + 6 base62 characters of the CRC-32 of all before
+it. The checksum is for finding slips of the hand and leaked keys in files; it proves nothing.
+"""
+
+import re
+import string
+from binascii import crc32
+from collections.abc import Mapping
+from hashlib import sha256
+from secrets import randbits
+from types import MappingProxyType
+from typing import Final, Literal
+
+SecretKind = Literal["api_key", "access_token", "client_secret", "refresh_token"]
+
+PREFIXES: Mapping[SecretKind, str] = MappingProxyType(
+    {
+        "api_key": "fe_sk_",
+        "access_token": "fe_mt_",
+        "client_secret": "fe_cs_",
+        "refresh_token": "fe_rt_",
+    }
+)
+LAST: Final = 4
+"""How many characters of a secret are kept in the clear, for people to tell keys apart."""
+
+_BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_RANDOM_BITS: Final = 256
+_RANDOM_WIDTH: Final = 43
+"""Digits that 256 bits take in base 62."""
+_CHECK_WIDTH: Final = 6
+"""Digits that 32 bits take in base 62."""
+_SHAPE: Final = re.compile(
+    f"({'|'.join(PREFIXES.values())})([0-9A-Za-z]{{{_RANDOM_WIDTH + _CHECK_WIDTH}}})"
+)
+
+
+def mint(kind: SecretKind) -> str:
+    """Return a new secret."""
+    body = PREFIXES[kind] + _base62(randbits(_RANDOM_BITS), _RANDOM_WIDTH)
+    return body + _checksum(body)
+
+
+def is_well_formed(secret: str, kind: SecretKind) -> bool:
+    """Tell whether `secret` has the shape and the checksum of one of ours of that kind."""
+    match = _SHAPE.fullmatch(secret)
+    if match is None or match[1] != PREFIXES[kind]:
+        return False
+    return secret.endswith(_checksum(secret[:-_CHECK_WIDTH]))
+
+
+def digest_of(secret: str) -> str:
+    """Return the SHA-256 of any text in hexadecimal, which is what the store knows of a secret.
+
+    A slow hash would be wrong: 256 random bits cannot be guessed, and the digest is looked up by
+    an index on each request.
+    """
+    return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def last_four(secret: str) -> str:
+    """Return the end of a secret."""
+    return secret[-LAST:]
+
+
+def _checksum(body: str) -> str:
+    return _base62(crc32(body.encode("ascii")), _CHECK_WIDTH)
+
+
+def _base62(number: int, width: int) -> str:
+    digits = []
+    for _ in range(width):
+        number, digit = divmod(number, len(_BASE62))
+        digits.append(_BASE62[digit])
+    return "".join(reversed(digits))

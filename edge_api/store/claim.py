@@ -1,0 +1,35 @@
+"""The claim of the one edge that serves a store; two on one file would wait for each other."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from edge_api.store.refusal import StoreRefusal
+
+
+class Claim:
+    """A lock on a file beside the store, held until it is released or the process ends.
+
+    The store itself cannot be locked: closing another handle of its file would release the locks
+    that SQLite holds on it (POSIX, fcntl).
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Take the claim on the store at `path`. Raises StoreRefusal where another edge has it."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._descriptor = os.open(path.with_name(f"{path.name}-lock"), flags, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(self._descriptor, 20).decode() or "unknown"
+            self.release()
+            raise StoreRefusal(
+                f"{path} is served by another edge (process {holder}): "
+                "end that one, or set DATABASE_URL to another file"
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, str(os.getpid()).encode())
+
+    def release(self) -> None:
+        """Let go of the claim."""
+        os.close(self._descriptor)

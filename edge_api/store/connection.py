@@ -1,0 +1,84 @@
+"""One connection to a SQLite file: its settings, its functions, and one trip to its thread.
+
+It knows nothing of tables.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+import aiosqlite
+
+from edge_api.store.matching import ilike, like
+from edge_api.store.sql import ILIKE, LIKE
+
+T = TypeVar("T")
+
+BUSY_SECONDS: Final = 2.0
+"""How long a connection waits for another process to let go of a lock."""
+
+SETTINGS: Final = (
+    # A commit is durable when it returns: the log is synced each time, also on Macs, whose disks
+    # would keep an ordinary sync in their cache.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA foreign_keys = ON",
+    # Fewer, larger checkpoints: 4,000 pages are 16 MiB of log.
+    "PRAGMA wal_autocheckpoint = 4000",
+    # After a peak the log shrinks again, to 64 MiB.
+    "PRAGMA journal_size_limit = 67108864",
+    # KiB of pages kept by each connection. No mmap: a file cut short under it kills the process.
+    "PRAGMA cache_size = -16384",
+)
+
+
+class Connection(aiosqlite.Connection):
+    """A connection whose thread runs a whole function in one trip.
+
+    aiosqlite has no public call for that; one trip a statement would cost a transaction of many
+    statements more than its sync. `_execute` is what all its own methods are made of.
+    """
+
+    def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__(connector, iter_chunk_size=64)
+        # A store that nobody closed must not keep an ending process alive: nothing is lost, since
+        # only what is committed has been answered.
+        self._thread.daemon = True
+
+    @classmethod
+    async def open(cls, connector: Callable[[], sqlite3.Connection]) -> Self:
+        """Return a connection that is open. Raises sqlite3.Error."""
+        connection = cls(connector)
+        await connection
+        return connection
+
+    async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in the connection's thread and return what it returns.
+
+        `work` runs to its end even when the caller is cancelled.
+        """
+        result: T = await self._execute(partial(work, self._conn))  # type: ignore[no-untyped-call]
+        return result
+
+
+def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.Connection:
+    """Open an existing store in this thread, for a connection of any thread, in autocommit mode.
+
+    Raises sqlite3.Error.
+    """
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=wait, isolation_level=None, check_same_thread=False
+    )
+    try:
+        for setting in SETTINGS:
+            connection.execute(setting)
+        connection.execute(f"PRAGMA query_only = {'OFF' if writes else 'ON'}")
+        connection.create_function(LIKE, 2, like, deterministic=True)
+        connection.create_function(ILIKE, 2, ilike, deterministic=True)
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,106 @@
+"""Plans carried out on a connection, in the thread that holds it. It begins and ends nothing."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from edge_api.schema.kinds import Kind
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row, Table
+from edge_api.store import sql
+from edge_api.store.faults import violation
+from edge_api.store.json_text import read_json
+from edge_api.store.plan import Delete, Insert, Outcome, Plan, Read, Update
+
+
+def carry_out(connection: sqlite3.Connection, plans: Sequence[Plan]) -> list[Outcome]:
+    """Carry out plans in their order and return an outcome for each.
+
+    Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
+    """
+    outcomes: list[Outcome] = []
+    for plan in plans:
+        outcomes.append(_carry_out_one(connection, plan, outcomes))
+    return outcomes
+
+
+def _carry_out_one(
+    connection: sqlite3.Connection, plan: Plan, earlier: Sequence[Outcome]
+) -> Outcome:
+    match plan:
+        case Read():
+            return _read(connection, plan)
+        case Insert():
+            return _insert(connection, plan, [len(outcome.rows) for outcome in earlier])
+        case Update():
+            return _update(connection, plan)
+        case Delete():
+            _refuse_more_than_allowed(connection, plan)
+            return Outcome(_changed(connection, plan.table, sql.delete_rows(plan)))
+
+
+def _read(connection: sqlite3.Connection, plan: Read) -> Outcome:
+    names = plan.columns or tuple(plan.table.columns)
+    rows = _fetch(connection, plan.table, names, sql.read_rows(plan))
+    total = _number(connection, sql.count_rows(plan)) if plan.counted else None
+    return Outcome(rows, total)
+
+
+def _insert(connection: sqlite3.Connection, plan: Insert, affected: Sequence[int]) -> Outcome:
+    """Store the rows one by one, so that the one that is refused is known."""
+    text = sql.insert_row(plan.table)
+    names = tuple(plan.table.columns)
+    records = sql.insert_parameters(plan, affected)
+    for record in records:
+        try:
+            connection.execute(text, record)
+        except sqlite3.IntegrityError as error:
+            row = dict(zip(names, record, strict=True))
+            raise violation(error, plan.table, row) from None
+    return Outcome(_decode(plan.table, names, records))
+
+
+def _update(connection: sqlite3.Connection, plan: Update) -> Outcome:
+    _refuse_more_than_allowed(connection, plan)
+    try:
+        return Outcome(_changed(connection, plan.table, sql.update_rows(plan)))
+    except sqlite3.IntegrityError as error:
+        raise violation(error, plan.table, dict(plan.values)) from None
+
+
+def _refuse_more_than_allowed(connection: sqlite3.Connection, plan: Update | Delete) -> None:
+    """Count before anything is changed: undoing a million changes costs as much as making them."""
+    most = plan.at_most
+    if most is not None and _number(connection, sql.count_matches(plan, most)) > most:
+        raise Problem(
+            "invalid",
+            f"match: fits more than {most} rows, which is the most for one call; narrow it",
+            sqlstate="54000",
+        )
+
+
+def _changed(connection: sqlite3.Connection, table: Table, statement: sql.Statement) -> list[Row]:
+    """Return the rows that a change gives back, by key: SQLite leaves their order open."""
+    rows = _fetch(connection, table, tuple(table.columns), statement)
+    return sorted(rows, key=lambda row: row[table.key])
+
+
+def _number(connection: sqlite3.Connection, statement: sql.Statement) -> int:
+    (number,) = connection.execute(statement.text, statement.parameters).fetchone()
+    return int(number)
+
+
+def _fetch(
+    connection: sqlite3.Connection, table: Table, names: Sequence[str], statement: sql.Statement
+) -> list[Row]:
+    records = connection.execute(statement.text, statement.parameters)
+    return _decode(table, names, records)
+
+
+def _decode(table: Table, names: Sequence[str], records: Iterable[Sequence[Any]]) -> list[Row]:
+    rows = [dict(zip(names, record, strict=True)) for record in records]
+    for name in names:
+        if table.columns[name].kind is Kind.JSON:
+            for row in rows:
+                row[name] = None if row[name] is None else read_json(row[name])
+    return rows

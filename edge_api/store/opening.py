@@ -1,0 +1,202 @@
+"""What has to hold before a store is used: the library, the disk, the file, its schema.
+
+Whatever does not hold is refused in one sentence, with the mend, and nothing is changed.
+"""
+
+import os
+import sqlite3
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from pathlib import Path
+from threading import Timer
+from types import MappingProxyType
+from typing import Final
+
+import psutil
+
+from edge_api.schema.history import HISTORY
+from edge_api.store.connection import connect
+from edge_api.store.faults import primary_code
+from edge_api.store.refusal import StoreRefusal
+
+OLDEST: Final = (3, 37, 0)
+"""The first SQLite with STRICT tables."""
+MODULES: Final = frozenset({"fts5", "json_each"})
+"""Parts of SQLite that a build may lack: full-text search, and lists as one parameter."""
+APPLICATION_ID: Final = 0x666F7265
+"""`fore`, in the file's header: the file of another program is left alone."""
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    {"9p", "afpfs", "afs", "beegfs", "ceph", "cifs", "davfs", "gfs2", "glusterfs", "lustre"}
+    | {"ncpfs", "nfs", "nfs4", "ocfs2", "smb2", "smb3", "smbfs", "webdav"}
+    | {"fuse.ceph", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"}
+)
+
+CHECK_SECONDS: Final = 2.0
+"""How long the file is looked through for damage before it is opened."""
+
+_REASONS: Mapping[int, str] = MappingProxyType(
+    {
+        sqlite3.SQLITE_BUSY: "is locked by another process: end that, or wait until it is done",
+        sqlite3.SQLITE_READONLY: "cannot be written: let this user write the file and its folder",
+        sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user write the file and its folder",
+        sqlite3.SQLITE_FULL: "lies on a full disk: make room",
+        sqlite3.SQLITE_IOERR: "lies on a disk that fails: look into the system's log",
+        sqlite3.SQLITE_CORRUPT: "is damaged: restore it from a backup",
+        sqlite3.SQLITE_NOTADB: "is no SQLite database: set DATABASE_URL to another file",
+    }
+)
+
+
+def lay_file(path: Path) -> None:
+    """See to it that there is a file for the store, on a disk that can hold it.
+
+    Raises StoreRefusal.
+    """
+    with closing(sqlite3.connect(":memory:")) as memory:
+        modules = {name for (name,) in memory.execute("SELECT name FROM pragma_module_list")}
+    refuse_library(sqlite3.sqlite_version_info, modules)
+    _make_file(path)
+    refuse_file_system(path.parent, file_system_of(path.parent))
+
+
+def bring_up(path: Path, now: str) -> None:
+    """Check the file and bring it to the present schema.
+
+    `now` is the instant that rows made by the schema's steps carry. Raises StoreRefusal and
+    sqlite3.Error.
+    """
+    with closing(connect(path, writes=True)) as connection:
+        _check(connection, path)
+        _advance(connection, now)
+
+
+def refusal_of(error: sqlite3.Error, path: Path) -> StoreRefusal:
+    """Return the refusal that an engine's error is at the start."""
+    return StoreRefusal(f"{path} {_REASONS.get(primary_code(error), f'cannot be used: {error}')}")
+
+
+def refuse_library(version: tuple[int, ...], modules: Collection[str]) -> None:
+    """Raise StoreRefusal for a SQLite that is too old or built without what is needed."""
+    if version < OLDEST:
+        found, needed = (".".join(map(str, parts)) for parts in (version, OLDEST[:2]))
+        raise StoreRefusal(f"SQLite {found} is too old: install {needed} or later")
+    missing = ", ".join(sorted(MODULES.difference(modules)))
+    if missing:
+        raise StoreRefusal(f"this SQLite was built without {missing}: install a complete one")
+
+
+def refuse_file_system(folder: Path, kind: str) -> None:
+    """Raise StoreRefusal for a network file system, where write-ahead logging loses rows.
+
+    The log's index is memory that all processes share, which only one machine's kernel gives.
+    """
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise StoreRefusal(
+            f"{folder} lies on a network file system ({kind}), where SQLite loses rows: "
+            "set DATABASE_URL to a file on a local disk"
+        )
+
+
+def file_system_of(folder: Path) -> str:
+    """Return the type of the file system on which a folder lies, as the kernel calls it."""
+    real = folder.resolve()
+    mounts = [
+        mount for mount in psutil.disk_partitions(all=True) if real.is_relative_to(mount.mountpoint)
+    ]
+    # The innermost mount counts, and of several on one folder the last.
+    return max(reversed(mounts), key=lambda mount: len(mount.mountpoint)).fstype if mounts else ""
+
+
+def _make_file(path: Path) -> None:
+    """Make the folder and the file where they are missing, for their owner's eyes only."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        _sync(path.parent)
+    except FileExistsError:
+        if not path.is_file():
+            raise StoreRefusal(f"{path} is no file: set DATABASE_URL to one") from None
+    except OSError as error:
+        raise StoreRefusal(
+            f"{path} cannot be made ({error.strerror}): set DATABASE_URL to another place"
+        ) from None
+
+
+def _sync(folder: Path) -> None:
+    """Let the folder's new entry survive the loss of power, as its rows will."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if owner != APPLICATION_ID and (owner or tables):
+        raise StoreRefusal(f"{path} belongs to another program: set DATABASE_URL to another file")
+    fault = _find_damage(connection)
+    if fault:
+        raise StoreRefusal(f"{path} is damaged ({fault}): restore it from a backup")
+    version = schema_version(connection)
+    if version > len(HISTORY):
+        raise StoreRefusal(
+            f"{path} has schema version {version} and this edge knows {len(HISTORY)}: "
+            "start the version that made it, or a later one"
+        )
+
+
+def _find_damage(connection: sqlite3.Connection) -> str:
+    """Return the first fault in the file that is found in time; usually there is none.
+
+    Of a file of many hundred MiB only a part is looked at: a restart must not take minutes.
+    """
+    timer = Timer(CHECK_SECONDS, connection.interrupt)
+    timer.start()
+    try:
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if primary_code(error) != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return ""
+    finally:
+        timer.cancel()
+        timer.join()
+    return "" if verdict == "ok" else str(verdict)
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """Return how many steps of the history the store has seen."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _advance(connection: sqlite3.Connection, now: str) -> None:
+    """Take the steps that are missing: all of them, or none."""
+    if schema_version(connection) == len(HISTORY):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Looked at again: another process may have taken the steps in the meantime.
+        for step in HISTORY[schema_version(connection) :]:
+            for statement in step.sqlite:
+                connection.execute(statement, {"now": now})
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(HISTORY)}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def start_log(connection: sqlite3.Connection) -> None:
+    """Turn on write-ahead logging and have the log's file made.
+
+    Readers and the writer do not wait for one another then, and a commit is one sync. Raises
+    StoreRefusal and sqlite3.Error.
+    """
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise StoreRefusal("the disk of the store does not support write-ahead logging")
+    schema_version(connection)

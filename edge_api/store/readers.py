@@ -1,0 +1,118 @@
+"""Readers: connections that only read, the quick ones apart from those that may take long.
+
+A read sees one snapshot. It is ended when its time is over or nobody waits for it any more.
+"""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from edge_api.store.connection import Connection
+from edge_api.store.execution import carry_out
+from edge_api.store.faults import overdue, unavailable
+from edge_api.store.place import Place
+from edge_api.store.plan import Outcome, Read
+
+QUICK: Final = 2
+PATIENT: Final = 2
+"""Connections of each kind; each has a thread of its own."""
+QUICK_SECONDS: Final = 10.0
+"""The limit of a read that sets none: it is meant to take milliseconds."""
+CLOSE_SECONDS: Final = 1.0
+"""What is left to a read when its connection is to be closed."""
+STEPS_BETWEEN_LOOKS: Final = 4000
+"""Instructions of SQLite's machine between two looks at the clock: some 100 microseconds."""
+
+
+class _Limit:
+    """The instant at which a read has to end; whoever waits for it may bring that forward."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends_at = time.monotonic() + seconds
+
+    def shorten(self, seconds: float) -> None:
+        self._ends_at = min(self._ends_at, time.monotonic() + seconds)
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._ends_at
+
+
+class Reader:
+    """One connection that only reads."""
+
+    def __init__(self, connection: Connection, place: Place) -> None:
+        self._connection = connection
+        self._place = place
+        self._limits: list[_Limit] = []
+        self._closed = False
+
+    @property
+    def load(self) -> int:
+        """Return how many reads it has to do."""
+        return len(self._limits)
+
+    async def run(self, plans: Sequence[Read], seconds: float) -> list[Outcome]:
+        """Return the outcomes, all of one snapshot; `seconds` include the wait for its turn.
+
+        Raises Problem, sqlite3.Error and Displaced.
+        """
+        if self._closed:
+            raise unavailable("The store is closed")
+        limit = _Limit(seconds)
+        self._limits.append(limit)
+        try:
+            return await self._connection.call(partial(_read_snapshot, self._place, plans, limit))
+        except asyncio.CancelledError:
+            limit.shorten(0)
+            raise
+        finally:
+            self._limits.remove(limit)
+
+    async def close(self) -> None:
+        """Give what is being read a moment to come to its end, and close."""
+        self._closed = True
+        for limit in self._limits:
+            limit.shorten(CLOSE_SECONDS)
+        await self._connection.close()
+
+
+def _read_snapshot(
+    place: Place, plans: Sequence[Read], limit: _Limit, connection: sqlite3.Connection
+) -> list[Outcome]:
+    if limit.is_over():
+        raise overdue()
+    place.check()
+    connection.set_progress_handler(limit.is_over, STEPS_BETWEEN_LOOKS)
+    connection.execute("BEGIN")
+    try:
+        return carry_out(connection, plans)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+class Readers:
+    """All readers of a store; long reads never stand in the way of quick ones."""
+
+    def __init__(self, quick: Sequence[Reader], patient: Sequence[Reader]) -> None:
+        self._quick = quick
+        self._patient = patient
+
+    async def run(self, plans: Sequence[Read]) -> list[Outcome]:
+        """Return the outcomes, all of one snapshot. Raises as `Reader.run` does."""
+        seconds = max((plan.seconds for plan in plans if plan.seconds is not None), default=None)
+        if seconds is None:
+            return await _idlest(self._quick).run(plans, QUICK_SECONDS)
+        return await _idlest(self._patient).run(plans, seconds)
+
+    async def close(self) -> None:
+        """Close every reader."""
+        for reader in (*self._quick, *self._patient):
+            await reader.close()
+
+
+def _idlest(readers: Sequence[Reader]) -> Reader:
+    return min(readers, key=lambda reader: reader.load)

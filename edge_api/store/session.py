@@ -1,0 +1,102 @@
+"""The connections of an open store: one that writes, some that read, one that watches for changes.
+
+A session serves one file. When that file is replaced, another session has to take its place.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from edge_api.schema.history import HISTORY
+from edge_api.store.connection import Connection, connect
+from edge_api.store.execution import carry_out
+from edge_api.store.faults import unavailable
+from edge_api.store.opening import schema_version, start_log
+from edge_api.store.place import Place
+from edge_api.store.plan import Outcome, Plan, Read
+from edge_api.store.readers import PATIENT, QUICK, Reader, Readers
+from edge_api.store.writer import Writer
+
+CLOSE_SECONDS: Final = 6.0
+"""How long closing may take, whatever the disk does."""
+
+
+class Session:
+    """What is open while a store is in use."""
+
+    def __init__(self, writer: Writer, readers: Readers, watcher: sqlite3.Connection) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._watcher = watcher
+        self.is_open = True
+
+    async def run(self, plans: Sequence[Plan]) -> list[Outcome]:
+        """Carry out the plans in one transaction; those that only read go to a reader.
+
+        Raises Problem, sqlite3.Error and Displaced.
+        """
+        reads = [plan for plan in plans if isinstance(plan, Read)]
+        if len(reads) == len(plans):
+            return await self._readers.run(reads)
+        return await self._writer.run(partial(carry_out, plans=plans))
+
+    def version(self) -> int:
+        """Return SQLite's count of the commits of others than the watcher (2 microseconds)."""
+        (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    async def probe(self) -> None:
+        """Return when the store could be written.
+
+        The write lock shows that, and is shared with those who write at this moment. After a
+        group was lost only a real commit shows it: a disk that is full gives out locks.
+        """
+        await self._writer.run(partial(_look, rewrites=self._writer.failed))
+
+    async def close(self) -> None:
+        """Finish what is under way and close every connection; a file that fails cannot hold it.
+
+        The last connection to be closed brings the log into the file.
+        """
+        self.is_open = False
+        self._watcher.close()
+        with suppress(TimeoutError, sqlite3.Error):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._readers.close()
+                await self._writer.close()
+
+
+def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
+    version = schema_version(connection)
+    if version != len(HISTORY):
+        raise unavailable(f"The store has schema version {version}, not {len(HISTORY)}")
+    if rewrites:
+        connection.execute(f"PRAGMA user_version = {version}")
+
+
+async def open_session(path: Path) -> Session:
+    """Open a store that is known to be sound.
+
+    Raises sqlite3.Error, Displaced, and StoreRefusal where write-ahead logging does not work.
+    """
+    async with AsyncExitStack() as stack:
+
+        async def reader() -> Reader:
+            reader = Reader(await Connection.open(partial(connect, path, writes=False)), place)
+            stack.push_async_callback(reader.close)
+            return reader
+
+        watcher = await asyncio.to_thread(connect, path, writes=False, wait=0)
+        stack.callback(watcher.close)
+        writing = await Connection.open(partial(connect, path, writes=True))
+        stack.push_async_callback(writing.close)
+        await writing.call(start_log)
+        place = Place(path)
+        quick = [await reader() for _ in range(QUICK)]
+        patient = [await reader() for _ in range(PATIENT)]
+        stack.pop_all()
+        return Session(Writer(writing, place), Readers(quick, patient), watcher)

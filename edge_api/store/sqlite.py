@@ -1,0 +1,180 @@
+"""The embedded engine: a store in one SQLite file, which recovers when what ails it is gone.
+
+It knows plans and declared tables, and nothing of what rows mean.
+"""
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from edge_api.schema.kinds import spell_instant
+from edge_api.store.claim import Claim
+from edge_api.store.connection import BUSY_SECONDS
+from edge_api.store.faults import is_damage, primary_code, problem_of, unavailable
+from edge_api.store.opening import bring_up, lay_file, refusal_of
+from edge_api.store.place import Displaced
+from edge_api.store.plan import Outcome, Plan
+from edge_api.store.probe import Probe
+from edge_api.store.refusal import StoreRefusal
+from edge_api.store.session import Session, open_session
+
+ATTEMPT_SECONDS: Final = 0.02
+"""Between two attempts to open a store that others are opening or closing."""
+RENEWAL_SECONDS: Final = 1.0
+"""Between two attempts to open a store that is damaged or gone."""
+
+_log = logging.getLogger(__name__)
+
+
+async def open_store(
+    path: Path, clock: Callable[[], datetime], *, alone: bool = False
+) -> "SQLiteStore":
+    """Open the store in the file at `path`, made where it is missing, at the present schema.
+
+    `alone` claims it for the one edge that serves it; commands work beside an edge without that.
+    Raises StoreRefusal.
+    """
+    with ExitStack() as held:
+        file = await asyncio.to_thread(_claim_file, path, held if alone else None)
+        try:
+            session = await _open_patiently(file, spell_instant(clock()))
+        except sqlite3.Error as error:
+            raise refusal_of(error, path) from None
+        except Displaced:
+            raise StoreRefusal(f"{path} was moved while it was opened: start again") from None
+        return SQLiteStore(file, session, held.pop_all())
+
+
+def _claim_file(path: Path, claims: ExitStack | None) -> Path:
+    """Return the file behind `path`, beside which SQLite puts its own: no symbolic link."""
+    lay_file(path)
+    file = path.resolve()
+    if claims is not None:
+        claims.callback(Claim(file).release)
+    return file
+
+
+async def _open_patiently(file: Path, now: str) -> Session:
+    """Open the store; of several processes that open or close it at once, one after another.
+
+    SQLite itself does not wait where two of them turn logging on or off. Raises sqlite3.Error.
+    """
+    ends_at = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            await asyncio.to_thread(bring_up, file, now)
+            return await open_session(file)
+        except sqlite3.OperationalError as error:
+            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
+                raise
+        await asyncio.sleep(ATTEMPT_SECONDS)
+
+
+class SQLiteStore:
+    """A `Store` in one file.
+
+    Its connections live in a session. One that has met damage, or another file in the place of
+    its own, is worn: the next call opens a new one, so that a file that was mended or put back is
+    taken up.
+    """
+
+    def __init__(self, path: Path, session: Session, held: ExitStack) -> None:
+        self._path = path
+        self._session = session
+        self._held = held
+        self._probe = Probe(self._look)
+        self._generation = 0
+        self._is_worn = False
+        self._renewal: asyncio.Task[None] | None = None
+        self._renewable_at = 0.0
+        self._ending: asyncio.Task[None] | None = None
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Carry out all plans in one transaction and return an outcome for each.
+
+        Raises Problem, as `Store` says.
+        """
+        session = await self._sound_session()
+        try:
+            return await session.run(plans) if plans else []
+        except (sqlite3.Error, Displaced) as error:
+            raise self._understand(error) from error
+
+    def version(self) -> int:
+        """Return a number that differs whenever rows may have changed, by whichever process.
+
+        Raises Problem `unavailable`.
+        """
+        if not self._session.is_open:
+            raise unavailable("The store is not open")
+        try:
+            return self._generation << 32 | self._session.version()
+        except sqlite3.Error as error:
+            raise self._understand(error) from error
+
+    async def probe(self) -> None:
+        """Return when the store has been read and could be written. Raises Problem."""
+        await self._probe.run()
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of every file and thread, within seconds."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        if self._renewal is not None:
+            await self._renewal
+        await self._session.close()
+        self._held.close()
+
+    async def _look(self) -> None:
+        session = await self._sound_session()
+        try:
+            await session.probe()
+        except (sqlite3.Error, Displaced) as error:
+            raise self._understand(error) from error
+
+    async def _sound_session(self) -> Session:
+        if self._ending:
+            raise unavailable("The store is closed")
+        if self._is_worn:
+            await self._renew()
+        if not self._session.is_open:
+            raise unavailable("The store's file is missing or damaged")
+        return self._session
+
+    async def _renew(self) -> None:
+        """Open the store again, once at a time and not more often than each second."""
+        if self._renewal is None or (
+            self._renewal.done() and time.monotonic() > self._renewable_at
+        ):
+            self._renewal = asyncio.create_task(self._open_again())
+            self._renewable_at = time.monotonic() + RENEWAL_SECONDS
+        await asyncio.shield(self._renewal)
+
+    async def _open_again(self) -> None:
+        # Closed first: SQLite must not meet two logs of one file in one process.
+        await self._session.close()
+        try:
+            self._session = await open_session(self._path)
+        except (sqlite3.Error, Displaced, StoreRefusal) as error:
+            _log.warning("the store cannot be opened again: %s", error)
+            return
+        self._generation += 1
+        self._is_worn = False
+
+    def _understand(self, error: sqlite3.Error | Displaced) -> Exception:
+        """Return what to raise for an engine's error, and remember what it says of the session."""
+        _log.warning("the store: %s", error)
+        if isinstance(error, Displaced):
+            self._is_worn = True
+            return unavailable("The store's file was moved or deleted")
+        self._is_worn = self._is_worn or is_damage(error)
+        return problem_of(error)

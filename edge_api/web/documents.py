@@ -1,0 +1,79 @@
+"""How a Document is answered: its validator, its codings, and 304."""
+
+import asyncio
+import gzip
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import brotli
+from aiohttp.web_request import BaseRequest
+
+from edge_api.api.reply import Document
+from edge_api.web.cache import WireCache
+from edge_api.web.conditional import etag_matches
+from edge_api.web.headers import API_HEADERS
+from edge_api.web.negotiation import best_coding
+from edge_api.web.wire import Wire
+
+_SMALLEST_CODED: Final = 512
+"""Bytes below which compressing saves no packet."""
+
+_CODERS: Mapping[str, Callable[[bytes], bytes]] = {
+    "br": lambda body: brotli.compress(body, quality=5),
+    "gzip": lambda body: gzip.compress(body, 6, mtime=0),
+}
+_CODINGS: Final = tuple(_CODERS)
+
+
+class DocumentAnswers:
+    """Wire forms of documents, made on first use."""
+
+    def __init__(self, cache: WireCache) -> None:
+        self._cache = cache
+
+    async def answer(
+        self, document: Document, headers: Mapping[str, str], request: BaseRequest
+    ) -> Wire:
+        """Return the best form of `document` for the request, or 304 (RFC 9110, section 13.2)."""
+        coding = _coding(document, request)
+        condition = request.headers.get("If-None-Match")
+        if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
+            return Wire(304, _validators(document, coding, headers))
+        kept = self._cache.get((id(document), coding))
+        return kept or await self._make(document, coding, headers)
+
+    async def _make(self, document: Document, coding: str, headers: Mapping[str, str]) -> Wire:
+        coder = _CODERS.get(coding)
+        body = await asyncio.to_thread(coder, document.body) if coder else document.body
+        coded = [("Content-Encoding", coding)] if coding else []
+        content = [("Content-Type", document.media_type), *coded]
+        wire = Wire(200, [*content, *_validators(document, coding, headers)], body)
+        if document.is_lasting:
+            self._cache.keep((id(document), coding), wire, len(body), owner=document)
+        return wire
+
+
+def coded_etag(etag: str, coding: str) -> str:
+    """Return the validator of one coding: each is a representation of its own."""
+    return f'{etag[:-1]}-{coding}"' if coding else etag
+
+
+def _coding(document: Document, request: BaseRequest) -> str:
+    accepted = request.headers.get("Accept-Encoding")
+    if accepted is None or len(document.body) < _SMALLEST_CODED:
+        return ""
+    return best_coding(accepted, _CODINGS)
+
+
+def _validators(
+    document: Document, coding: str, headers: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Return the headers that a 200 and a 304 share (RFC 9110, section 15.4.5)."""
+    return [
+        ("ETag", coded_etag(document.etag, coding)),
+        ("Cache-Control", document.cache_control),
+        ("Vary", "Accept-Encoding"),
+        *document.headers,
+        *API_HEADERS,
+        *headers.items(),
+    ]

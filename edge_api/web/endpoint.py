@@ -1,0 +1,126 @@
+"""From a request to an operation and back: identify, count, authorise, decode, do, encode.
+
+Each step goes on or raises Problem; none calls an earlier one. What an operation means is not
+known here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from aiohttp.web_request import BaseRequest
+from pydantic import BaseModel, ValidationError
+
+from edge_api.api.operation import Ask, Operation
+from edge_api.api.reply import Document, Reply
+from edge_api.api.service import Service
+from edge_api.domain.actor import Actor
+from edge_api.schema.faults import sentence_of
+from edge_api.schema.problems import Problem
+from edge_api.web.body import check_media_type, decode, read_bytes
+from edge_api.web.credentials import secret_of
+from edge_api.web.documents import DocumentAnswers
+from edge_api.web.headers import API_HEADERS
+from edge_api.web.wire import EXTRA_HEADERS, Wire, header_lines
+
+
+class Endpoint:
+    """One declared operation, ready to answer requests."""
+
+    def __init__(self, operation: Operation, service: Service, documents: DocumentAnswers) -> None:
+        self.operation = operation
+        self._service = service
+        self._documents = documents
+
+    async def answer(self, request: BaseRequest, path: Mapping[str, str], address: str) -> Wire:
+        """Return the answer to a request that came from `address`. Raises Problem."""
+        operation = self.operation
+        actor = await self._identify(request, address)
+        if actor is not None:
+            self._authorise(actor)
+        ask = Ask(
+            actor=actor,
+            address=address,
+            path=path,
+            query=read_query(operation.query, request) if operation.query else None,
+            pairs=tuple(request.rel_url.query.items()) if request.rel_url.query_string else (),
+            body=await self._body(request),
+            headers=request.headers,
+        )
+        reply = await operation.do(self._service, ask)
+        if isinstance(reply.value, Document):
+            return await self._documents.answer(reply.value, reply.headers, request)
+        return encode(reply)
+
+    async def _identify(self, request: BaseRequest, address: str) -> Actor | None:
+        if self.operation.credential == "none":
+            self._count(request, self.operation.limit, address)
+            return None
+        try:
+            actor = await self._actor(request)
+        except Problem as problem:
+            if problem.code == "unauthenticated":
+                self._service.limiter.hit("failed_auth", address)
+            raise
+        if actor is None:
+            self._count(request, self.operation.limit, address)
+        else:
+            self._count(request, "authenticated", actor.credential_id)
+        return actor
+
+    async def _actor(self, request: BaseRequest) -> Actor | None:
+        access = self._service.access
+        secret = secret_of(request.headers)
+        if secret is not None:
+            return await access.actor_for(secret)
+        if self.operation.credential == "required":
+            raise access.no_credential()
+        return None
+
+    def _count(self, request: BaseRequest, limit: str, key: str) -> None:
+        """Count the request and put what is left into the headers of its answer."""
+        quota = self._service.limiter.hit(limit, key) if limit else None
+        if quota is not None:
+            request[EXTRA_HEADERS] += header_lines(quota.headers.items())
+
+    def _authorise(self, actor: Actor) -> None:
+        if self.operation.admit is not None:
+            self.operation.admit(actor)
+        if self.operation.scope is not None:
+            self._service.access.authorise(actor, self.operation.scope)
+
+    async def _body(self, request: BaseRequest) -> Any:
+        body = self.operation.body
+        if body is None:
+            return None
+        check_media_type(request.headers, body)
+        return decode(await read_bytes(request, body.most), body)
+
+
+def read_query(model: type[BaseModel], request: BaseRequest) -> BaseModel:
+    """Return the checked query; parameters that the model does not know are ignored.
+
+    Raises Problem `invalid` that names the faulty parameter.
+    """
+    query = request.rel_url.query
+    known = {name: query.getall(name) for name in model.model_fields if name in query}
+    for name, values in known.items():
+        if len(values) > 1:
+            raise Problem("invalid", f"{name}: stands more than once")
+    try:
+        return model.model_validate({name: values[0] for name, values in known.items()})
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        raise Problem("invalid", f"{fault['loc'][0]}: {sentence_of(fault)}") from None
+
+
+def encode(reply: Reply) -> Wire:
+    """Return a reply in its wire form."""
+    body = reply.value if isinstance(reply.value, bytes) else orjson.dumps(reply.value)
+    headers = [
+        ("Content-Type", reply.media_type),
+        ("Cache-Control", reply.cache_control),
+        *API_HEADERS,
+        *reply.headers.items(),
+    ]
+    return Wire(reply.status, headers, body)

@@ -1,0 +1,87 @@
+"""The headers that every answer carries whatever it says: declared here and nowhere else.
+
+They stand in the prebuilt head of an answer, since nothing adds headers later. Which file or
+operation is answered is not known here.
+"""
+
+from typing import Final
+
+Header = tuple[str, str]
+Headers = tuple[Header, ...]
+
+SITE_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; media-src 'self'; connect-src 'self'; manifest-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""What a page may load and do (CSP level 3): its own origin only, nothing inline."""
+
+DATA_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
+"""For answers that no browser should render."""
+
+_UNUSED_FEATURES: Final = (
+    "accelerometer",
+    "camera",
+    "geolocation",
+    "gyroscope",
+    "magnetometer",
+    "microphone",
+    "midi",
+    "payment",
+    "usb",
+)
+
+_ALWAYS: Final[Headers] = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "strict-origin-when-cross-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Permissions-Policy", ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)),
+)
+
+SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *_ALWAYS)
+"""For every file of the site; how far it may be embedded is `embedding`'s to say."""
+
+EXPOSED: Final = (
+    "Content-Location",
+    "Content-Range",
+    "ETag",
+    "Idempotency-Replayed",
+    "Link",
+    "Location",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Retry-After",
+    "WWW-Authenticate",
+    "X-Request-ID",
+)
+"""Response headers that scripts of other origins may read (Fetch, section 3.3.3)."""
+
+CORS_HEADERS: Final[Headers] = (
+    ("Access-Control-Allow-Origin", "*"),
+    ("Access-Control-Expose-Headers", ", ".join(EXPOSED)),
+)
+
+API_HEADERS: Final[Headers] = (
+    ("Content-Security-Policy", DATA_POLICY),
+    *_ALWAYS,
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    *CORS_HEADERS,
+)
+"""For every answer of an operation, errors included."""
+
+STRICT_TRANSPORT: Final[Header] = (
+    "Strict-Transport-Security",
+    "max-age=63072000; includeSubDomains",
+)
+"""Two years (RFC 6797); only for an https origin, where a browser heeds it."""
+
+
+def embedding(media_type: str) -> Header:
+    """Return how far other origins may embed a file: pictures and feeds are made for that."""
+    is_shared = media_type.startswith(("image/", "application/atom", "application/feed"))
+    return ("Cross-Origin-Resource-Policy", "cross-origin" if is_shared else "same-origin")
+
+
+def transport(site_url: str) -> Headers:
+    """Return what an origin demands of the way to it."""
+    return (STRICT_TRANSPORT,) if site_url.startswith("https://") else ()

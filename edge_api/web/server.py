@@ -1,0 +1,94 @@
+"""Listening and ending: sockets, malformed messages, and an end that loses no request."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_request import BaseRequest
+
+from edge_api.schema.problems import Problem
+from edge_api.web.errors import error_answer, fault_answer
+from edge_api.web.trace import mark
+
+KEEPALIVE_SECONDS: Final = 75.0
+"""Longer than the 60 s after which common proxies let an idle connection go."""
+DRAIN_SECONDS: Final = 2.0
+"""How long new requests are still taken after SIGTERM, while readiness already says no."""
+GRACE_SECONDS: Final = 10.0
+"""How long requests under way may take after that."""
+BACKLOG: Final = 1024
+
+_log = logging.getLogger(__name__)
+
+
+class Protocol(RequestHandler):
+    """aiohttp's protocol; a message that it cannot parse gets an error of the service's shape."""
+
+    def handle_error(
+        self,
+        request: BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002  aiohttp's own words are not passed on
+    ) -> web.StreamResponse:
+        """Return the answer to what never reached a handler, and close the connection."""
+        mark(request)
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer was under way already")
+        if status < 500 or exc is None:  # noqa: PLR2004  the client's faults
+            return error_answer(Problem("invalid", "The request is not valid HTTP")).closing()
+        return fault_answer(exc).closing()
+
+
+@dataclass(slots=True)
+class Server:
+    """A running server."""
+
+    runner: web.AppRunner
+    listener: asyncio.Server
+    port: int
+
+    async def stop(self) -> None:
+        """Take no more connections, let requests under way finish, close what is idle."""
+        self.listener.close()
+        await self.runner.cleanup()
+
+
+async def start(app: web.Application, host: str, port: int) -> Server:
+    """Listen on `host:port` (0 chooses a free port). Raises OSError when that cannot be."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE_SECONDS)
+    await runner.setup()
+    assert runner.server is not None  # noqa: S101  setup made it
+    factory = partial(
+        Protocol,
+        runner.server,
+        loop=asyncio.get_running_loop(),
+        access_log=None,  # type: ignore[arg-type]  # that is how aiohttp switches it off
+        keepalive_timeout=KEEPALIVE_SECONDS,
+    )
+    try:
+        listener = await asyncio.get_running_loop().create_server(
+            factory, host, port, backlog=BACKLOG
+        )
+    except OSError:
+        await runner.cleanup()
+        raise
+    return Server(runner, listener, listener.sockets[0].getsockname()[1])
+
+
+async def serve_until_told(server: Server, drain: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; on SIGTERM say so in readiness for a while first."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    await told.wait()
+    drain()
+    _log.info("ending: requests under way are answered first")
+    await asyncio.sleep(DRAIN_SECONDS)
+    await server.stop()

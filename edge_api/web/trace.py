@@ -1,0 +1,31 @@
+"""The id that follows one request: from its header into every log line and its answer."""
+
+import logging
+import re
+import secrets
+from contextvars import ContextVar
+
+from aiohttp.web_request import BaseRequest
+
+from edge_api.web.wire import REQUEST_ID
+
+_ACCEPTED = re.compile(r"[A-Za-z0-9-]{8,64}")
+_current: ContextVar[str] = ContextVar("request_id", default="-")
+
+
+def mark(request: BaseRequest) -> None:
+    """Give the request the id that it brought, if that is well formed, or a new one."""
+    brought = request.headers.get("X-Request-ID")
+    valid = brought is not None and _ACCEPTED.fullmatch(brought)
+    request_id = brought if brought is not None and valid else secrets.token_hex(8)
+    request[REQUEST_ID] = request_id
+    _current.set(request_id)
+
+
+class RequestIdFilter(logging.Filter):
+    """Puts the id of the current request into each log record, as `request_id`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the id; keep every record."""
+        record.request_id = _current.get()
+        return True

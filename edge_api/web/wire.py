@@ -1,0 +1,99 @@
+"""An answer in its wire form: the head and the body as bytes, written at once.
+
+One `Wire` may answer any number of requests; only the date and what belongs to the request
+(its id, its rate limit) are added. It goes past aiohttp's header machinery, which costs as much
+as everything else together, so signals do not see it and every header must be in its head.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.web_request import BaseRequest
+
+Headers = Sequence[tuple[str, str]]
+
+REQUEST_ID: Final = "request_id"
+"""Key in the request's mapping: the id that the answer repeats."""
+EXTRA_HEADERS: Final = "extra_headers"
+"""Key in the request's mapping: header lines that belong to this answer alone, as bytes."""
+
+_BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+_DRAINED_FROM: Final = 64 * 1024
+"""Bytes above which the writer waits for a slow client, instead of filling memory for it."""
+
+
+def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
+    """Return the field lines of `headers` (RFC 9112, section 5); a line break in them is cut."""
+    lines = (f"{name}: {value}".splitlines()[0] for name, value in headers)
+    return "".join(f"{line}\r\n" for line in lines).encode("latin-1", "replace")
+
+
+class Wire(web.StreamResponse):
+    """An immutable answer, ready to be sent."""
+
+    def __init__(
+        self, status: int, headers: Headers, body: bytes = b"", *, length: int | None = None
+    ) -> None:
+        """Serialise the head. `length` stands for a body that is announced but not sent (HEAD)."""
+        super().__init__(status=status)
+        self._sent_headers = headers
+        self._sent_body = body
+        self._keep_alive = True
+        bodiless = status in _BODILESS
+        announced = [] if bodiless else [("Content-Length", str(length or len(body)))]
+        start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+        self._head = start_line + header_lines([*headers, *announced])
+
+    def closing(self) -> "Wire":
+        """Return the same answer with the connection closed behind it."""
+        headers = [*self._sent_headers, ("Connection", "close")]
+        wire = Wire(self.status, headers, self._sent_body)
+        wire._keep_alive = False
+        return wire
+
+    async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
+        """Write the whole answer; for HEAD, its head."""
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError("the client is gone")
+        body = b"" if request.method == "HEAD" else self._sent_body
+        extra = request.get(EXTRA_HEADERS, b"")
+        request_id = request[REQUEST_ID].encode()
+        head = (self._head, extra, _date_line(), b"X-Request-ID: ", request_id, b"\r\n\r\n")
+        transport.write(b"".join((*head, body)))
+        if len(body) > _DRAINED_FROM:
+            await request.writer.drain()
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Do nothing: `prepare` has written everything."""
+
+
+class _Date:
+    """The Date line, renewed once a second."""
+
+    second = 0
+    line = b""
+
+
+def _date_line() -> bytes:
+    now = int(time.time())
+    if now != _Date.second:
+        _Date.line = f"Date: {formatdate(now, usegmt=True)}\r\n".encode()
+        _Date.second = now
+    return _Date.line
+
+
+def send(wire: Wire, request: BaseRequest) -> Wire:
+    """Return `wire`, or its closing form where the client asked for that.
+
+    A shared answer cannot carry one request's wish: HTTP/1.0 clients are always closed.
+    """
+    if request.keep_alive and request.version.minor:
+        return wire
+    return wire.closing()

@@ -1,0 +1,114 @@
+"""A whole edge for each test: a real build, a real store, a real socket."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse, ClientSession, DummyCookieJar
+
+from edge_api.commands.assembly import assemble
+from edge_api.commands.clock import system_clock
+from edge_api.domain.keys import KeyOrder, Keys
+from edge_api.schema.scopes import SCOPES
+from edge_api.settings import Settings, read_settings
+from edge_api.web.server import start
+
+SITE_URL = "http://journal.test"
+NOW = "2026-06-01T00:00:00Z"
+CONTENT = Path(__file__).parent / "content"
+
+
+def build_journal(content: Path, output: Path, now: str = NOW, site_url: str = SITE_URL) -> None:
+    """Build a journal with the product's own command."""
+    options = {"--content": content, "--output": output, "--site-url": site_url, "--now": now}
+    words = [str(word) for option in options.items() for word in option]
+    command = [sys.executable, "-m", "site_build", "build", *words]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+@dataclass
+class RunningEdge:
+    """A running edge, and a client of it."""
+
+    url: str
+    service: Any
+    session: ClientSession
+
+    async def key(self, *scopes: str, tables: tuple[str, ...] = ()) -> str:
+        """Return a new API key; without scopes, one that may do everything."""
+        order = KeyOrder("test", scopes=scopes or tuple(SCOPES), tables=tables or None)
+        issued = await Keys(self.service.store, system_clock).issue(order)
+        return str(issued.secret)
+
+    def ask(self, method: str, path: str, key: str | None = None, **more: Any) -> Any:
+        """Send one request; `path` is below the origin, redirects are not followed."""
+        headers = {**({"X-API-Key": key} if key else {}), **more.pop("headers", {})}
+        return self.session.request(
+            method, f"{self.url}{path}", headers=headers, allow_redirects=False, **more
+        )
+
+
+EdgeMaker = Callable[..., AbstractAsyncContextManager[RunningEdge]]
+
+
+@pytest.fixture(scope="session")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a BUILD_DIR with a build of the three public posts of `content/`."""
+    output = tmp_path_factory.mktemp("journal") / "build"
+    build_journal(CONTENT, output)
+    return output
+
+
+@pytest.fixture
+def make_settings(tmp_path: Path, journal: Path) -> Callable[..., Settings]:
+    """Return a maker of settings: no limits, a store of the test's own, the shared journal."""
+
+    def make(**changes: str) -> Settings:
+        given = {
+            "SITE_URL": SITE_URL,
+            "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db",
+            "BUILD_DIR": str(journal),
+            "RATE_LEADS": "0",
+            "RATE_LEADS_ATTEMPTS": "0",
+            "RATE_AUTHENTICATED": "0",
+            "RATE_FAILED_AUTH": "0",
+        }
+        return read_settings({**given, **changes}, dotenv=None)
+
+    return make
+
+
+@pytest.fixture
+def make_edge(make_settings: Callable[..., Settings]) -> EdgeMaker:
+    """Return a maker of running edges, which takes settings that differ."""
+
+    @asynccontextmanager
+    async def make(clock: Any = system_clock, **changes: str) -> AsyncIterator[RunningEdge]:
+        async with assemble(make_settings(**changes), clock) as assembly:
+            server = await start(assembly.app, "127.0.0.1", 0)
+            try:
+                async with ClientSession(cookie_jar=DummyCookieJar()) as session:
+                    yield RunningEdge(f"http://127.0.0.1:{server.port}", assembly.service, session)
+            finally:
+                await server.stop()
+
+    return make
+
+
+@pytest.fixture
+async def edge(make_edge: EdgeMaker) -> AsyncIterator[RunningEdge]:
+    """Return a running edge without limits."""
+    async with make_edge() as running:
+        yield running
+
+
+async def error_of(answer: ClientResponse) -> str:
+    """Return the sentence of an Error body, having checked that it is nothing more."""
+    body = await answer.json()
+    assert list(body) == ["error"]
+    return str(body["error"])

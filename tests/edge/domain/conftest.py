@@ -1,0 +1,94 @@
+"""A real store in a file of the test's own, and a clock that the test moves."""
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from edge_api.domain.actor import Actor
+from edge_api.domain.keys import Keys
+from edge_api.store.sqlite import SQLiteStore, open_store
+
+PROJECT = Path(__file__).parents[3]
+
+
+@dataclass
+class MovableClock:
+    """Stands still until it is moved."""
+
+    now: datetime = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        """Return the instant."""
+        return self.now
+
+    def move(self, **by: float) -> None:
+        """Go on by a time, in the words of `timedelta`."""
+        self.now += timedelta(**by)
+
+    def seconds(self) -> float:
+        """Return the instant as the limiter wants it."""
+        return self.now.timestamp()
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    """Return a clock at noon of 1 June 2026."""
+    return MovableClock()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: MovableClock) -> AsyncIterator[SQLiteStore]:
+    """Return an empty store."""
+    opened = await open_store(tmp_path / "edge.db", clock)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+@pytest.fixture
+def keys(store: SQLiteStore, clock: MovableClock) -> Keys:
+    """Return the keys of the store."""
+    return Keys(store, clock)
+
+
+@pytest.fixture
+def holder() -> Actor:
+    """Return the holder of some API key."""
+    return Actor("01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b", "test", "api_key", frozenset())
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run_command(tmp_path: Path) -> Callable[..., Ended]:
+    """Return what runs `python -m edge_api` on the store of the test, in a process of its own."""
+
+    def run(*words: str) -> Ended:
+        settings = {"DATABASE_URL": f"sqlite:///{tmp_path}/edge.db", "PATH": os.environ["PATH"]}
+        done = subprocess.run(
+            [sys.executable, "-m", "edge_api", *words],
+            env=settings,
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert "Traceback" not in done.stderr
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    return run

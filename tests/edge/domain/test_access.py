@@ -1,0 +1,291 @@
+import asyncio
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from edge_api.domain.access import Access
+from edge_api.domain.keys import KeyOrder, Keys
+from edge_api.domain.secrets import mint
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.problems import Problem
+from edge_api.store.plan import Outcome, Plan
+from edge_api.store.sqlite import SQLiteStore
+
+SITE = "https://journal.example"
+METADATA = f'resource_metadata="{SITE}/.well-known/oauth-protected-resource"'
+
+
+class CountingStore:
+    """A real store that counts what it is asked, and may be out of reach."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self._store = store
+        self.runs = 0
+        self.away = False
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Pass the plans on."""
+        self.runs += 1
+        self._reach()
+        return await self._store.run(*plans)
+
+    def version(self) -> int:
+        """Pass the question on."""
+        self._reach()
+        return self._store.version()
+
+    async def probe(self) -> None:
+        """Pass the question on."""
+        await self._store.probe()
+
+    async def close(self) -> None:
+        """Leave closing to the fixture."""
+
+    def _reach(self) -> None:
+        if self.away:
+            raise Problem("unavailable", headers={"Retry-After": "1"})
+
+
+@pytest.fixture
+def counting(store: SQLiteStore) -> CountingStore:
+    """Return the store, counted."""
+    return CountingStore(store)
+
+
+@pytest.fixture
+def access(counting: CountingStore, clock: Any) -> Access:
+    """Return who decides."""
+    return Access(counting, clock, SITE)
+
+
+async def refusal(access: Access, secret: str, kind: Any = "api_key") -> Problem:
+    """Return the problem that a secret meets."""
+    with pytest.raises(Problem) as caught:
+        await access.actor_for(secret, kind)
+    return caught.value
+
+
+async def test_a_valid_key_names_its_holder(access: Access, keys: Keys) -> None:
+    """Identity, name, scopes and tables are those of the key."""
+    order = KeyOrder("importer", scopes=("admin:read", "admin:write"), tables=("leads",))
+    issued = await keys.issue(order)
+
+    actor = await access.actor_for(issued.secret)
+    assert actor.credential_id == issued.row["id"]
+    assert actor.label == f"credential:{issued.row['id']}"
+    assert (actor.name, actor.type) == ("importer", "api_key")
+    assert actor.scopes == {"admin:read", "admin:write"}
+    assert actor.tables == {"leads"}
+
+
+async def test_unknown_expired_and_revoked_keys_get_one_and_the_same_answer(
+    access: Access, keys: Keys, clock: Any
+) -> None:
+    """Nobody learns which keys ever existed."""
+    expiring = await keys.issue(KeyOrder("a", expires_at=spell_instant(clock.now.replace(hour=13))))
+    revoked = await keys.issue(KeyOrder("b"))
+    await keys.revoke(revoked.row["id"])
+    clock.move(hours=1)
+
+    secrets = (mint("api_key"), expiring.secret, revoked.secret, "nonsense", "")
+    problems = [await refusal(access, secret) for secret in secrets]
+    assert {(p.code, p.status, p.sentence) for p in problems} == {
+        ("unauthenticated", 401, "Missing or invalid credential")
+    }
+    assert {p.headers["WWW-Authenticate"] for p in problems} == {
+        f'Bearer realm="api", error="invalid_token", {METADATA}'
+    }
+
+
+async def test_no_credential_is_no_error(access: Access) -> None:
+    """The challenge of a request without a credential has no error code (RFC 6750, 3.1)."""
+    problem = access.no_credential()
+
+    assert problem.sentence == "Missing or invalid credential"
+    assert dict(problem.headers) == {"WWW-Authenticate": f'Bearer realm="api", {METADATA}'}
+
+
+async def test_a_missing_scope_is_named(access: Access, keys: Keys) -> None:
+    """403, and the challenge says which scope is needed."""
+    actor = await access.actor_for((await keys.issue(KeyOrder("a", scopes=("mcp",)))).secret)
+    access.authorise(actor, "mcp")
+
+    with pytest.raises(Problem) as caught:
+        access.authorise(actor, "leads:write")
+    assert (caught.value.status, caught.value.sentence) == (
+        403,
+        "The credential lacks the scope leads:write",
+    )
+    assert dict(caught.value.headers) == {
+        "WWW-Authenticate": 'Bearer realm="api", error="insufficient_scope", '
+        f'scope="leads:write", {METADATA}'
+    }
+
+
+async def test_a_malformed_key_is_refused_without_looking(
+    access: Access, counting: CountingStore
+) -> None:
+    """Shape, checksum and kind are seen on the secret itself."""
+    for secret in ("", "x", mint("api_key")[:-1], mint("access_token"), mint("client_secret")):
+        await refusal(access, secret)
+
+    assert counting.runs == 0
+
+
+async def test_an_access_token_is_for_mcp_alone(access: Access, keys: Keys) -> None:
+    """Where an API key is wanted it is invalid, before and after it was seen as a token."""
+    token = (await keys.issue(KeyOrder("a", type="access_token"))).secret
+
+    await refusal(access, token)
+    assert (await access.actor_for(token, "access_token")).type == "access_token"
+    await refusal(access, token)
+
+
+async def test_a_key_is_read_once_while_the_store_stands_still(
+    access: Access, keys: Keys, counting: CountingStore
+) -> None:
+    """A thousand requests cost one read."""
+    secret = (await keys.issue(KeyOrder("a"))).secret
+    for _ in range(1000):
+        await access.actor_for(secret)
+
+    assert counting.runs == 1
+
+
+async def test_many_requests_after_a_change_share_one_read(
+    access: Access, keys: Keys, counting: CountingStore
+) -> None:
+    """Those that come while the answer is under way wait for it."""
+    secret = (await keys.issue(KeyOrder("a"))).secret
+    actors = await asyncio.gather(*(access.actor_for(secret) for _ in range(64)))
+
+    assert counting.runs == 1
+    assert len({actor.credential_id for actor in actors}) == 1
+
+
+async def test_who_leaves_takes_nothing_from_those_who_wait(access: Access, keys: Keys) -> None:
+    """The first of many is cancelled; the others get their answer."""
+    secret = (await keys.issue(KeyOrder("a"))).secret
+    first, second = (asyncio.create_task(access.actor_for(secret)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+
+    assert (await second).name == "a"
+    assert first.cancelled() or first.cancelling()
+
+
+async def test_a_revocation_counts_from_the_next_request_on(access: Access, keys: Keys) -> None:
+    """What was remembered of the key is looked at again."""
+    issued = await keys.issue(KeyOrder("a"))
+    await access.actor_for(issued.secret)
+    await keys.revoke(issued.row["id"])
+
+    assert (await refusal(access, issued.secret)).code == "unauthenticated"
+
+
+async def test_an_expiry_counts_although_nothing_changes(
+    access: Access, keys: Keys, clock: Any
+) -> None:
+    """The instant itself is already too late."""
+    end = spell_instant(clock.now.replace(hour=13))
+    secret = (await keys.issue(KeyOrder("a", expires_at=end))).secret
+    clock.move(minutes=59, seconds=59)
+    await access.actor_for(secret)
+    clock.move(seconds=1)
+
+    assert (await refusal(access, secret)).code == "unauthenticated"
+
+
+async def test_a_key_works_on_for_five_seconds_while_the_store_is_away(
+    access: Access, keys: Keys, counting: CountingStore, clock: Any
+) -> None:
+    """After that nobody can say that it was not revoked: 503."""
+    secret = (await keys.issue(KeyOrder("a"))).secret
+    await access.actor_for(secret)
+    counting.away = True
+
+    clock.move(seconds=3)
+    assert (await access.actor_for(secret)).name == "a"
+    clock.move(seconds=1.9)
+    assert (await access.actor_for(secret)).name == "a"
+    clock.move(seconds=0.1)
+    assert (await refusal(access, secret)).code == "unavailable"
+    counting.away = False
+    assert (await access.actor_for(secret)).name == "a"
+
+
+async def test_an_unknown_key_cannot_be_judged_while_the_store_is_away(
+    access: Access, counting: CountingStore
+) -> None:
+    """It is 503 from the first request on; a malformed one stays 401."""
+    counting.away = True
+
+    assert (await refusal(access, mint("api_key"))).code == "unavailable"
+    assert (await refusal(access, "nonsense")).code == "unauthenticated"
+
+
+async def test_a_read_that_fails_for_all_who_have_left_is_no_fault(
+    access: Access, keys: Keys, counting: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is logged about an exception that nobody took."""
+    secret = (await keys.issue(KeyOrder("a"))).secret
+    asking = asyncio.create_task(access.actor_for(secret))
+    await asyncio.sleep(0)
+    asking.cancel()
+    counting.away = True
+    await asyncio.wait([asking])
+    await asyncio.sleep(0.05)
+    del asking
+    gc.collect()
+
+    assert counting.runs == 1
+    assert caplog.records == []
+
+
+async def test_the_last_use_is_written_in_batches(
+    access: Access, keys: Keys, counting: CountingStore, clock: Any
+) -> None:
+    """Two keys, many uses, one transaction; the latest use of each is what stands."""
+    issued = [await keys.issue(KeyOrder(name)) for name in ("a", "b", "unused")]
+    for key in issued[:2]:
+        for _ in range(10):
+            clock.move(seconds=1)
+            await access.actor_for(key.secret)
+    counting.runs = 0
+    await access.flush()
+    await access.flush()
+
+    used = {row["name"]: row["last_used_at"] for row in await keys.all()}
+    assert counting.runs == 1
+    assert used == {
+        "a": "2026-06-01T12:00:10.000000Z",
+        "b": "2026-06-01T12:00:20.000000Z",
+        "unused": None,
+    }
+
+
+async def test_a_use_that_cannot_be_written_is_kept_for_later(
+    access: Access, keys: Keys, counting: CountingStore
+) -> None:
+    """Writing it down never fails anybody."""
+    secret = (await keys.issue(KeyOrder("a"))).secret
+    await access.actor_for(secret)
+    counting.away = True
+    await access.flush()
+    counting.away = False
+    await access.flush()
+
+    assert [row["last_used_at"] for row in await keys.all()] == ["2026-06-01T12:00:00.000000Z"]
+
+
+async def test_another_process_revokes_a_key(
+    access: Access, keys: Keys, run_command: Callable[..., Any]
+) -> None:
+    """The command line ends a key that a running edge remembers."""
+    issued = await keys.issue(KeyOrder("a"))
+    await access.actor_for(issued.secret)
+    await asyncio.to_thread(run_command, "keys", "revoke", issued.row["id"])
+
+    assert (await refusal(access, issued.secret)).code == "unauthenticated"

@@ -1,0 +1,316 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from edge_api.domain.access import Access
+from edge_api.domain.audit import recent_entries
+from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
+from edge_api.domain.secrets import digest_of, is_well_formed
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.problems import Problem
+from edge_api.store.sqlite import SQLiteStore
+
+NOBODY = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
+
+
+@pytest.fixture
+def access(store: SQLiteStore, clock: Any) -> Access:
+    """Return who decides about the keys."""
+    return Access(store, clock, "https://journal.example")
+
+
+async def problem_of(keys: Keys, order: KeyOrder) -> str:
+    """Return what is wrong with an order."""
+    with pytest.raises(Problem) as caught:
+        await keys.issue(order)
+    assert caught.value.code == "invalid"
+    assert await keys.all() == []
+    return caught.value.sentence
+
+
+async def row_of(keys: Keys, issued: Issued) -> dict[str, Any]:
+    """Return what the store has of a key."""
+    return next(row for row in await keys.all() if row["id"] == issued.row["id"])
+
+
+async def test_a_new_key_may_use_the_published_api_and_never_ends(keys: Keys) -> None:
+    """That is what a key gets whose issuer says nothing more."""
+    issued = await keys.issue(KeyOrder("client"))
+
+    assert is_well_formed(issued.secret, "api_key")
+    assert issued.row["scopes"] == "posts:read leads:read leads:write"
+    assert issued.row["tables"] is None
+    assert issued.row["expires_at"] is None
+
+
+async def test_a_new_access_token_is_for_mcp_and_ends_after_90_days(keys: Keys) -> None:
+    """Unless its issuer names another end."""
+    token = await keys.issue(KeyOrder("agent", type="access_token"))
+    brief = await keys.issue(
+        KeyOrder("agent", type="access_token", expires_at="2026-06-02T00:00:00.000000Z")
+    )
+
+    assert is_well_formed(token.secret, "access_token")
+    assert token.row["scopes"] == "mcp"
+    assert token.row["expires_at"] == "2026-08-30T12:00:00.000000Z"
+    assert brief.row["expires_at"] == "2026-06-02T00:00:00.000000Z"
+
+
+async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
+    """Neither the rows nor the files of the store hold it; its digest and its end they do."""
+    issued = await keys.issue(KeyOrder("client"))
+
+    (row,) = await keys.all()
+    assert row["digest"] == digest_of(issued.secret)
+    assert row["last_four"] == issued.secret[-4:]
+    files = [path.read_bytes() for path in tmp_path.iterdir()]
+    assert any(row["digest"].encode() in file for file in files)
+    assert not any(issued.secret.encode() in file for file in files)
+
+
+@pytest.mark.parametrize(
+    ("order", "sentence"),
+    [
+        (KeyOrder(""), "name: must have 1 characters or more"),
+        (KeyOrder("x" * 101), "name: must have 100 characters or fewer"),
+        (
+            KeyOrder("a", scopes=("posts:read", "posts:write")),
+            (
+                "scopes: there is no scope 'posts:write'; there are posts:read, leads:read, "
+                "leads:write, admin:read, admin:write, mcp"
+            ),
+        ),
+        (
+            KeyOrder("a", tables=("credentials",)),
+            (
+                "tables: there is no table 'credentials'; there are leads, email_send_log, "
+                "email_send_state, email_unsubscribe_tokens, suppressed_emails"
+            ),
+        ),
+        (
+            KeyOrder("a", expires_at="2026-06-01T12:00:00.000000Z"),
+            "expires: must lie in the future",
+        ),
+    ],
+)
+async def test_a_faulty_order_makes_no_key(keys: Keys, order: KeyOrder, sentence: str) -> None:
+    """What is wrong is named, with what there is."""
+    assert await problem_of(keys, order) == sentence
+
+
+async def test_a_rotated_key_works_for_seven_days_beside_its_successor(
+    keys: Keys, access: Access, clock: Any
+) -> None:
+    """Name, scopes and tables are handed on."""
+    old = await keys.issue(KeyOrder("client", scopes=("admin:read",), tables=("leads",)))
+    new = await keys.rotate(old.row["id"])
+
+    assert new.secret != old.secret
+    same = ("name", "type", "scopes", "tables", "expires_at")
+    assert {name: new.row[name] for name in same} == {name: old.row[name] for name in same}
+    clock.move(days=6, hours=23)
+    assert (await access.actor_for(old.secret)).credential_id == old.row["id"]
+    clock.move(hours=1)
+    assert (await access.actor_for(new.secret)).credential_id == new.row["id"]
+    with pytest.raises(Problem):
+        await access.actor_for(old.secret)
+
+
+async def test_rotation_never_lengthens_a_life(keys: Keys) -> None:
+    """A key that would have ended earlier does, and its successor ends when it would have."""
+    end = "2026-06-03T00:00:00.000000Z"
+    old = await keys.issue(KeyOrder("client", expires_at=end))
+    new = await keys.rotate(old.row["id"])
+
+    assert (await row_of(keys, old))["expires_at"] == end
+    assert new.row["expires_at"] == end
+
+
+async def test_a_rotated_access_token_starts_a_new_life(keys: Keys, clock: Any) -> None:
+    """90 days from the rotation on."""
+    old = await keys.issue(KeyOrder("agent", type="access_token"))
+    clock.move(days=80)
+    new = await keys.rotate(old.row["id"])
+
+    assert new.row["expires_at"] == spell_instant(clock.now.replace(month=11, day=18))
+
+
+async def test_only_a_valid_key_is_rotated(keys: Keys, clock: Any) -> None:
+    """A rotated, an expired and a revoked one are refused, and nothing is issued for them."""
+    rotated, expired, revoked = [
+        (await keys.issue(KeyOrder(name, expires_at=end))).row["id"]
+        for name, end in (("a", None), ("b", "2026-06-01T12:30:00.000000Z"), ("c", None))
+    ]
+    await keys.rotate(rotated)
+    await keys.revoke(revoked)
+    clock.move(hours=1)
+    count = len(await keys.all())
+
+    for key_id, state in ((rotated, "rotated"), (expired, "expired"), (revoked, "revoked")):
+        with pytest.raises(Problem) as caught:
+            await keys.rotate(key_id)
+        assert caught.value.code == "conflict"
+        assert caught.value.sentence == f"The key {key_id} is {state}: issue a new one"
+    assert len(await keys.all()) == count
+
+
+async def test_a_key_is_revoked_once(keys: Keys, clock: Any) -> None:
+    """Doing it again is fine and keeps the first instant."""
+    issued = await keys.issue(KeyOrder("client"))
+    await keys.revoke(issued.row["id"])
+    first = await row_of(keys, issued)
+    clock.move(hours=1)
+    await keys.revoke(issued.row["id"])
+
+    assert first["revoked_at"] == "2026-06-01T12:00:00.000000Z"
+    assert await row_of(keys, issued) == first
+
+
+@pytest.mark.parametrize("key_id", [NOBODY, "nonsense", ""])
+async def test_a_key_that_is_not_there_is_not_found(keys: Keys, key_id: str) -> None:
+    """Neither rotated nor revoked."""
+    for act in (keys.rotate, keys.revoke):
+        with pytest.raises(Problem) as caught:
+            await act(key_id)
+        assert caught.value.code == "not_found"
+        assert caught.value.sentence == f"There is no key {key_id}"
+
+
+async def test_every_change_of_a_key_is_in_the_audit_log(
+    keys: Keys, store: SQLiteStore, clock: Any
+) -> None:
+    """Newest first: what the operator did, and to how many rows."""
+    issued = await keys.issue(KeyOrder("client"))
+    clock.move(seconds=1)
+    await keys.rotate(issued.row["id"])
+    for _ in range(2):
+        clock.move(seconds=1)
+        await keys.revoke(issued.row["id"])
+
+    entries = await recent_entries(store, 3)
+    said = ("actor", "verb", "table_name", "columns", "rows", "at")
+    assert [tuple(entry[name] for name in said) for entry in entries] == [
+        ("credential:operator", "revoke", "credentials", "id", 0, "2026-06-01T12:00:03.000000Z"),
+        ("credential:operator", "revoke", "credentials", "id", 1, "2026-06-01T12:00:02.000000Z"),
+        ("credential:operator", "rotate", "credentials", "id", 1, "2026-06-01T12:00:01.000000Z"),
+    ]
+
+
+async def test_a_key_that_works_allows_what_it_has(keys: Keys, clock: Any) -> None:
+    """Not more, not for an unknown secret, and not once it has ended."""
+    issued = await keys.issue(
+        KeyOrder("client", scopes=("mcp",), expires_at="2026-06-01T13:00:00.000000Z")
+    )
+
+    assert await keys.allows(issued.secret, frozenset({"mcp"}))
+    assert not await keys.allows(issued.secret, frozenset({"mcp", "posts:read"}))
+    assert not await keys.allows("nonsense", frozenset())
+    clock.move(hours=1)
+    assert not await keys.allows(issued.secret, frozenset({"mcp"}))
+
+
+def test_a_revoked_key_is_revoked_whatever_else_it_is() -> None:
+    """The four states exclude one another."""
+    past, now, future = "2026-01-01", "2026-06-01", "2026-12-01"
+
+    def state(expires: str | None, revoked: str | None, rotated: str | None) -> str:
+        row = {"expires_at": expires, "revoked_at": revoked, "rotated_at": rotated}
+        return state_of(row, now)
+
+    assert state(None, None, None) == state(future, None, None) == "valid"
+    assert state(future, None, past) == "rotated"
+    assert state(past, None, past) == state(now, None, None) == "expired"
+    assert state(past, past, past) == "revoked"
+
+
+def test_the_command_prints_a_key_once(run_command: Callable[..., Any]) -> None:
+    """The key alone on the standard output, so that it can be piped; the rest beside it."""
+    issued = run_command("keys", "issue", "--name", "my client")
+
+    assert issued.code == 0
+    assert is_well_formed(issued.out.strip(), "api_key")
+    assert "scopes posts:read leads:read leads:write, expires never" in issued.err
+
+
+def test_the_command_issues_as_it_is_told(run_command: Callable[..., Any]) -> None:
+    """Scopes, tables, end and type; as one JSON object."""
+    issued = run_command(
+        *("keys", "issue", "--name", "Zoë", "--scopes", "admin:read admin:write", "--json"),
+        *("--tables", "leads,suppressed_emails", "--expires", "2999-01-31"),
+    )
+    token = run_command("keys", "issue", "--name", "agent", "--type", "access_token", "--json")
+
+    told = json.loads(issued.out)
+    assert is_well_formed(told.pop("key"), "api_key")
+    assert told == {
+        "id": told["id"],
+        "name": "Zoë",
+        "type": "api_key",
+        "expires_at": "2999-01-31T00:00:00.000000Z",
+        "scopes": ["admin:read", "admin:write"],
+        "tables": ["leads", "suppressed_emails"],
+    }
+    assert is_well_formed(json.loads(token.out)["key"], "access_token")
+
+
+def test_the_command_lists_rotates_and_revokes(run_command: Callable[..., Any]) -> None:
+    """A life of a key at the terminal."""
+    assert "there are no keys yet" in run_command("keys", "list").out
+    first = json.loads(run_command("keys", "issue", "--name", "a", "--json").out)
+    second = json.loads(run_command("keys", "rotate", first["id"], "--json").out)
+    revoked = run_command("keys", "revoke", second["id"])
+    listed = json.loads(run_command("keys", "list", "--json").out)
+    table = run_command("keys", "list").out.splitlines()
+
+    assert revoked.out == f"{second['id']} is revoked\n"
+    assert {key["id"]: key["state"] for key in listed} == {
+        first["id"]: "rotated",
+        second["id"]: "revoked",
+    }
+    assert not any("digest" in key or "key" in key for key in listed)
+    assert [line.split()[0] for line in table] == ["ID", second["id"], first["id"]]
+
+
+def test_the_command_lists_what_was_changed(run_command: Callable[..., Any]) -> None:
+    """One line an entry, or JSON."""
+    assert run_command("audit").out == "nothing was changed yet\n"
+    key = json.loads(run_command("keys", "issue", "--name", "a", "--json").out)
+    run_command("keys", "revoke", key["id"])
+    lines = run_command("audit").out.splitlines()
+    newest = json.loads(run_command("audit", "--limit", "1", "--json").out)
+
+    assert [line.split("  ", 1)[1] for line in lines] == [
+        "credential:operator  revoke credentials by id: 1 row",
+        "credential:operator  issue credentials: 1 row",
+    ]
+    assert [entry["verb"] for entry in newest] == ["revoke"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("keys",), 2, "required: action"),
+        (("keys", "issue"), 2, "required: --name"),
+        (("keys", "issue", "--name", ""), 2, "name: must have 1 characters or more"),
+        (("keys", "issue", "--name", "a", "--scopes", "read"), 2, "there is no scope 'read'"),
+        (("keys", "issue", "--name", "a", "--scopes", " "), 2, "names nothing"),
+        (("keys", "issue", "--name", "a", "--tables", "x"), 2, "there is no table 'x'"),
+        (("keys", "issue", "--name", "a", "--expires", "soon"), 2, "no date such as 2027-01-31"),
+        (("keys", "issue", "--name", "a", "--expires", "2020-01-31"), 2, "lie in the future"),
+        (("keys", "issue", "--name", "a", "--type", "x"), 2, "invalid choice: 'x'"),
+        (("keys", "rotate", NOBODY), 1, f"There is no key {NOBODY}"),
+        (("keys", "revoke", "x"), 1, "There is no key x"),
+        (("audit", "--limit", "0"), 2, "'0' is no number from 1 on"),
+        (("audit", "--limit", "x"), 2, "'x' is no number from 1 on"),
+    ],
+)
+def test_a_wrong_command_says_what_to_mend(
+    run_command: Callable[..., Any], words: tuple[str, ...], code: int, sentence: str
+) -> None:
+    """2 for wrong usage, 1 for what is not there; nothing on the standard output."""
+    ended = run_command(*words)
+
+    assert (ended.code, ended.out) == (code, "")
+    assert sentence in ended.err

@@ -1,0 +1,224 @@
+import gc
+import threading
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge_api.domain.limits import NAMES, Limiter
+from edge_api.domain.moving_windows import MovingWindows
+from edge_api.schema.problems import Problem
+from edge_api.settings import SETTINGS, read_settings
+
+
+class Seconds:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Return the instant."""
+        return self.now
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    """Return a clock."""
+    return Seconds()
+
+
+def make(seconds: Seconds, **rates: str) -> Limiter:
+    """Return a limiter whose settings differ from the defaults by `rates`."""
+    return Limiter(read_settings(rates, dotenv=None), seconds)
+
+
+def refusal(limiter: Limiter, name: str = "leads", key: str = "192.0.2.7") -> Problem:
+    """Return the problem that a hit meets."""
+    with pytest.raises(Problem) as caught:
+        limiter.hit(name, key)
+    assert caught.value.code == "too_many_requests"
+    return caught.value
+
+
+def test_every_limit_has_a_setting() -> None:
+    """And every setting of a rate is a limit."""
+    rates = {name for name in SETTINGS if name.startswith("RATE_")}
+
+    assert {f"RATE_{name.upper()}" for name in NAMES} == rates
+
+
+def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
+    """Five leads in ten minutes and twenty a day, 60 attempts, 600 requests, 300 failures."""
+    limiter = make(seconds)
+
+    policies = [dict(limiter.hit(name, "x").headers)["RateLimit-Policy"] for name in NAMES]  # type: ignore[union-attr]
+    assert policies == [
+        '"leads";q=5;w=600, "leads-day";q=20;w=86400',
+        '"leads_attempts";q=60;w=60',
+        '"authenticated";q=600;w=60',
+        '"failed_auth";q=300;w=60',
+    ]
+
+
+def test_each_hit_tells_what_is_left(seconds: Seconds) -> None:
+    """`r` counts down, `t` says when the oldest hit is forgotten."""
+    limiter = make(seconds, RATE_LEADS="2/minute")
+
+    first = limiter.hit("leads", "192.0.2.7")
+    seconds.now += 17
+    second = limiter.hit("leads", "192.0.2.7")
+    assert first is not None
+    assert second is not None
+    assert first.headers["RateLimit"] == '"leads";r=1;t=60'
+    assert second.headers["RateLimit"] == '"leads";r=0;t=43'
+
+
+def test_a_limit_that_is_used_up_says_when_to_come_again(seconds: Seconds) -> None:
+    """429 with the same fields as a success, and a true Retry-After."""
+    limiter = make(seconds, RATE_LEADS="2/minute")
+    limiter.hit("leads", "192.0.2.7")
+    seconds.now += 17.5
+    limiter.hit("leads", "192.0.2.7")
+
+    problem = refusal(limiter)
+    assert problem.sentence == "Too many requests: try again in 43 seconds"
+    assert dict(problem.headers) == {
+        "Retry-After": "43",
+        "RateLimit-Policy": '"leads";q=2;w=60',
+        "RateLimit": '"leads";r=0;t=43',
+    }
+
+
+@given(
+    hits=st.lists(st.floats(0, 40), min_size=1, max_size=12),
+    rate=st.sampled_from(["1/10seconds", "3/minute", "2/10seconds;4/minute"]),
+)
+def test_retry_after_is_true_to_the_second(hits: list[float], rate: str) -> None:
+    """After the seconds named a hit is taken; one and a half seconds before, it is not."""
+    seconds = Seconds()
+    limiter = make(seconds, RATE_LEADS=rate)
+    for pause in hits:
+        seconds.now += pause
+        try:
+            limiter.hit("leads", "x")
+        except Problem as problem:
+            wait = int(problem.headers["Retry-After"])
+            earlier, seconds.now = seconds.now, seconds.now + max(0, wait - 1.5)
+            if wait > 1.5:
+                refusal(limiter, key="x")
+            seconds.now = earlier + wait
+            limiter.hit("leads", "x")
+
+
+def test_a_hit_that_one_window_refuses_counts_in_none(seconds: Seconds) -> None:
+    """All windows are asked before any is counted."""
+    limiter = make(seconds, RATE_LEADS="1/minute;3/day")
+    limiter.hit("leads", "x")
+    for _ in range(10):
+        refusal(limiter, key="x")
+    seconds.now += 60
+
+    quota = limiter.hit("leads", "x")
+    assert quota is not None
+    assert quota.headers["RateLimit"] == '"leads";r=0;t=60, "leads-day";r=1;t=86340'
+
+
+def test_the_longer_window_refuses_when_the_shorter_has_room(seconds: Seconds) -> None:
+    """Retry-After is then the longer one's."""
+    limiter = make(seconds, RATE_LEADS="1/minute;2/day")
+    limiter.hit("leads", "x")
+    seconds.now += 60
+    limiter.hit("leads", "x")
+    seconds.now += 60
+
+    assert refusal(limiter, key="x").headers["Retry-After"] == str(86400 - 120)
+
+
+def test_keys_and_limits_are_counted_apart(seconds: Seconds) -> None:
+    """One sender's hits take nothing from another's, nor from another limit."""
+    limiter = make(seconds, RATE_LEADS="1/minute", RATE_LEADS_ATTEMPTS="1/minute")
+    limiter.hit("leads", "x")
+
+    limiter.hit("leads", "y")
+    limiter.hit("leads_attempts", "x")
+    refusal(limiter, key="x")
+
+
+def test_looking_counts_nothing(seconds: Seconds) -> None:
+    """What is left stays left, for a key never seen as well."""
+    limiter = make(seconds, RATE_LEADS="2/minute")
+    limiter.hit("leads", "x")
+
+    looks = [limiter.look("leads", key) for key in ("x", "x", "never")]
+    assert [look and look.headers["RateLimit"] for look in looks] == [
+        '"leads";r=1;t=60',
+        '"leads";r=1;t=60',
+        '"leads";r=2;t=60',
+    ]
+    assert looks[0] is not None
+    assert looks[0].retry_after == 0
+
+
+def test_a_hit_can_be_taken_back(seconds: Seconds) -> None:
+    """Every window forgets it; where nothing counts, nothing happens."""
+    limiter = make(seconds, RATE_LEADS="1/minute;1/day")
+    limiter.take_back("leads", "x")
+    limiter.hit("leads", "x")
+    limiter.take_back("leads", "x")
+
+    limiter.hit("leads", "x")
+    refusal(limiter, key="x")
+
+
+def test_zero_switches_a_limit_off(seconds: Seconds) -> None:
+    """Neither counted nor told."""
+    limiter = make(seconds, RATE_LEADS="0")
+
+    assert [limiter.hit("leads", "x") for _ in range(100)] == [None] * 100
+    assert limiter.look("leads", "x") is None
+    limiter.take_back("leads", "x")
+
+
+def test_windows_with_nothing_in_them_are_let_go(seconds: Seconds) -> None:
+    """A million senders over a week leave no more behind than those of the last minute."""
+    limiter = make(seconds, RATE_LEADS_ATTEMPTS="2/minute")
+    limiter.hit("leads_attempts", "warm")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for sender in range(100_000):
+            seconds.now += 0.5
+            limiter.hit("leads_attempts", f"sender {sender}")
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 4 * 1024 * 1024
+
+
+def test_counting_starts_no_threads(seconds: Seconds) -> None:
+    """The library's own storage starts one after each hit."""
+    limiter = make(seconds)
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join()
+    before = threading.active_count()
+    for _ in range(50):
+        limiter.hit("authenticated", "x")
+
+    assert threading.active_count() == before
+
+
+def test_windows_can_be_forgotten(seconds: Seconds) -> None:
+    """One by one, or all; the library's interface asks for it."""
+    windows = MovingWindows(seconds)
+    hits: list[Any] = [windows.acquire_entry(key, 1, 60) for key in ("a", "b", "c", "c")]
+    windows.clear("a")
+    windows.clear("never")
+
+    assert hits == [True, True, True, False]
+    assert windows.acquire_entry("a", 1, 60)
+    assert windows.reset() == 3
+    assert windows.acquire_entry("c", 1, 60)

@@ -1,0 +1,84 @@
+import pytest
+
+from edge_api.domain.lead_input import LeadInput
+from edge_api.domain.spam import judge, likeness
+
+
+def lead(message: str = "Hello", **changes: str) -> LeadInput:
+    """Return a lead with that message."""
+    usual = {"name": "Ann Lee", "email": "ann@example.org", "budget_tier": "5k", "message": message}
+    return LeadInput.model_validate({**usual, **changes})
+
+
+@pytest.mark.parametrize(
+    ("message", "reasons"),
+    [
+        ("We would like a site. Could you call on Monday?", ()),
+        ("a<b and c>d, and x[1] = 2", ()),
+        ("\u041f\u0440\u0438\u0432\u0435\u0442, \u043c\u0438\u0440: hello, world", ()),
+        ("Gr\u00fc\u00dfe aus K\u00f6ln, \u0393\u03b5\u03b9\u03ac", ()),
+        ("PLEASE CALL", ()),
+        ("Our site is https://example.org", ("link",)),
+        ("Our site is www.example.org", ("link",)),
+        ("http://a.test http://b.test http://c.test", ("link", "many_links")),
+        ('<a href="x">x</a>', ("markup",)),
+        ("<B>x</B>", ("markup",)),
+        ("[URL=x]x[/url]", ("markup",)),
+        ("[link=x]", ("markup",)),
+        ("your \u0440\u0430ypal account", ("mixed_scripts",)),
+        ("BUY NOW, BUY CHEAP, BUY HERE", ("shouting",)),
+    ],
+)
+def test_signs_are_told_by_name(message: str, reasons: tuple[str, ...]) -> None:
+    """Ordinary enquiries have none, whatever language they are in."""
+    verdict = judge(lead(message), repeated=False)
+
+    assert verdict.reasons == reasons
+    assert (verdict.score > 0) is bool(reasons)
+
+
+def test_a_link_in_the_name_is_a_strong_sign() -> None:
+    """Nobody is called so."""
+    verdict = judge(lead(name="Visit www.example.org"), repeated=False)
+
+    assert verdict.reasons == ("link_in_name",)
+    assert verdict.score > judge(lead("www.example.org"), repeated=False).score
+
+
+def test_the_honeypot_is_the_strongest_sign() -> None:
+    """It alone outweighs any other."""
+    trapped = judge(lead(_gotcha="x"), repeated=False)
+
+    assert trapped.reasons == ("honeypot",)
+    assert trapped.score > judge(lead(name="www.x.org"), repeated=False).score
+
+
+def test_signs_add_up() -> None:
+    """A repeat of a message full of links is worse than either."""
+    full = "http://a.test http://b.test http://c.test"
+
+    assert judge(lead(full), repeated=True).score == (
+        judge(lead(full), repeated=False).score + judge(lead(), repeated=True).score
+    )
+    assert judge(lead(), repeated=True).reasons == ("repeated",)
+
+
+def test_case_spacing_and_compatibility_forms_make_no_other_message() -> None:
+    """A repeat is known although it is dressed up."""
+    plain = likeness(lead("Buy this now"))
+
+    assert likeness(lead("  BUY \n\t this\u3000now ", email="Ann@Example.org")) == plain
+    assert likeness(lead("\uff22uy this now")) == plain
+
+
+def test_another_message_or_sender_is_no_repeat() -> None:
+    """Only both together are."""
+    digests = {likeness(lead("a")), likeness(lead("b")), likeness(lead("a", email="x@y.org"))}
+
+    assert len(digests) == 3
+
+
+@pytest.mark.parametrize("piece", ["<a ", "<a x=", "[url", "http://", "\u0430b", "A", "<"])
+def test_hostile_messages_are_judged_at_once(piece: str) -> None:
+    """No sign needs more than one look along the message."""
+    judge(lead((piece * 2000)[:2000]), repeated=False)

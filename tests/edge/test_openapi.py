@@ -1,0 +1,90 @@
+"""The OpenAPI document against its norm, the routes, and live answers."""
+
+import re
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from edge_api.api.openapi import problem_codes
+from edge_api.api.operations import OPERATIONS
+from edge_api.schema.problems import PROBLEMS
+
+DOCUMENT = "/api/public/v1/openapi.json"
+
+
+@pytest.fixture
+async def document(edge: Any) -> dict[str, Any]:
+    """Return the document as it is served."""
+    async with edge.ask("GET", DOCUMENT) as answer:
+        assert answer.status == 200
+        return dict(await answer.json())
+
+
+async def test_document_is_valid(document: dict[str, Any]) -> None:
+    """The document keeps to OpenAPI 3.1 and carries the published title and version."""
+    OpenAPIV31SpecValidator(document).validate()
+
+    assert document["openapi"].startswith("3.1.")
+    assert (document["info"]["title"], document["info"]["version"]) == ("Public API", "1.0.0")
+
+
+async def test_each_operation_is_documented_and_nothing_else(document: dict[str, Any]) -> None:
+    """The document names exactly the declared methods and paths, each with an operationId."""
+    methods = ("get", "post", "patch", "delete")
+    documented = {
+        (method.upper(), path): entry[method]["operationId"]
+        for path, entry in document["paths"].items()
+        for method in methods
+        if method in entry
+    }
+
+    assert documented == {(item.method, item.path): item.name for item in OPERATIONS}
+
+
+async def test_each_documented_path_is_routed(edge: Any, document: dict[str, Any]) -> None:
+    """OPTIONS on each documented path allows exactly the documented methods."""
+    for path, entry in document["paths"].items():
+        if "parameters" in entry and "get" not in entry:
+            continue
+        concrete = re.sub(r"\{\w+\}", "first-edge", path)
+        async with edge.ask("OPTIONS", concrete) as answer:
+            allowed = set(answer.headers["Allow"].split(", ")) - {"OPTIONS", "HEAD"}
+        assert allowed == {method.upper() for method in entry} & {"GET", "POST", "PATCH", "DELETE"}
+
+
+async def test_each_problem_has_a_documented_status(document: dict[str, Any]) -> None:
+    """Each problem that an operation declares appears among its documented answers."""
+    for item in OPERATIONS:
+        answers = document["paths"][item.path][item.method.lower()]["responses"]
+        wanted = {str(PROBLEMS[code].status) for code in problem_codes(item)}
+        wanted |= {str(success.status) for success in item.successes}
+        assert set(answers) == wanted, item.name
+
+
+def validator_for(document: dict[str, Any], schema: dict[str, Any]) -> Draft202012Validator:
+    """Return a validator of a schema that may point into the document's components."""
+    resource = Resource.from_contents(document, default_specification=DRAFT202012)
+    registry: Registry[Any] = Registry().with_resource("", resource)
+    return Draft202012Validator(schema, registry=registry)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [item.path for item in OPERATIONS if item.method == "GET" and "{" not in item.path],
+)
+async def test_live_answers_fit_their_schema(
+    edge: Any, document: dict[str, Any], path: str
+) -> None:
+    """What a GET answers is what the document says that it answers."""
+    key = await edge.key()
+    async with edge.ask("GET", path, key) as answer:
+        body = await answer.json(content_type=None)
+        media_type = answer.headers["Content-Type"].split(";")[0]
+        documented = document["paths"][path]["get"]["responses"][str(answer.status)]
+
+    schema = documented["content"][media_type]["schema"]
+    assert list(validator_for(document, schema).iter_errors(body)) == []

@@ -1,0 +1,471 @@
+"""Administrative rows on a real store: what is written, what is refused, what is written down."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.domain.actor import Actor
+from edge_api.domain.audit import recent_entries
+from edge_api.domain.rows import CHANGE_MOST, INSERT_MOST, Rows
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row, Table
+from edge_api.schema.tables import (
+    EMAIL_SEND_LOG,
+    EMAIL_SEND_STATE,
+    EMAIL_UNSUBSCRIBE_TOKENS,
+    LEADS,
+    SUPPRESSED_EMAILS,
+)
+from edge_api.store.plan import Insert, Store
+from edge_api.store.sqlite import open_store
+
+ACTOR = Actor("k-1", "test", "api_key", frozenset({"admin:write"}))
+START = datetime(2026, 6, 1, 12, tzinfo=UTC)
+LEAD = {"name": "Ada", "email": "Ada@Example.org", "budget_tier": "x", "message": "m"}
+ID = "00000000-0000-4000-8000-000000000001"
+SENT = {"template_name": "t", "recipient_email": "a@b.c", "status": "sent", "message_id": "m-1"}
+HIDDEN = {"dedupe_hash": "h"}
+
+
+class Ticking:
+    """A clock that a test moves on."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        """Return the instant."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Ticking:
+    """Return a clock that stands still."""
+    return Ticking()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: Ticking) -> AsyncIterator[Store]:
+    """Return an empty store of the test's own."""
+    opened = await open_store(tmp_path / "edge.db", clock)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+@pytest.fixture
+def rows(store: Store, clock: Ticking) -> Rows:
+    """Return the administrative tables over that store."""
+    return Rows(store, clock)
+
+
+async def problem_of(work: Awaitable[Any]) -> Problem:
+    """Return the problem that a call ends with."""
+    with pytest.raises(Problem) as raised:
+        await work
+    return raised.value
+
+
+async def everything(rows: Rows, table: Table) -> list[Row]:
+    """Return all rows of a table."""
+    return (await rows.read(table, [("limit", "1000")])).rows
+
+
+async def audited(store: Store) -> list[tuple[Any, ...]]:
+    """Return verb, table, columns and number of rows of each audit entry, newest first."""
+    entries = await recent_entries(store, 100)
+    assert {entry["actor"] for entry in entries} <= {"credential:k-1"}
+    return [(e["verb"], e["table_name"], e["columns"], e["rows"]) for e in entries]
+
+
+async def test_an_insert_fills_in_what_is_left_out(rows: Rows) -> None:
+    """A stored row has an id, its times and each column's default; strings stay as sent."""
+    (row,) = await rows.insert(LEADS, [{**LEAD, "name": "  \u0065\u0301 "}], ACTOR)
+
+    assert (row["name"], row["email"]) == ("  \u0065\u0301 ", "Ada@Example.org")
+    assert (row["status"], row["source"], row["spam_score"], row["notes"]) == (
+        "new",
+        "api",
+        0,
+        None,
+    )
+    assert row["created_at"] == row["updated_at"] == "2026-06-01T12:00:00.000000Z"
+    assert tuple(row) == LEADS.readable
+
+
+async def test_id_and_times_may_be_given(rows: Rows) -> None:
+    """An id and an instant that a client brings are stored in their canonical spelling."""
+    given = {**LEAD, "id": ID.upper(), "created_at": "2026-01-01T02:00:00.5+02:00"}
+
+    (row,) = await rows.insert(LEADS, [given], ACTOR)
+
+    assert (row["id"], row["created_at"]) == (ID, "2026-01-01T00:00:00.500000Z")
+    assert await everything(rows, LEADS) == [row]
+
+
+async def test_rows_may_bring_different_members(rows: Rows) -> None:
+    """Each row of an insert takes the defaults of what it leaves out, whatever the others bring."""
+    stored = await rows.insert(LEADS, [LEAD, {**LEAD, "notes": "n"}], ACTOR)
+
+    assert [row["notes"] for row in stored] == [None, "n"]
+
+
+async def test_inserting_nothing_stores_nothing(rows: Rows, store: Store) -> None:
+    """An insert of no rows succeeds, gives back none, and is written down all the same."""
+    assert await rows.insert(LEADS, [], ACTOR) == []
+    assert await audited(store) == [("insert", "leads", "", 0)]
+
+
+@pytest.mark.parametrize(
+    ("table", "faulty", "code"),
+    [
+        (LEADS, {**LEAD, "nope": 1}, "42703"),
+        (LEADS, {**LEAD, **HIDDEN}, "42703"),
+        (LEADS, {**LEAD, "rowid": 1}, "42703"),
+        (LEADS, {"name": "Ada"}, "23502"),
+        (LEADS, {**LEAD, "name": None}, "22P02"),
+        (LEADS, {**LEAD, "name": 1}, "22P02"),
+        (LEADS, {**LEAD, "name": ""}, "23514"),
+        (LEADS, {**LEAD, "name": "x" * 101}, "23514"),
+        (LEADS, {**LEAD, "name": "a\0b"}, "22P02"),
+        (LEADS, {**LEAD, "status": "old"}, "23514"),
+        (LEADS, {**LEAD, "spam_score": True}, "22P02"),
+        (LEADS, {**LEAD, "spam_score": "1"}, "22P02"),
+        (LEADS, {**LEAD, "id": "x"}, "22P02"),
+        (LEADS, {**LEAD, "created_at": "yesterday"}, "22P02"),
+        (LEADS, {**LEAD, "created_at": 1}, "22P02"),
+        (LEADS, {**LEAD, "spam_reasons": ["a\0"]}, "22P02"),
+        (EMAIL_SEND_STATE, {"id": 2}, "23514"),
+        (EMAIL_SEND_STATE, {"batch_size": 0}, "23514"),
+        (SUPPRESSED_EMAILS, {"email": "a@b.c", "reason": "because"}, "23514"),
+    ],
+)
+async def test_a_faulty_row_stores_nothing(
+    rows: Rows, store: Store, table: Table, faulty: Row, code: str
+) -> None:
+    """One faulty row among good ones is named, and none of them is stored."""
+    good = {LEADS: LEAD, SUPPRESSED_EMAILS: {"email": "x@y.z", "reason": "bounce"}}.get(table, {})
+    before = await everything(rows, table)
+
+    problem = await problem_of(rows.insert(table, [good, faulty], ACTOR))
+
+    assert (problem.code, problem.sqlstate) == ("invalid", code)
+    assert problem.details == "Row 2 of the body"
+    assert await everything(rows, table) == before
+    assert await audited(store) == []
+
+
+async def test_a_duplicate_stores_nothing(rows: Rows, store: Store) -> None:
+    """A row that breaks a uniqueness is a conflict, and the rows before it are not stored."""
+    await rows.insert(SUPPRESSED_EMAILS, [{"email": "a@b.c", "reason": "bounce"}], ACTOR)
+    many = [{"email": f"{name}@b.c", "reason": "bounce"} for name in ("x", "A")]
+
+    problem = await problem_of(rows.insert(SUPPRESSED_EMAILS, many, ACTOR))
+
+    assert (problem.code, problem.status, problem.sqlstate) == ("conflict", 409, "23505")
+    assert "email" in problem.sentence
+    assert len(await everything(rows, SUPPRESSED_EMAILS)) == 1
+    assert len(await audited(store)) == 1
+
+
+async def test_rows_of_one_call_are_bounded(rows: Rows) -> None:
+    """A thousand rows are stored in one call; one more is refused and nothing is stored."""
+    problem = await problem_of(rows.insert(LEADS, [LEAD] * (INSERT_MOST + 1), ACTOR))
+
+    assert (problem.code, problem.sqlstate) == ("invalid", "54000")
+    assert await everything(rows, LEADS) == []
+    assert len(await rows.insert(LEADS, [LEAD] * INSERT_MOST, ACTOR)) == INSERT_MOST
+
+
+async def test_a_column_that_is_folded_is_folded_in_match_too(rows: Rows) -> None:
+    """Addresses are stored in lower case, and matched whatever the case they are sent in."""
+    given = {"email": "\u00c4da@Example.ORG", "reason": "bounce"}
+    (row,) = await rows.insert(SUPPRESSED_EMAILS, [given], ACTOR)
+    match = {"email": ["nobody@example.org", "\u00c4DA@example.org"]}
+
+    assert row["email"] == "\u00e4da@example.org"
+    assert await rows.delete(SUPPRESSED_EMAILS, match, ACTOR) == [row]
+
+
+async def test_a_folded_address_that_grows_is_refused(rows: Rows) -> None:
+    """An address that fits as it is sent, but not in lower case, is a fault of the client's."""
+    long = "\u0130" * 200 + "@b.c"
+
+    problem = await problem_of(
+        rows.insert(SUPPRESSED_EMAILS, [{"email": long, "reason": "bounce"}], ACTOR)
+    )
+
+    assert (problem.code, problem.sqlstate) == ("invalid", "23514")
+
+
+async def test_the_sole_row(rows: Rows) -> None:
+    """The table of one row refuses a second, and after its deletion takes one with defaults."""
+    (row,) = await everything(rows, EMAIL_SEND_STATE)
+    assert (await problem_of(rows.insert(EMAIL_SEND_STATE, [{}], ACTOR))).code == "conflict"
+
+    assert await rows.delete(EMAIL_SEND_STATE, {"id": 1}, ACTOR) == [row]
+    assert await everything(rows, EMAIL_SEND_STATE) == []
+    assert (await problem_of(rows.insert(EMAIL_SEND_STATE, [{}, {}], ACTOR))).code == "conflict"
+
+    (again,) = await rows.insert(EMAIL_SEND_STATE, [{"batch_size": 7}], ACTOR)
+    assert (again["id"], again["batch_size"], again["send_delay_ms"]) == (1, 7, 200)
+
+
+async def test_a_change_touches_what_matches(rows: Rows, clock: Ticking) -> None:
+    """An update changes all matching rows, and its instant is their `updated_at`."""
+    given = [{**LEAD, "notes": note} for note in (None, "a", "b")]
+    await rows.insert(LEADS, given, ACTOR)
+    clock.now += timedelta(days=1)
+
+    changed = await rows.update(LEADS, {"notes": ["a", "b"]}, {"status": "won"}, ACTOR)
+
+    assert {(row["notes"], row["status"]) for row in changed} == {("a", "won"), ("b", "won")}
+    assert {row["updated_at"] for row in changed} == {"2026-06-02T12:00:00.000000Z"}
+    assert {row["created_at"] for row in changed} == {"2026-06-01T12:00:00.000000Z"}
+    assert [row["notes"] for row in await everything(rows, LEADS) if row["status"] == "new"] == [
+        None
+    ]
+
+
+async def test_a_change_may_set_the_touched_time_itself(rows: Rows) -> None:
+    """An `updated_at` that a client sends is stored."""
+    await rows.insert(LEADS, [LEAD], ACTOR)
+
+    (row,) = await rows.update(LEADS, {"name": "Ada"}, {"updated_at": "2020-01-01"}, ACTOR)
+
+    assert row["updated_at"] == "2020-01-01T00:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("match", "found"),
+    [
+        ({"notes": None}, {"n"}),
+        ({"notes": "eq.a"}, {"e"}),
+        ({"notes": "a*"}, set()),
+        ({"notes": ["", "eq.a"]}, {"e", "s"}),
+        ({"notes": []}, set()),
+        ({"notes": "' OR '1'='1"}, set()),
+        ({"spam_score": 3}, {"e", "s"}),
+        ({"spam_score": [3, 4]}, {"e", "s"}),
+        ({"spam_score": 3.0}, {"e", "s"}),
+        ({"spam_score": 3, "notes": ""}, {"s"}),
+        ({"created_at": "2026-06-01T14:00:00+02:00"}, {"n", "e", "s"}),
+        ({"spam_reasons": None}, {"n", "e"}),
+        ({"name": None}, set()),
+        ({"id": "00000000-0000-4000-8000-0000000000FF"}, set()),
+    ],
+)
+async def test_a_match_is_equality(rows: Rows, match: Row, found: set[str]) -> None:
+    """Members of a match all hold: a value literally, null for NULL, any of an array."""
+    given: list[Row] = [
+        {**LEAD, "name": "n", "notes": None},
+        {**LEAD, "name": "e", "notes": "eq.a", "spam_score": 3},
+        {**LEAD, "name": "s", "notes": "", "spam_score": 3, "spam_reasons": ["x"]},
+    ]
+    await rows.insert(LEADS, given, ACTOR)
+
+    assert {row["name"] for row in await rows.delete(LEADS, match, ACTOR)} == found
+    assert {row["name"] for row in await everything(rows, LEADS)} == {"n", "e", "s"} - found
+
+
+MATCH_FAULTS = [
+    ({}, "21000"),
+    ({"nope": 1}, "42703"),
+    (HIDDEN, "42703"),
+    ({"dedupe_hash": None}, "42703"),
+    ({"rowid": 1}, "42703"),
+    ({"name": 1}, "22021"),
+    ({"name": {"a": 1}}, "22021"),
+    ({"name": ["a", None]}, "22021"),
+    ({"name": [["a"]]}, "22021"),
+    ({"name": "a\0"}, "22021"),
+    ({"spam_score": "3"}, "22P02"),
+    ({"spam_score": True}, "22P02"),
+    ({"spam_score": 3.5}, "22P02"),
+    ({"spam_score": 10**19}, "22P02"),
+    ({"id": "5"}, "22P02"),
+    ({"created_at": "x"}, "22007"),
+    ({"spam_reasons": ["x"]}, "42883"),
+    ({"name": "Ada", "nope": 1}, "42703"),
+]
+
+
+@pytest.mark.parametrize(("match", "code"), MATCH_FAULTS)
+async def test_a_faulty_match_changes_nothing(
+    rows: Rows, store: Store, match: Row, code: str
+) -> None:
+    """A match that names no column, or a value of another kind, is refused for both verbs."""
+    (row,) = await rows.insert(LEADS, [LEAD], ACTOR)
+
+    for work in (
+        rows.update(LEADS, match, {"status": "won"}, ACTOR),
+        rows.delete(LEADS, match, ACTOR),
+    ):
+        problem = await problem_of(work)
+        assert (problem.code, problem.sqlstate) == ("invalid", code)
+        assert "match" in problem.sentence or code == "42703"
+
+    assert await everything(rows, LEADS) == [row]
+    assert len(await audited(store)) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({}, "PGRST100"),
+        ({"nope": 1}, "42703"),
+        (HIDDEN, "42703"),
+        ({"id": ID}, "428C9"),
+        ({"name": None}, "22P02"),
+        ({"name": ""}, "23514"),
+        ({"name": 5}, "22P02"),
+        ({"status": "old"}, "23514"),
+        ({"spam_score": 1.5}, "22P02"),
+        ({"status": "won", "nope": 1}, "42703"),
+    ],
+)
+async def test_faulty_values_change_nothing(
+    rows: Rows, store: Store, values: Row, code: str
+) -> None:
+    """Values that name no column, the key, a hidden column or another kind are refused."""
+    (row,) = await rows.insert(LEADS, [LEAD], ACTOR)
+
+    problem = await problem_of(rows.update(LEADS, {"name": "Ada"}, values, ACTOR))
+
+    assert (problem.code, problem.sqlstate) == ("invalid", code)
+    assert await everything(rows, LEADS) == [row]
+    assert len(await audited(store)) == 1
+
+
+async def test_a_value_can_be_set_to_null(rows: Rows) -> None:
+    """A nullable column takes null."""
+    await rows.insert(LEADS, [{**LEAD, "notes": "x", "spam_reasons": ["y"]}], ACTOR)
+
+    (row,) = await rows.update(LEADS, {"notes": "x"}, {"notes": None, "spam_reasons": None}, ACTOR)
+
+    assert (row["notes"], row["spam_reasons"]) == (None, None)
+
+
+async def test_a_change_that_breaks_a_uniqueness_changes_nothing(rows: Rows) -> None:
+    """Of several rows that would become equal none is changed."""
+    given = [{"email": f"{name}@b.c", "token": name * 32} for name in "xy"]
+    await rows.insert(EMAIL_UNSUBSCRIBE_TOKENS, given, ACTOR)
+    match = {"used_at": None}
+
+    problem = await problem_of(
+        rows.update(EMAIL_UNSUBSCRIBE_TOKENS, match, {"email": "Z@b.c"}, ACTOR)
+    )
+
+    assert problem.code == "conflict"
+    stored = await everything(rows, EMAIL_UNSUBSCRIBE_TOKENS)
+    assert sorted(row["email"] for row in stored) == ["x@b.c", "y@b.c"]
+
+
+async def test_a_message_is_sent_once(rows: Rows) -> None:
+    """A message has one row that says sent, and any number of rows that say something else."""
+    await rows.insert(EMAIL_SEND_LOG, [SENT, {**SENT, "status": "failed"}], ACTOR)
+
+    assert (await problem_of(rows.insert(EMAIL_SEND_LOG, [SENT], ACTOR))).code == "conflict"
+    change = rows.update(EMAIL_SEND_LOG, {"status": "failed"}, {"status": "sent"}, ACTOR)
+    assert (await problem_of(change)).code == "conflict"
+
+
+async def test_every_write_is_audited(rows: Rows, store: Store) -> None:
+    """Verb, table, columns of the match and number of rows stand in the log; values do not."""
+    await rows.insert(LEADS, [LEAD, LEAD], ACTOR)
+    await rows.update(LEADS, {"name": "Ada", "notes": None}, {"status": "won"}, ACTOR)
+    await rows.update(LEADS, {"name": "nobody"}, {"status": "lost"}, ACTOR)
+    await rows.delete(LEADS, {"status": ["won", "lost"]}, ACTOR)
+
+    assert sorted(await audited(store)) == [
+        ("delete", "leads", "status", 2),
+        ("insert", "leads", "", 2),
+        ("update", "leads", "name", 0),
+        ("update", "leads", "name,notes", 2),
+    ]
+
+
+async def test_a_change_of_too_many_rows_changes_none(rows: Rows, store: Store) -> None:
+    """Ten thousand rows are changed in one call; one more is refused and none is changed."""
+    await store.run(
+        Insert(
+            SUPPRESSED_EMAILS,
+            [
+                SUPPRESSED_EMAILS.new_row(
+                    {"email": f"{number}@b.c", "reason": "bounce"},
+                    "2026-01-01T00:00:00.000000Z",
+                    lambda number=number: f"00000000-0000-4000-8000-{number:012}",  # type: ignore[misc]
+                )
+                for number in range(CHANGE_MOST + 1)
+            ],
+        )
+    )
+    match = {"reason": "bounce"}
+
+    for work in (
+        rows.update(SUPPRESSED_EMAILS, match, {"reason": "complaint"}, ACTOR),
+        rows.delete(SUPPRESSED_EMAILS, match, ACTOR),
+    ):
+        assert (await problem_of(work)).code == "invalid"
+    page = await rows.read(SUPPRESSED_EMAILS, [("reason", "eq.bounce")], counted=True)
+    assert page.total == CHANGE_MOST + 1
+    assert await audited(store) == []
+
+    await rows.delete(SUPPRESSED_EMAILS, {"email": "7@b.c"}, ACTOR)
+    assert len(await rows.delete(SUPPRESSED_EMAILS, match, ACTOR)) == CHANGE_MOST
+
+
+async def test_writes_at_the_same_time_do_not_mix(rows: Rows, store: Store) -> None:
+    """Many writers at once: each is done whole or refused whole, and the log says how many."""
+    given = [[{"email": f"{n % 5}@b.c", "reason": "bounce"}] for n in range(20)]
+
+    outcomes = await asyncio.gather(
+        *(rows.insert(SUPPRESSED_EMAILS, item, ACTOR) for item in given), return_exceptions=True
+    )
+
+    refused = [outcome for outcome in outcomes if isinstance(outcome, Problem)]
+    assert ({problem.code for problem in refused}, len(refused)) == ({"conflict"}, 15)
+    assert len(await everything(rows, SUPPRESSED_EMAILS)) == 5
+    assert await audited(store) == [("insert", "suppressed_emails", "", 1)] * 5
+
+
+async def test_no_hidden_column_is_shown(rows: Rows, store: Store) -> None:
+    """What other parts keep in a hidden column is in no answer, and no filter reaches it."""
+    row = LEADS.new_row({**LEAD, **HIDDEN}, "2026-01-01T00:00:00.000000Z", lambda: ID)
+    await store.run(Insert(LEADS, [row]))
+
+    assert "dedupe_hash" not in (await everything(rows, LEADS))[0]
+    assert "dedupe_hash" not in (await rows.update(LEADS, {"id": ID}, {"notes": "n"}, ACTOR))[0]
+    for pairs in (
+        [("dedupe_hash", "like.h*")],
+        [("order", "dedupe_hash")],
+        [("select", "dedupe_hash")],
+    ):
+        assert (await problem_of(rows.read(LEADS, pairs))).sqlstate == "42703"
+    assert "dedupe_hash" not in (await rows.delete(LEADS, {"id": ID}, ACTOR))[0]
+
+
+async def test_a_page_says_where_it_stands(rows: Rows) -> None:
+    """A page has the members in the order asked for, its offset, and the total when counted."""
+    await rows.insert(LEADS, [{**LEAD, "name": name} for name in "abc"], ACTOR)
+    pairs = [("select", "n:name,id"), ("order", "name.desc"), ("limit", "1"), ("offset", "1")]
+
+    page = await rows.read(LEADS, pairs, counted=True)
+
+    assert (page.names, page.offset, page.total) == (("n", "id"), 1, 3)
+    assert [row["n"] for row in page.rows] == ["b"]
+    assert (await rows.read(LEADS, pairs)).total is None
+
+
+async def test_a_long_list_of_values_is_one_condition(rows: Rows) -> None:
+    """Tens of thousands of values in a filter or a match are no trouble to the engine."""
+    (row,) = await rows.insert(LEADS, [LEAD], ACTOR)
+    names = [*(f"n{number}" for number in range(40_000)), "Ada"]
+
+    assert (await rows.read(LEADS, [("name", f"in.({','.join(names)})")])).rows == [row]
+    assert await rows.delete(LEADS, {"name": names}, ACTOR) == [row]

@@ -1,0 +1,248 @@
+"""The rules that hold for the repository as a whole, and proof that each of them would notice."""
+
+import ast
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LINT_IMPORTS = "from importlinter.cli import lint_imports_command as lint; lint()"
+
+# Where the code stands that runs in production: both packages, and Pelican's settings.
+PRODUCT = ("edge_api/", "site_build/", "pelicanconf.py")
+
+# Each pattern is written so that it does not match its own line.
+FORBIDDEN = {
+    "registry host": re.compile(
+        r"py[p]i\.org|python[h]osted|npm[j]s\.(org|com)|deb\.deb[i]an\.org|security\.deb[i]an"
+    ),
+    "machine path": re.compile(r"(?<![\w.$})>-])/(work|farm|root|home|Users|opt)/[A-Za-z.]"),
+    "private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE[ ]KEY-----"),
+    "credential of ours": re.compile(r"\bfe_(sk|mt|cs|rt)_[0-9A-Za-z]{49}\b"),
+    "credential of a service": re.compile(
+        r"\b(AKIA[0-9A-Z]{16}|gh[pousr]_[0-9A-Za-z]{36}|xox[abprs]-[0-9A-Za-z-]{20}|sk-[\w-]{32})"
+    ),
+}
+SAMPLES = [
+    ("registry host", "https://files.python" + "hosted.org/packages/x.whl"),
+    ("registry host", "index-url = https://py" + "pi.org/simple"),
+    ("machine path", "see '/ro" + "ot/notes.txt'"),
+    ("machine path", "cd /wo" + "rk/main"),
+    ("private key", "-----BEGIN EC PRIVATE" + " KEY-----"),
+    ("credential of ours", "fe_sk" + "_" + "a1B2c3D" * 7),
+    ("credential of a service", "token: gh" + "p_" + "a1B2c3" * 6),
+]
+
+# A line planted in a module, and how the name of the contract begins that has to notice it.
+VIOLATIONS = [
+    ("edge_api/domain/planted.py", "import edge_api.web", "The edge is a line"),
+    ("edge_api/store/planted.py", "VALUE = 1", "Within the store"),
+    ("edge_api/planted.py", "VALUE = 1", "The edge is a line"),
+    ("edge_api/domain/planted.py", "import edge_api.store.sql", "Above the store only plans"),
+    ("edge_api/web/planted.py", "import edge_api.store.sqlite", "Only commands open an engine"),
+    ("edge_api/domain/planted.py", "import aiohttp", "Only web knows aiohttp"),
+    ("edge_api/api/planted.py", "import pelican", "The edge knows the site's index"),
+    ("edge_api/api/planted.py", "import site_build.post", "The edge knows the site's index"),
+    ("site_build/planted.py", "import edge_api.settings", "The site build knows"),
+    ("site_build/planted.py", "import pelican", "Pelican is known where it is driven"),
+    (
+        "site_build/renderers/planted.py",
+        "import site_build.plugin",
+        "Reading, checking and rendering",
+    ),
+    ("edge_api/domain/planted.py", "import sqlite3", "Only the store knows SQLite"),
+]
+
+
+@cache
+def tracked() -> tuple[str, ...]:
+    """Return every file that is committed or about to be, relative to the root."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return tuple(sorted(name for name in listed.split("\0") if (ROOT / name).is_file()))
+
+
+def text_of(name: str) -> str:
+    """Return a tracked file as text; what is no UTF-8 shows as replacement characters."""
+    return (ROOT / name).read_text(encoding="utf-8", errors="replace")
+
+
+def modules() -> list[str]:
+    """Return every tracked Python module, tests included."""
+    return [name for name in tracked() if name.endswith(".py")]
+
+
+def pelican_signals(name: str) -> bool:
+    """Tell whether a module imports Pelican's signals, by either of their names."""
+    whole = {"pelican.signals", "pelican.plugins.signals"}
+    for node in ast.walk(ast.parse(text_of(name))):
+        if isinstance(node, ast.Import) and whole & {alias.name for alias in node.names}:
+            return True
+        if isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+            if whole & names:
+                return True
+    return False
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run import-linter on the project that stands in a folder."""
+    command = [sys.executable, "-c", LINT_IMPORTS, "--no-cache", "--no-logo"]
+    return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+
+
+def pins(lock: str) -> dict[str, str]:
+    """Return the entries of a lock, hashes included, by pin (`name==version`, marker and all)."""
+    entries = re.split(r"^(?=[a-z0-9])", text_of(f"requirements/{lock}.txt"), flags=re.MULTILINE)
+    return {entry.partition("\\")[0].strip(): entry for entry in entries[1:]}
+
+
+def declared(source: str) -> set[str]:
+    """Return the names that a requirements source asks for, in their normal form."""
+    names = re.findall(r"^[A-Za-z][\w.-]*", text_of(f"requirements/{source}.in"), re.MULTILINE)
+    return {normal(name) for name in names}
+
+
+def normal(distribution: str) -> str:
+    """Return a distribution's name as locks write it."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def imported(name: str) -> set[str]:
+    """Return the top-level packages that a module imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text_of(name))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def make(*arguments: str) -> str:
+    """Return what `make` prints."""
+    command = ["make", "--no-print-directory", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def test_imports_keep_their_contracts() -> None:
+    """Every import runs the way the architecture says."""
+    result = lint_imports(ROOT)
+
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(("module", "line", "contract"), VIOLATIONS)
+def test_a_planted_import_breaks_its_contract(
+    tmp_path: Path, module: str, line: str, contract: str
+) -> None:
+    """An import that the architecture forbids is refused, by the contract that is about it."""
+    for name in ("edge_api", "site_build"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / module).write_text(line + "\n", encoding="utf-8")
+
+    result = lint_imports(tmp_path)
+
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert re.search(f"^{re.escape(contract)}.* BROKEN", result.stdout, re.MULTILINE), result.stdout
+
+
+def test_only_the_plugin_listens_to_pelican() -> None:
+    """Pelican's signals are known to one module."""
+    listeners = [name for name in modules() if name.startswith(PRODUCT) and pelican_signals(name)]
+
+    assert listeners == ["site_build/plugin.py"]
+
+
+@pytest.mark.parametrize("kind", FORBIDDEN)
+def test_no_file_holds_what_belongs_to_one_machine_or_person(kind: str) -> None:
+    """No tracked file names a registry, a path of one machine or a credential."""
+    found = [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name in tracked()
+        for number, line in enumerate(text_of(name).splitlines(), start=1)
+        if FORBIDDEN[kind].search(line)
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize(("kind", "sample"), SAMPLES)
+def test_what_is_forbidden_is_recognised(kind: str, sample: str) -> None:
+    """Each forbidden kind is found in a line that holds it."""
+    assert FORBIDDEN[kind].search(sample)
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    """A module opens with a docstring of one to five lines."""
+    docstrings = {
+        name: (ast.get_docstring(ast.parse(text_of(name))) or "").split("\n")
+        for name in modules()
+        if not name.startswith("tests/")
+    }
+    lengths = {name: sum(map(bool, lines)) for name, lines in docstrings.items()}
+
+    assert {name: length for name, length in lengths.items() if not 1 <= length <= 5} == {}
+
+
+def test_no_module_is_longer_than_a_reader_bears() -> None:
+    """No module has more than 400 lines."""
+    lengths = {name: text_of(name).count("\n") for name in modules()}
+
+    assert {name: length for name, length in lengths.items() if length > 400} == {}
+
+
+@pytest.mark.parametrize("paper", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE"])
+def test_the_papers_stand(paper: str) -> None:
+    """The papers that a reader looks for first are there, and say something."""
+    assert len(text_of(paper).split()) > 50
+
+
+def test_the_architecture_names_every_package() -> None:
+    """Every package's folder stands in ARCHITECTURE.md."""
+    folders = {Path(name).parent.name for name in modules() if name.endswith("/__init__.py")}
+    text = text_of("ARCHITECTURE.md")
+
+    assert {folder for folder in folders if f"{folder}/" not in text} == set()
+
+
+def test_make_help_lists_every_target() -> None:
+    """`make help` has a line for each target, and `make` alone prints the same."""
+    targets = set(re.findall(r"^([a-z][\w-]*):", text_of("Makefile"), re.MULTILINE))
+    listed = re.findall(r"^ +make ([\w-]+) +\S", make("help"), re.MULTILINE)
+
+    assert sorted(listed) == sorted(targets)
+    assert make() == make("help")
+
+
+@pytest.mark.parametrize("lock", ["run", "test"])
+def test_a_lock_pins_and_hashes_all_it_is_asked_for(lock: str) -> None:
+    """Each requirement of a source is in its lock, and each pin of the lock carries a hash."""
+    entries = pins(lock)
+
+    assert declared(lock) - {pin.partition("==")[0] for pin in entries} == set()
+    assert [pin for pin, entry in entries.items() if "--hash=sha256:" not in entry] == []
+
+
+def test_the_locks_agree() -> None:
+    """What runs in the tests is what runs in production: the test lock holds the whole run lock."""
+    assert set(pins("run")) - set(pins("test")) == set()
+
+
+@pytest.mark.parametrize(("lock", "folders"), [("run", PRODUCT), ("test", ("",))])
+def test_every_library_in_use_is_asked_for(lock: str, folders: tuple[str, ...]) -> None:
+    """What production code imports is named in run.in; what the rest does, there or in test.in."""
+    owners = importlib.metadata.packages_distributions()
+    ours = {"edge_api", "site_build", "pelicanconf", "tests", "benchmarks"}
+    used = {top for name in modules() if name.startswith(folders) for top in imported(name)}
+    foreign = used - ours - sys.stdlib_module_names
+    asked = declared("run") | declared(lock)
+
+    assert {top for top in foreign if asked.isdisjoint(map(normal, owners.get(top, [])))} == set()
