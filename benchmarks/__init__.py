@@ -1,0 +1,1 @@
+"""The figures, against peers measured in the same run: `python -m benchmarks.edge`, `.build`."""

@@ -1,0 +1,10 @@
+"""The edge with a commit for each request: what grouping commits is measured against."""
+
+import sys
+
+from edge_api.__main__ import main
+from edge_api.store import writer
+
+if __name__ == "__main__":
+    writer.GROUP_MOST = 1
+    sys.exit(main(["serve"]))

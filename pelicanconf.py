@@ -1,0 +1,77 @@
+"""How the site is built: Pelican's settings, for `pelican content -s pelicanconf.py`.
+
+`python -m site_build build` reads them too, so both commands give the same site.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(_ROOT))  # Pelican's own command does not look here for modules.
+
+from site_build import addresses  # noqa: E402 - only now it can be found
+from site_build.arguments import read_settings  # noqa: E402
+from site_build.plugin import Journal  # noqa: E402
+
+_environment = read_settings()
+
+# Who the site is.
+SITENAME = "Fore-edge"
+SITESUBTITLE = "A journal that is a static site, with an edge service on it."
+AUTHOR = "Fore-edge"
+DEFAULT_LANG = "en"
+SITEURL = _environment.get("SITE_URL") or f"http://127.0.0.1:{_environment.get('PORT', '8000')}"
+
+# Where things lie.
+PATH = _environment.get("CONTENT_DIR", "content")
+OUTPUT_PATH = "output"
+THEME = "theme"
+CACHE_PATH = os.path.join(_environment.get("BUILD_DIR", "build"), ".cache")  # noqa: PTH118
+
+# What makes it. PLUGINS is never left out: Pelican would load whatever happens to be installed.
+PELICAN_CLASS = Journal
+PLUGINS = ["site_build.plugin"]
+JINJA_ENVIRONMENT = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+TIMEZONE = "UTC"
+LOCALE = "C"  # Names of months must not depend on who builds.
+DEFAULT_DATE_FORMAT = "%d %B %Y"
+
+# What plain `pelican` builds: -e BUILD_NOW='"2026-03-01"', -e BUILD_STRICT=true.
+BUILD_NOW = None
+BUILD_JOBS = None
+BUILD_STRICT = False
+
+# Which pages there are. Addresses are declared once, in site_build/addresses.py.
+DIRECT_TEMPLATES = ["index", "journal", "tags", "archives", "404", "contact_thanks"]
+INDEX_URL, INDEX_SAVE_AS = addresses.HOME, addresses.name_file(addresses.HOME)
+JOURNAL_URL, JOURNAL_SAVE_AS = addresses.JOURNAL, addresses.name_file(addresses.JOURNAL)
+TAGS_URL, TAGS_SAVE_AS = addresses.TAGS, addresses.name_file(addresses.TAGS)
+ARCHIVES_URL, ARCHIVES_SAVE_AS = addresses.ARCHIVE, addresses.name_file(addresses.ARCHIVE)
+CONTACT_THANKS_URL = addresses.CONTACT_THANKS
+CONTACT_THANKS_SAVE_AS = addresses.name_file(addresses.CONTACT_THANKS)
+ARTICLE_URL, ARTICLE_SAVE_AS = (
+    addresses.locate_post("{slug}"),
+    addresses.name_file(addresses.locate_post("{slug}")),
+)
+PAGE_URL, PAGE_SAVE_AS = (
+    addresses.locate_page("{slug}"),
+    addresses.name_file(addresses.locate_page("{slug}")),
+)
+TAG_URL, TAG_SAVE_AS = (
+    addresses.locate_tag("{slug}"),
+    addresses.name_file(addresses.locate_tag("{slug}")),
+)
+PAGE_TEMPLATES = {"contact": "contact"}  # Pages whose template is not `page`.
+
+# Posts on one leaf of a list, and where its further leaves stand.
+DEFAULT_PAGINATION = 20
+PAGINATED_TEMPLATES = {"journal": None, "tag": None}
+PAGINATION_PATTERNS = [
+    (1, "{url}", "{save_as}"),
+    (2, "{url}page/{number}/", "{base_name}/page/{number}/index.html"),
+]
+
+# The build writes its own feed and takes static files itself; authors and categories it has none.
+FEED_ALL_ATOM = CATEGORY_FEED_ATOM = TRANSLATION_FEED_ATOM = None
+AUTHOR_FEED_ATOM = AUTHOR_FEED_RSS = None

@@ -1,0 +1,49 @@
+"""Where everything stands on the site: each address once, as a path without its leading slash.
+
+Pelican's settings, the renderers and the templates take them from here. A path that ends with a
+slash is a folder, and its file is the `index.html` in it.
+"""
+
+HOME = ""
+JOURNAL = "journal/"
+TAGS = "tags/"
+ARCHIVE = "archive/"
+CONTACT_THANKS = "contact/thanks/"
+MISSING = "404.html"
+FEED = "feed.xml"
+SITEMAP = "sitemap.xml"
+ROBOTS = "robots.txt"
+LLMS = "llms.txt"
+LLMS_FULL = "llms-full.txt"
+IMAGES = "images/"
+THEME = "theme/"
+
+
+def locate_post(slug: str) -> str:
+    """Return the address of a post."""
+    return f"{JOURNAL}{slug}/"
+
+
+def locate_page(slug: str) -> str:
+    """Return the address of a page, such as the one about the journal."""
+    return f"{slug}/"
+
+
+def locate_tag(slug: str) -> str:
+    """Return the address of a tag's list of posts."""
+    return f"{TAGS}{slug}/"
+
+
+def locate_leaf(folder: str, number: int) -> str:
+    """Return the address of one leaf, counted from 1, of a list that fills several."""
+    return folder if number == 1 else f"{folder}page/{number}/"
+
+
+def name_file(path: str) -> str:
+    """Return the file that answers at `path`."""
+    return f"{path}index.html" if path.endswith("/") or not path else path
+
+
+def name_twin(path: str) -> str:
+    """Return the file that says the same as `path` in Markdown."""
+    return f"{name_file(path).removesuffix('.html')}.md"

@@ -1,0 +1,141 @@
+"""Results kept on disk under the digest of all that went into them.
+
+A cache may vanish at any time and a build only gets slower. So nothing in it is trusted: every
+value carries its own checksum, and a file that is damaged or of another version starts afresh.
+It knows nothing of what the values mean.
+"""
+
+import hashlib
+import os
+import pickle
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+_VERSION = 1
+_PATIENCE = 30.0
+"""Seconds to wait for another build that writes to the same cache."""
+
+_CHECKSUM_SIZE = 16
+_CREATE = """
+CREATE TABLE IF NOT EXISTS entry (
+    stage TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (stage, key)
+)
+"""
+
+
+def make_key(*parts: object) -> bytes:
+    """Return the digest of `parts`; equal parts give equal keys on every run."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=20).digest()
+
+
+class Cache:
+    """A store of pickled values by stage and key; processes forked from its owner may read it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._owner = os.getpid()
+        self._connection = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        """Open the file; start afresh where it cannot be used, in memory where it cannot be."""
+        for attempt in (self._connect, self._connect_afresh):
+            try:
+                return attempt()
+            except (OSError, sqlite3.Error):
+                continue
+        return _prepare(sqlite3.connect(":memory:"))
+
+    def _connect(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return _prepare(sqlite3.connect(self._path, timeout=_PATIENCE))
+
+    def _connect_afresh(self) -> sqlite3.Connection:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+        return self._connect()
+
+    def _reader(self) -> sqlite3.Connection:
+        """Return a connection of this process: SQLite's do not survive a fork."""
+        if os.getpid() != self._owner:
+            self._owner, self._connection = os.getpid(), self._open()
+        return self._connection
+
+    def get(self, stage: str, key: bytes) -> object | None:
+        """Return the value kept for `key`, or None."""
+        try:
+            row = (
+                self._reader()
+                .execute("SELECT value FROM entry WHERE stage = ? AND key = ?", (stage, key))
+                .fetchone()
+            )
+        except sqlite3.Error:
+            return None
+        return _unpack(row[0]) if row else None
+
+    def put(self, stage: str, values: Iterable[tuple[bytes, object]]) -> None:
+        """Keep each value under its key; a cache that cannot be written stays as it is."""
+        rows = ((stage, key, _pack(value)) for key, value in values)
+        try:
+            with self._connection:
+                self._connection.executemany("REPLACE INTO entry VALUES (?, ?, ?)", rows)
+        except sqlite3.Error:
+            return
+
+    def keep_only(self, stage: str, keys: Iterable[bytes]) -> None:
+        """Forget what was kept under other keys, so that the file does not grow for ever."""
+        try:
+            with self._connection:
+                self._connection.execute("CREATE TEMP TABLE IF NOT EXISTS used (key BLOB UNIQUE)")
+                self._connection.execute("DELETE FROM used")
+                self._connection.executemany(
+                    "INSERT OR IGNORE INTO used VALUES (?)", ((key,) for key in keys)
+                )
+                self._connection.execute(
+                    "DELETE FROM entry WHERE stage = ? AND key NOT IN (SELECT key FROM used)",
+                    (stage,),
+                )
+        except sqlite3.Error:
+            return
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+
+def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Make the table, or raise sqlite3.DatabaseError when the file is not ours.
+
+    Nothing is synced: what a power cut damages is found by its checksum and made again.
+    """
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if found != _VERSION and tables:
+        connection.close()
+        raise sqlite3.DatabaseError("the cache is of another version")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute(_CREATE)
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+    return connection
+
+
+def _pack(value: object) -> bytes:
+    payload = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    return _checksum(payload) + payload
+
+
+def _unpack(packed: object) -> object | None:
+    """Return the value, or None when it is not what was packed."""
+    if not isinstance(packed, bytes):
+        return None
+    checksum, payload = packed[:_CHECKSUM_SIZE], packed[_CHECKSUM_SIZE:]
+    if checksum != _checksum(payload):
+        return None
+    # The checksum guards against damage, not malice: the cache is as trusted as the code beside it.
+    value: object = pickle.loads(payload)  # noqa: S301
+    return value
+
+
+def _checksum(payload: bytes) -> bytes:
+    return hashlib.blake2b(payload, digest_size=_CHECKSUM_SIZE).digest()

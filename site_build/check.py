@@ -1,0 +1,76 @@
+"""Checks a whole content folder: every defect of every file, before anything is built.
+
+This is the door to `site_build.checks`; it opens files and starts processes, and prints nothing.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from site_build.checks.cross import cross_check
+from site_build.checks.examine import examine
+from site_build.checks.facts import Facts
+from site_build.folder import explain_refusal, list_content, read_bytes
+from site_build.post import Document, Finding
+from site_build.read import read_document
+from site_build.spread import spread
+
+__all__ = ["Facts", "Inspection", "Report", "check_content", "cross_check", "examine", "inspect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What one source file gives by itself."""
+
+    document: Document | None
+    """None where errors forbid one."""
+    facts: Facts | None
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check found."""
+
+    files: int
+    findings: tuple[Finding, ...]
+    """Sorted by place."""
+
+    def count(self, severity: str) -> int:
+        """Return how many findings are of that severity."""
+        return sum(finding.severity == severity for finding in self.findings)
+
+    def stops(self, *, strict: bool) -> bool:
+        """Tell whether a build must not go on."""
+        return bool(self.findings if strict else self.count("error"))
+
+
+def check_content(folder: Path, now: datetime, jobs: int = 1) -> Report:
+    """Return every finding about the content in `folder` as readers would see it at `now` (UTC).
+
+    Raises OSError when the folder itself cannot be read.
+    """
+    listing = list_content(folder)
+    inspections = dict(spread(partial(inspect, folder), listing.sources, jobs))
+    documents = []
+    facts = {}
+    findings = [*listing.findings]
+    for _, inspection in sorted(inspections.items()):
+        findings += inspection.findings
+        if inspection.document and inspection.facts:
+            documents.append(inspection.document)
+            facts[inspection.document.path] = inspection.facts
+    complete = len(documents) == len(listing.sources)
+    findings += cross_check(documents, facts, listing.files, now, complete=complete)
+    return Report(len(listing.sources), tuple(sorted(findings)))
+
+
+def inspect(folder: Path, path: str) -> Inspection:
+    """Read and examine one source file of `folder`."""
+    try:
+        raw = read_bytes(folder, path)
+    except OSError as refusal:
+        return Inspection(None, None, (explain_refusal(path, refusal),))
+    document, findings = read_document(path, raw)
+    return Inspection(document, examine(document) if document else None, tuple(findings))

@@ -1,0 +1,151 @@
+"""What is wrong between documents: addresses given twice, and links that lead nowhere.
+
+It works on facts alone, so it costs little and is done anew at every build.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from urllib.parse import unquote, urljoin, urlsplit
+
+from site_build import addresses
+from site_build.checks.facts import Facts, Reference
+from site_build.checks.ground import Ground, lay_out, locate
+from site_build.post import Document, Finding
+from site_build.slug import make_slug
+from site_build.text import shorten
+
+_MOST_COMPARED = 200
+"""Anchors of a page that are compared with a misspelt one."""
+
+_HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}/")
+"""The beginning of an address of another site that lacks its scheme."""
+
+_DOCUMENT = re.compile(rf"(?:{addresses.JOURNAL})?[a-z0-9-]+/?")
+"""An address that a document could have."""
+
+
+def cross_check(
+    documents: Sequence[Document],
+    facts: Mapping[str, Facts],
+    files: Iterable[str],
+    now: datetime,
+    *,
+    complete: bool = True,
+) -> list[Finding]:
+    """Return every finding about the texts of `documents`, their own notes included, sorted.
+
+    `facts` has the facts of each document by its path; `files` are the paths of published files
+    within the site, such as `images/plan.png`; `now` (UTC) decides which documents readers see.
+    `complete` is False where a file could not be read: a post that is missed may be that one.
+    """
+    ground = lay_out(documents, files)
+    findings = _find_repeated_slugs(documents)
+    for document in documents:
+        own = facts[document.path]
+        findings += [
+            Finding(document.path, note.line, note.column, note.severity, note.message)
+            for note in own.notes
+        ]
+        guide = _Guide(document, ground, facts, now, complete)
+        findings += [
+            Finding(document.path, reference.line, reference.column, "warning", message)
+            for reference in own.references
+            if (message := guide.find_fault(reference))
+        ]
+    return sorted(findings)
+
+
+def _find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
+    """Report every file of a group that shares an address, naming the others."""
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for document in documents:
+        sharing[locate(document)].append(document.path)
+    return [
+        Finding(path, 1, 1, "error", _explain_repeated(address, path, paths))
+        for address, paths in sharing.items()
+        if len(paths) > 1
+        for path in paths
+    ]
+
+
+def _explain_repeated(address: str, path: str, paths: list[str]) -> str:
+    others = [other for other in sorted(paths) if other != path]
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return f"the slug gives the address /{address}, as {others[0]}{more} does; change one of them"
+
+
+@dataclass(frozen=True, slots=True)
+class _Guide:
+    """Follows the references of one document as a browser would."""
+
+    document: Document
+    ground: Ground
+    facts: Mapping[str, Facts]
+    now: datetime
+    complete: bool
+
+    def find_fault(self, reference: Reference) -> str | None:
+        """Return what is wrong with a reference, with the mend, or None."""
+        try:
+            parts = urlsplit(urljoin(f"/{locate(self.document)}", reference.address))
+        except ValueError:
+            return f"{_quote(reference.address)} is no address; mend it"
+        path = self.ground.settle(unquote(parts.path).removeprefix("/"))
+        target = self.ground.documents.get(path)
+        if target:
+            return self._explain_hidden(target) or self._explain_anchor(target, parts.fragment)
+        if self.ground.answers(path) or (not self.complete and _DOCUMENT.fullmatch(path)):
+            return None
+        return self._explain_missing(reference, path)
+
+    def _explain_missing(self, reference: Reference, path: str) -> str:
+        what = "the image or file" if reference.shown else "the link"
+        return f"{what} {_quote(reference.address)} leads nowhere; {self._guess(reference, path)}"
+
+    def _guess(self, reference: Reference, path: str) -> str:
+        """Return the mend: the address of the file or post that the author may have meant."""
+        if meant := self._find_source(reference.address):
+            return f"write /{meant}"
+        if _HOST.match(reference.address):
+            return f"write https://{reference.address}"
+        last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
+        meant = self.ground.slugs.get(last) or self.ground.slugs.get(make_slug(last))
+        return f"did you mean /{meant}?" if meant else "mend the address, or take it away"
+
+    def _find_source(self, address: str) -> str | None:
+        """Return what answers for a path that is right among the source files."""
+        plain = unquote(re.split("[?#]", address, maxsplit=1)[0])
+        source = re.sub(r"^\{(?:filename|static|attach)\}", "", plain)
+        path = urljoin(f"/{self.document.path}", source).removeprefix("/")
+        if path in self.ground.paths:
+            return self.ground.paths[path]
+        return path if path in self.ground.others else None
+
+    def _explain_hidden(self, target: Document) -> str | None:
+        """Return why the readers of this document will not find `target`."""
+        if self.document.draft:
+            return None
+        if target.draft:
+            return f"the link leads to a draft, {target.path}; publish it, or take the link away"
+        if target.published > max(self.now, self.document.published):
+            day = f"{target.published:%Y-%m-%d %H:%M}"
+            return f"the link leads to {target.path}, which appears on {day} UTC; wait, or unlink"
+        return None
+
+    def _explain_anchor(self, target: Document, fragment: str) -> str | None:
+        anchors = self.facts[target.path].anchors
+        name = unquote(fragment)
+        if not name or name.casefold() == "top" or name.startswith(":~:") or name in anchors:
+            return None
+        where = "this page" if target is self.document else f"/{locate(target)}"
+        near = get_close_matches(name, sorted(anchors)[:_MOST_COMPARED], n=1)
+        mend = f"did you mean #{near[0]}?" if near else "name a heading's anchor, or take it away"
+        return f"nothing on {where} is named {_quote('#' + name)}; {mend}"
+
+
+def _quote(address: str) -> str:
+    return f"`{shorten(address, 120)}`"

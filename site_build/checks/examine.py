@@ -1,0 +1,163 @@
+"""Examines one document by itself: what its reader meets, and where its author wrote it.
+
+Pure: it opens nothing, knows no other document and no path, so what it finds may be kept under
+the digest of the text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from site_build.checks.burden import find_burden
+from site_build.checks.facts import Facts, Note, Reference
+from site_build.checks.marks import ATTRIBUTE, Marked, strip_marks
+from site_build.checks.rendering import render
+from site_build.post import Document
+from site_build.text import Places, shorten
+
+_ADDRESSES: dict[str, tuple[str, ...]] = {
+    "a": ("href",),
+    "area": ("href",),
+    "img": ("src", "srcset"),
+    "source": ("src", "srcset"),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "iframe": ("src",),
+    "embed": ("src",),
+    "track": ("src",),
+    "object": ("data",),
+}
+"""Where each element holds addresses."""
+
+_LINKS = frozenset({"a", "area"})
+_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
+_HEADINGS = "h1,h2,h3,h4,h5,h6"
+
+
+def examine(document: Document) -> Facts:
+    """Return the facts about the document's text; never raises, whatever the text."""
+    if not document.markdown:
+        empty = "the text is empty; write it, or take the file away"
+        return Facts((Note(document.body_line, 1, "warning", empty),), (), frozenset())
+    places = Places(document.markdown, document.body_line)
+    if burden := find_burden(document.markdown):
+        return _refuse(places, *burden)
+    marked = Marked(document.markdown)
+    try:
+        page = render(document, marked.text)
+    except RecursionError:
+        offset = _find_deepest(document.markdown)
+        return _refuse(places, offset, "lists or quotes are nested too deeply; flatten them")
+    except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a defect of the build
+        what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
+        return _refuse(places, 0, f"the converter cannot take the text ({what}); rewrite it")
+    return _Examination(document, places, marked).examine(page)
+
+
+def _refuse(places: Places, offset: int, message: str) -> Facts:
+    return Facts((Note(*places.locate(offset), "error", message),), (), frozenset())
+
+
+def _find_deepest(text: str) -> int:
+    """Return the offset of the line that stands furthest to the right."""
+    lines = re.finditer(r"^[ \t>*+-]*+", text, re.MULTILINE)
+    return max(lines, key=lambda line: line.end() - line.start()).start()
+
+
+@dataclass(slots=True)
+class _Examination:
+    """The walk over one page, and what it has found so far."""
+
+    document: Document
+    places: Places
+    marked: Marked
+    notes: list[Note] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
+    level: int = 1
+    """Of the heading passed last; the page's title is the first."""
+    headings: int = 0
+
+    def examine(self, page: LexborHTMLParser) -> Facts:
+        """Walk over the page in the order in which it is read."""
+        for node in page.css(f"{_HEADINGS},{','.join(_ADDRESSES)}"):
+            if node.tag in _ADDRESSES:
+                self._collect(node)
+            else:
+                self._examine_heading(node)
+            if node.tag == "img":
+                self._examine_description(node)
+        anchors = {
+            strip_marks(name)
+            for node in page.css("[id],a[name]")
+            for key in ("id", "name")
+            if (name := node.attributes.get(key))
+        }
+        return Facts(tuple(sorted(self.notes)), tuple(self.references), frozenset(anchors))
+
+    def _note(self, offset: int | None, message: str) -> None:
+        """Keep a warning; what has no place in the source was not written by the author."""
+        if offset is not None:
+            self.notes.append(Note(*self.places.locate(offset), "warning", message))
+
+    def _examine_heading(self, heading: LexborNode) -> None:
+        offset = self._find(heading, heading.text())
+        level = int((heading.tag or "h1")[1])
+        if level == 1:
+            self._note(offset, "a second h1 beside the page's title; use a lower heading")
+        elif level > self.level + 1:
+            self._note(offset, _explain_jump(level, self.level, first=not self.headings))
+        elif not self.headings and self._repeats_title(heading):
+            self._note(offset, "the heading repeats the title, which stands above it; take it out")
+        self.level = level
+        self.headings += 1
+
+    def _repeats_title(self, heading: LexborNode) -> bool:
+        text = strip_marks(heading.text()).removesuffix("#")
+        return text.casefold().split() == self.document.title.casefold().split()
+
+    def _examine_description(self, image: LexborNode) -> None:
+        """Ask for a text in place of the image; `alt=""` in HTML says that it is an ornament."""
+        description = image.attributes.get("alt")
+        if "alt" not in image.attributes and "role" not in image.attributes:
+            self._note(self._find(image, ""), "the image has no alt text; describe it in `alt`")
+        elif description and not strip_marks(description).strip():
+            message = "the image has no alt text; describe it between the brackets"
+            self._note(self.marked.find(description), message)
+
+    def _collect(self, node: LexborNode) -> None:
+        for name in _ADDRESSES[node.tag or ""]:
+            value = node.attributes.get(name)
+            if name not in node.attributes or (offset := self._find(node, value or "")) is None:
+                continue
+            for address in _split_addresses(name, strip_marks(value or "")):
+                self._keep(offset, address, shown=node.tag not in _LINKS)
+
+    def _keep(self, offset: int, address: str, *, shown: bool) -> None:
+        if not address:
+            self._note(offset, f"the {'image' if shown else 'link'} has no address; write it")
+        elif not _OUTSIDE.match(address):
+            place = self.places.locate(offset)
+            self.references.append(Reference(*place, address, shown))
+
+    def _find(self, node: LexborNode, marked: str) -> int | None:
+        """Return where an element was written, by its own number or by a mark in it."""
+        number = node.attributes.get(ATTRIBUTE)
+        return self.marked.find_number(number) if number else self.marked.find(marked)
+
+
+def _split_addresses(attribute: str, value: str) -> Iterator[str]:
+    """Yield the addresses in an attribute's value; `srcset` holds several."""
+    if attribute != "srcset":
+        yield value.strip().strip("<>")
+        return
+    for candidate in value.split(","):
+        yield from candidate.split()[:1]
+
+
+def _explain_jump(level: int, last: int, *, first: bool) -> str:
+    after = "the page's title" if first else f"h{last}"
+    excess = level - last - 1
+    mend = "a #" if excess == 1 else f"{excess} #"
+    return f"the heading jumps to h{level} after {after}; make it h{last + 1} (take away {mend})"

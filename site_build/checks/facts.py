@@ -1,0 +1,39 @@
+"""What one document says about itself, free of its path: the part of a check worth keeping."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Note:
+    """A finding that does not know its file."""
+
+    line: int
+    """From 1, in the source file."""
+    column: int
+    """From 1, in code points."""
+    severity: Literal["error", "warning"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An address within the site that the document points at or shows."""
+
+    line: int
+    column: int
+    address: str
+    """As the converter hands it to a browser: percent-encoded or not, with query and fragment."""
+    shown: bool
+    """True for what is part of the page, such as an image; False for a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a check of the whole content needs to know of one document."""
+
+    notes: tuple[Note, ...]
+    references: tuple[Reference, ...]
+    """In the order of the page; addresses of other sites are left out."""
+    anchors: frozenset[str]
+    """What a fragment may name on the document's page."""

@@ -1,0 +1,84 @@
+"""What answers at which address of the site, as far as the content decides it.
+
+It knows documents and addresses, and nothing of HTML or of who asks.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from site_build import addresses
+from site_build.post import Document
+from site_build.slug import make_slug
+
+_FIXED = frozenset(
+    {
+        addresses.HOME,
+        addresses.JOURNAL,
+        addresses.TAGS,
+        addresses.ARCHIVE,
+        addresses.CONTACT_THANKS,
+        addresses.MISSING,
+        addresses.FEED,
+        addresses.SITEMAP,
+        addresses.ROBOTS,
+        addresses.LLMS,
+        addresses.LLMS_FULL,
+    }
+)
+_ELSEWHERE = ("api/", ".well-known/", addresses.THEME)
+"""Answered by the edge and the theme, whose addresses the content cannot know."""
+
+_LEAF = re.compile(r"page/[1-9][0-9]*/$")
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Every address that the content gives, as paths without their leading slash."""
+
+    documents: Mapping[str, Document]
+    """By address."""
+    paths: Mapping[str, str]
+    """Addresses of documents by their paths in the content folder."""
+    slugs: Mapping[str, str]
+    """Addresses of documents by their slugs."""
+    others: frozenset[str]
+    """Lists and files that are no documents."""
+
+    def answers(self, path: str) -> bool:
+        """Tell whether something that is no document answers at `path`, or may."""
+        return path in self.others or path.startswith(_ELSEWHERE)
+
+    def settle(self, path: str) -> str:
+        """Return the address that `path` leads to: without a file name, twin or leaf number."""
+        path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", path)
+        if path not in self.documents and path not in self.others:
+            folder = f"{path}/"
+            if folder in self.documents or folder in self.others:
+                return folder
+        if path.startswith((addresses.JOURNAL, addresses.TAGS)):
+            return _LEAF.sub("", path)
+        return path
+
+
+def lay_out(documents: Iterable[Document], files: Iterable[str]) -> Ground:
+    """Return the addresses that `documents` and the published `files` give."""
+    found: dict[str, Document] = {}
+    tags: set[str] = set()
+    for document in documents:
+        found.setdefault(locate(document), document)
+        if not document.draft:
+            tags.update(addresses.locate_tag(make_slug(tag)) for tag in document.tags)
+    return Ground(
+        documents=found,
+        paths={document.path: address for address, document in found.items()},
+        slugs={document.slug: address for address, document in found.items()},
+        others=_FIXED | tags | frozenset(files),
+    )
+
+
+def locate(document: Document) -> str:
+    """Return the address of a document."""
+    if document.kind == "post":
+        return addresses.locate_post(document.slug)
+    return addresses.locate_page(document.slug)

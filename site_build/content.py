@@ -1,0 +1,167 @@
+"""Posts, pages and tags as Pelican's templates know them, made light.
+
+Pelican's own objects work out slugs, dates and addresses anew on each use and hold every text;
+ten thousand of them take longer than all the rest of a rebuild. These have the same attributes,
+said once, and read a text only when a template asks for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from markupsafe import Markup, escape
+from pelican.contents import Article as PelicanArticle  # type: ignore[import-untyped]
+from pelican.contents import Page as PelicanPage
+from pelican.urlwrappers import Author  # type: ignore[import-untyped]
+from pelican.urlwrappers import Tag as PelicanTag
+
+from site_build import addresses
+from site_build.cache import make_key
+from site_build.post import Document
+from site_build.site import UNDATED
+from site_build.texts import Texts
+
+
+class Tag(PelicanTag):  # type: ignore[misc]
+    """A tag with its address."""
+
+    url = ""
+    save_as = ""
+    page_name = ""
+
+    def __init__(self, name: str, slug: str, settings: Mapping[str, object]) -> None:
+        super().__init__(name, settings)
+        self.slug = slug
+        self.url = addresses.locate_tag(slug)
+        self.save_as = addresses.name_file(self.url)
+        self.page_name = self.url.rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """The post before or after another one, as much as a link to it shows."""
+
+    title: str
+    url: str
+    description: str
+    published: datetime
+    updated: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What all posts and pages of one build share."""
+
+    settings: Mapping[str, object]
+    texts: Texts
+    author: Author
+    tags: Mapping[str, Tag]
+    """By every spelling of their names."""
+    minutes: Mapping[str, int]
+    """Reading time by path."""
+
+
+def make_neighbour(document: Document) -> Neighbour:
+    """Return what a link to the post shows."""
+    return Neighbour(
+        document.title,
+        addresses.locate_post(document.slug),
+        document.description,
+        document.published,
+        document.updated,
+    )
+
+
+class _Light:
+    """What posts and pages have in common; `digest` stands for all but the text."""
+
+    document: Document
+    digest: bytes
+    metadata: dict[str, object]
+
+    def _describe(self, document: Document, shelf: Shelf, url: str, save_as: str) -> None:
+        self.document = document
+        self.settings = shelf.settings
+        self._texts = shelf.texts
+        self.source_path = self.relative_source_path = document.path
+        self.slug, self.title = document.slug, document.title
+        self.url, self.save_as = url, save_as
+        self.twin_url = f"/{addresses.name_twin(url)}"
+        self.description, self.excerpt = document.description, document.excerpt
+        self.published, self.updated = document.published, document.updated
+        self.reading_minutes = shelf.minutes[document.path]
+        self.tags = [shelf.tags[name] for name in document.tags if name in shelf.tags]
+        self.lang = str(shelf.settings["DEFAULT_LANG"])
+        self.author, self.authors = shelf.author, [shelf.author]
+        self.status, self.in_default_lang = "published", True
+        self.translations: list[object] = []
+        self.metadata = {"title": self.title, "slug": self.slug, "tags": self.tags}
+        if document.published != UNDATED:
+            self.date, self.modified = document.published, document.updated
+
+    def _seal(self, *more: object) -> None:
+        """Work out the digest: every value above that differs between documents, and `more`."""
+        own = replace(self.document, digest="")  # It stands for the text, which lists do not show.
+        tags = [(tag.name, tag.slug) for tag in self.tags]
+        self.digest = make_key(own, self.reading_minutes, tags, self.lang, more)
+
+    def __str__(self) -> str:
+        return self.source_path
+
+    @property
+    def content(self) -> Markup:
+        """The text as HTML."""
+        return Markup(self._texts.read(self.document).conversion.html)  # noqa: S704
+
+    @property
+    def toc(self) -> Markup:
+        """Nested lists of links to the headings; empty where there are none."""
+        return Markup(self._texts.read(self.document).conversion.toc)  # noqa: S704
+
+    @property
+    def summary(self) -> Markup:
+        """The description as HTML, which is what Pelican's themes expect here."""
+        return escape(self.description)
+
+    @property
+    def locale_date(self) -> str:
+        """The day of publication, as the settings write days."""
+        return self.published.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
+
+    @property
+    def locale_modified(self) -> str:
+        """The day of the last revision, likewise."""
+        return self.updated.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
+
+
+class Article(_Light, PelicanArticle):  # type: ignore[misc]
+    """A post."""
+
+    url = ""
+    save_as = ""
+
+    def __init__(
+        self,
+        document: Document,
+        shelf: Shelf,
+        earlier: Neighbour | None,
+        later: Neighbour | None,
+    ) -> None:
+        path = addresses.locate_post(document.slug)
+        self._describe(document, shelf, path, addresses.name_file(path))
+        self.template = "article"
+        self.prev_article, self.next_article = earlier, later
+        self._seal(earlier, later)
+
+
+class Page(_Light, PelicanPage):  # type: ignore[misc]
+    """A page that stands by itself."""
+
+    url = ""
+    save_as = ""
+
+    def __init__(self, document: Document, shelf: Shelf, template: str) -> None:
+        path = addresses.locate_page(document.slug)
+        self._describe(document, shelf, path, addresses.name_file(path))
+        self.template = template
+        self._seal(template)

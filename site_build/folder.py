@@ -1,0 +1,107 @@
+"""The content folder: which files are in it, and which of them cannot be used.
+
+It looks at names and kinds of files; what is in them is for others to say.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from site_build import addresses
+from site_build.post import Finding
+from site_build.read import LARGEST_FILE
+
+_FOREIGN_SUFFIXES = frozenset({".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in a content folder; paths are relative to it, with `/`, and sorted."""
+
+    sources: tuple[str, ...]
+    """Markdown files."""
+    files: tuple[str, ...]
+    """Files that are published as they are."""
+    findings: tuple[Finding, ...]
+
+
+def list_content(folder: Path) -> Listing:
+    """Return what is in `folder`; names that begin with a dot do not count.
+
+    Raises OSError when the folder itself cannot be read.
+    """
+    sources, files, findings = [], [], []
+    os.scandir(folder).close()
+    for path, fault in _walk(folder):
+        if fault:
+            findings.append(Finding(show_path(path), 1, 1, "error", fault))
+        elif path.endswith(".md"):
+            sources.append(path)
+        elif path.startswith(addresses.IMAGES):
+            files.append(path)
+        elif Path(path).suffix.lower() in _FOREIGN_SUFFIXES or path.lower().endswith(".md"):
+            message = "the file is not built; give it the suffix .md"
+            findings.append(Finding(show_path(path), 1, 1, "warning", message))
+    return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)))
+
+
+def read_bytes(folder: Path, path: str) -> bytes:
+    """Return a file's bytes, cut one byte behind the largest size that is read.
+
+    Raises OSError.
+    """
+    with (folder / path).open("rb") as file:
+        return file.read(LARGEST_FILE + 1)
+
+
+def explain_refusal(path: str, refusal: OSError) -> Finding:
+    """Return the finding for a file that the disk would not give."""
+    message = f"the file cannot be read ({refusal.strerror}); mend its permissions"
+    return Finding(show_path(path), 1, 1, "error", message)
+
+
+def show_path(path: str) -> str:
+    """Return `path` as it can be printed anywhere."""
+    text = path.encode("utf-8", "backslashreplace").decode()
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield every file's path, with what is wrong with it as a file."""
+    home = folder.resolve()
+    waiting = [""]
+    while waiting:
+        inside = waiting.pop()
+        try:
+            with os.scandir(folder / inside) as found:
+                entries = [entry for entry in found if not entry.name.startswith(".")]
+        except OSError as refusal:
+            yield inside, f"the folder cannot be read ({refusal.strerror}); mend its permissions"
+            continue
+        for entry in entries:
+            path = f"{inside}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(f"{path}/")
+            else:
+                yield path, _find_fault(entry, home)
+
+
+def _find_fault(entry: os.DirEntry[str], home: Path) -> str | None:
+    if show_path(entry.name) != entry.name:
+        return "the file's name holds signs that are no text; rename it"
+    if entry.is_symlink() and (fault := _find_link_fault(Path(entry.path), home)):
+        return fault
+    if not entry.is_file():
+        return "this is no plain file; take it away"
+    return None
+
+
+def _find_link_fault(link: Path, home: Path) -> str | None:
+    try:
+        target = link.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return "the link leads nowhere; put the file itself here"
+    if not target.is_relative_to(home):
+        return "the link leads out of the content folder; put the file itself here"
+    return "a linked folder is not followed; put its files here" if target.is_dir() else None

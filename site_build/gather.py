@@ -1,0 +1,129 @@
+"""Reads the whole content folder: through the cache, and what it does not know in processes.
+
+Every defect is found before anything is written. What it returns is light: documents without their
+texts, which `site_build.texts` reads when a page needs them.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from edge_api.schema.reading import reading_minutes
+from site_build.cache import Cache, make_key
+from site_build.check import Inspection, cross_check, inspect
+from site_build.faults import BuildError
+from site_build.folder import list_content, read_bytes
+from site_build.post import Document, Finding
+from site_build.request import Request
+from site_build.spread import spread
+from site_build.texts import drop_text
+
+STAGE = "inspection"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the cache keeps of one source file; the document carries no text."""
+
+    inspection: Inspection
+    digest: str
+    """SHA-256 of the bytes that were read, hexadecimal."""
+    minutes: int
+    """Whole minutes that the text takes to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The content folder, read and checked."""
+
+    documents: tuple[Document, ...]
+    """By path, without their texts, drafts among them."""
+    minutes: dict[str, int]
+    """Reading time by path."""
+    files: tuple[str, ...]
+    """What is published as it is, by path."""
+    findings: tuple[Finding, ...]
+    sources: int
+    hits: int
+    """Source files that the cache knew."""
+
+
+def gather(request: Request, cache: Cache, code: str) -> Gathered:
+    """Return all that is in the content folder; `code` says which program reads it.
+
+    Raises BuildError when the folder cannot be read; what is wrong in it are findings.
+    """
+    content, observer = request.content, request.observer
+    try:
+        listing = list_content(content)
+    except OSError as error:
+        raise BuildError(f"the content folder {content} cannot be read: {error.strerror}") from error
+    known, unknown = _recall(content, listing.sources, cache, code)
+    readings = dict(known)
+    fresh = []
+    observer.begin("reading", len(unknown))
+    for index, reading in spread(partial(_read, content), unknown, request.jobs):
+        readings[unknown[index]] = reading
+        if reading.digest:
+            fresh.append((make_key(code, unknown[index], reading.digest), reading))
+        observer.advance()
+    cache.put(STAGE, fresh)
+    cache.keep_only(
+        STAGE, (make_key(code, path, reading.digest) for path, reading in readings.items())
+    )
+    ordered = [readings[path] for path in listing.sources]
+    findings = [*listing.findings, *_judge(ordered, listing.files, request.now)]
+    documents = [r.inspection.document for r in ordered if r.inspection.document]
+    return Gathered(
+        tuple(documents),
+        {r.inspection.document.path: r.minutes for r in ordered if r.inspection.document},
+        listing.files,
+        tuple(sorted(findings)),
+        len(ordered),
+        len(known),
+    )
+
+
+def _recall(
+    content: Path, paths: tuple[str, ...], cache: Cache, code: str
+) -> tuple[dict[str, Reading], list[str]]:
+    """Part the files that the cache knows, as they are now, from those it does not."""
+    known, unknown = {}, []
+    for path in paths:
+        kept = cache.get(STAGE, make_key(code, path, _digest(content, path)))
+        if isinstance(kept, Reading):
+            known[path] = kept
+        else:
+            unknown.append(path)
+    return known, unknown
+
+
+def _digest(content: Path, path: str) -> str:
+    """Return the digest of a file; of one that cannot be read, an empty string."""
+    try:
+        return hashlib.sha256(read_bytes(content, path)).hexdigest()
+    except OSError:
+        return ""
+
+
+def _read(content: Path, path: str) -> Reading:
+    inspection = inspect(content, path)
+    document = inspection.document
+    if document is None:
+        return Reading(inspection, _digest(content, path), 0)
+    light = replace(inspection, document=drop_text(document))
+    return Reading(light, document.digest, reading_minutes(document.markdown))
+
+
+def _judge(
+    readings: list[Reading], files: tuple[str, ...], now: datetime
+) -> list[Finding]:
+    """Return the findings about each file, and those that only all files together show."""
+    found = [finding for reading in readings for finding in reading.inspection.findings]
+    whole = [reading.inspection for reading in readings]
+    documents = [each.document for each in whole if each.document and each.facts]
+    facts = {each.document.path: each.facts for each in whole if each.document and each.facts}
+    complete = len(documents) == len(whole)
+    return found + list(cross_check(documents, facts, files, now, complete=complete))

@@ -1,0 +1,115 @@
+"""Pelican's generators over a folder that is already read and checked.
+
+They give templates the names that Pelican gives them, and leave out the passes of Pelican's own
+generators that take a time with the square of the number of posts.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from pelican.generators import (  # type: ignore[import-untyped]
+    ArticlesGenerator,
+    Generator,
+    PagesGenerator,
+)
+from pelican.plugins import signals  # type: ignore[import-untyped]
+from pelican.urlwrappers import Author  # type: ignore[import-untyped]
+
+from site_build.content import Article, Page, Shelf, Tag, make_neighbour
+from site_build.post import Document
+from site_build.writer import find_production
+
+
+class Posts(ArticlesGenerator):  # type: ignore[misc]
+    """Gives the templates every post and every tag."""
+
+    def generate_context(self) -> None:
+        """Make the posts from what was read, instead of reading them."""
+        site = find_production(self.settings).site
+        self._shelf = _stock(self.settings)
+        self.articles = _make_articles(site.posts, self._shelf)
+        self.dates = self.articles  # They are newest first already.
+        by_path = {article.source_path: article for article in self.articles}
+        self.tags = [
+            (self._shelf.tags[tag.name], [by_path[post.path] for post in tag.posts])
+            for tag in site.tags
+        ]
+        self.categories, self.authors = [], []
+        self.period_archives = defaultdict(list)
+        self._update_context(
+            ("articles", "drafts", "hidden_articles", "dates", "tags", "categories", "authors")
+            + ("related_posts",)
+        )
+        self.context["period_archives"] = self.period_archives
+        signals.article_generator_finalized.send(self)
+
+    def generate_tags(self, write: Callable[..., None]) -> None:
+        """Note the pages of each tag; its posts are in the order of their dates already."""
+        template = self.get_template("tag")
+        for tag, articles in self.tags:
+            write(
+                tag.save_as,
+                template,
+                self.context,
+                tag=tag,
+                url=tag.url,
+                articles=articles,
+                dates=articles,
+                template_name="tag",
+                blog=True,
+                page_name=tag.page_name,
+                all_articles=self.articles,
+            )
+
+    def refresh_metadata_intersite_links(self) -> None:
+        """Do nothing: links say addresses of the site, and the check follows them."""
+
+
+class Pages(PagesGenerator):  # type: ignore[misc]
+    """Gives the templates every page that stands by itself."""
+
+    def generate_context(self) -> None:
+        """Make the pages from what was read, instead of reading them."""
+        production = find_production(self.settings)
+        shelf = _stock(self.settings)
+        templates = self.settings["PAGE_TEMPLATES"]
+        self.pages = [
+            Page(document, shelf, templates.get(document.slug, "page"))
+            for document in production.site.pages
+        ]
+        self._update_context(("pages", "hidden_pages", "draft_pages"))
+        signals.page_generator_finalized.send(self)
+
+    def refresh_metadata_intersite_links(self) -> None:
+        """Do nothing, as for posts."""
+
+
+class Outputs(Generator):  # type: ignore[misc]
+    """Comes last: does what the others have noted, and everything that no template makes."""
+
+    def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
+        """Finish the build."""
+        self.settings["BUILD_REPORT"] = find_production(self.settings).finish()
+
+
+def _stock(settings: dict[str, Any]) -> Shelf:
+    production = find_production(settings)
+    site = production.site
+    tags = {tag.slug: Tag(tag.name, tag.slug, settings) for tag in site.tags}
+    return Shelf(
+        settings,
+        production.texts,
+        Author(site.identity.author, settings),
+        {name: tags[slug] for name, slug in site.tag_slugs.items()},
+        production.gathered.minutes,
+    )
+
+
+def _make_articles(posts: tuple[Document, ...], shelf: Shelf) -> list[Article]:
+    """Make each post with its neighbours; `posts` come newest first."""
+    neighbours = [None, *(make_neighbour(post) for post in posts), None]
+    return [
+        Article(post, shelf, earlier=neighbours[index + 2], later=neighbours[index])
+        for index, post in enumerate(posts)
+    ]

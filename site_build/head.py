@@ -1,0 +1,143 @@
+"""Understands the head of a source file: entries of YAML in, checked front matter out.
+
+Every defect becomes a sentence with its mend at its place. It knows nothing of the text below.
+"""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from pydantic import ValidationError
+
+from site_build import addresses
+from site_build.front_matter import (
+    ALIASES,
+    EXAMPLES,
+    KEYS,
+    LONGEST_DESCRIPTION,
+    PageFrontMatter,
+    PostFrontMatter,
+)
+from site_build.located_yaml import Entry
+from site_build.post import Kind
+from site_build.slug import make_slug
+from site_build.text import shorten
+
+RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
+    "post": frozenset({"page"}),
+    "page": frozenset({"api"})
+    | {
+        folder.rstrip("/")
+        for folder in (
+            addresses.ARCHIVE,
+            addresses.IMAGES,
+            addresses.JOURNAL,
+            addresses.TAGS,
+            addresses.THEME,
+        )
+    },
+}
+"""Addresses that the site itself answers."""
+
+_DRAFT_KEYS = frozenset({"draft", "hidden", "private", "published", "unlisted"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A finding before its line is known; the offset counts code points of the file's text."""
+
+    offset: int
+    message: str
+    severity: Literal["error", "warning"] = "error"
+
+
+def read_head(
+    kind: Kind, fence_at: int, entries: list[Entry]
+) -> tuple[PageFrontMatter | None, list[Fault]]:
+    """Return the checked front matter, or None where errors forbid it, with all faults.
+
+    `fence_at` is the offset of the opening fence, where faults of missing keys stand.
+    """
+    known, faults = _sort_out(entries)
+    model = PostFrontMatter if kind == "post" else PageFrontMatter
+    required = {name for name, field in model.model_fields.items() if field.is_required()}
+    values = {
+        key: entry.value
+        for key, entry in known.items()
+        if entry.value is not None or key in required
+    }
+    try:
+        head = model.model_validate(values)
+    except ValidationError as refusal:
+        return None, faults + _explain_refusal(refusal, known, fence_at)
+    return head, faults + _check_values(kind, head, known)
+
+
+def _sort_out(entries: list[Entry]) -> tuple[dict[str, Entry], list[Fault]]:
+    """Part the keys that mean something from those that do not, or say it twice."""
+    known: dict[str, Entry] = {}
+    faults = []
+    for entry in entries:
+        name = ALIASES.get(entry.key, entry.key)
+        if name not in PageFrontMatter.model_fields:
+            faults.append(_explain_unknown(entry))
+        elif name in known:
+            faults.append(Fault(entry.key_at, _explain_repeated(entry.key, known[name].key)))
+        else:
+            known[name] = entry
+    return known, faults
+
+
+def _explain_repeated(key: str, first: str) -> str:
+    if key == first:
+        return f"`{key}` is given twice; keep one of them"
+    return f"`{key}` says the same as `{first}`; keep one of them"
+
+
+def _explain_unknown(entry: Entry) -> Fault:
+    # An author who writes `draft: true` trusts that nobody will read it: not a matter of warning.
+    if entry.key in _DRAFT_KEYS:
+        mend = "write `status: draft` or `status: published`"
+        return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {mend}")
+    near = get_close_matches(entry.key[:40].casefold(), KEYS, n=1)
+    mend = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(KEYS)}"
+    message = f"`{shorten(entry.key)}` is no key of the front matter; {mend}"
+    return Fault(entry.key_at, message, "warning")
+
+
+def _explain_refusal(
+    refusal: ValidationError, known: dict[str, Entry], fence_at: int
+) -> list[Fault]:
+    """Turn the first complaint about each value into a fault at its place."""
+    faults: dict[tuple[str | int, ...], Fault] = {}
+    for complaint in refusal.errors(include_url=False):
+        name, member = str(complaint["loc"][0]), complaint["loc"][1:2]
+        entry = known.get(name)
+        if entry is None:
+            fault = Fault(fence_at, f"`{name}` is missing; add a line {_exemplify(name, known)}")
+        elif member and isinstance(member[0], int):
+            fault = Fault(entry.members_at[member[0]], f"a tag {complaint['msg']}")
+        else:
+            fault, member = Fault(entry.value_at, f"`{entry.key}` {complaint['msg']}"), ()
+        faults.setdefault((name, *member), fault)
+    return list(faults.values())
+
+
+def _exemplify(name: str, known: dict[str, Entry]) -> str:
+    """Return a line that gives the key `name`, made from the title where that helps."""
+    title = known.get("title")
+    slug = make_slug(title.value) if title and isinstance(title.value, str) else ""
+    example = slug if name == "slug" and slug else EXAMPLES[name]
+    return f"`{name}: {example}`"
+
+
+def _check_values(kind: Kind, head: PageFrontMatter, known: dict[str, Entry]) -> list[Fault]:
+    faults = []
+    if head.slug in RESERVED_SLUGS[kind]:
+        message = f"`slug` is {head.slug!r}, an address of the site itself; choose another"
+        faults.append(Fault(known["slug"].value_at, message))
+    if (length := len(head.description)) > LONGEST_DESCRIPTION:
+        entry = known["description"]
+        message = f"`{entry.key}` has {length} characters; shorten it to {LONGEST_DESCRIPTION}"
+        faults.append(Fault(entry.value_at, message, "warning"))
+    return faults

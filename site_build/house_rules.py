@@ -1,0 +1,100 @@
+"""What this site asks of every page's HTML, as one extension of Python-Markdown.
+
+The page's title is its only `h1`, so headings of a text that uses `h1` move one level down; table
+cells are aligned by class; links that leave the site say so; images load when they come near.
+Inline styles and event handlers are taken out, since the content security policy forbids them.
+"""
+
+import re
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import Element
+
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.postprocessors import Postprocessor
+from markdown.treeprocessors import Treeprocessor
+
+_SUSPECT = re.compile(r"[\s\"'/](?:style|on[a-z]+)\s*=", re.IGNORECASE)
+_TAG = re.compile(r"""<[a-z](?:[^<>"']|"[^"]*"|'[^']*')*>""", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"""(?P<value>=\s*(?:"[^"]*"|'[^']*'))"""
+    r"""|[\s/]+(?:style|on[a-z]+)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)"""
+    r"""|(?<=["'])(?:style|on[a-z]+)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""",
+    re.IGNORECASE,
+)
+_DEEPEST = 6
+
+
+class HouseRules(Extension):
+    """Registers the two steps below; `site_url` tells which links leave the site."""
+
+    def __init__(self, site_url: str) -> None:
+        super().__init__()
+        self._host = urlsplit(site_url).netloc
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name is Python-Markdown's
+        """Put the tree's step after `attr_list` (8) and before `toc` (5), and the text's last."""
+        md.treeprocessors.register(_Tree(md, self._host), "house_rules", 7)
+        md.postprocessors.register(_Text(md), "house_rules", -1)
+
+
+class _Tree(Treeprocessor):
+    """The rules for what Markdown itself has made."""
+
+    def __init__(self, md: Markdown, host: str) -> None:
+        super().__init__(md)
+        self._host = host
+
+    def run(self, root: Element) -> None:
+        """Apply the rules to the tree in place."""
+        headings_are_high = next(root.iter("h1"), None) is not None
+        images = 0
+        for element in root.iter():
+            if headings_are_high and re.fullmatch("h[1-6]", element.tag):
+                element.tag = f"h{min(int(element.tag[1]) + 1, _DEEPEST)}"
+            elif element.tag in {"td", "th"}:
+                _align_by_class(element)
+            elif element.tag == "a":
+                self._mark_external(element)
+            elif element.tag == "img":
+                images += 1
+                _load_late(element, first=images == 1)
+
+    def _mark_external(self, link: Element) -> None:
+        target = _split(link.get("href", ""))
+        if target in {"", self._host} or "rel" in link.attrib:
+            return
+        link.set("rel", "external")
+
+
+def _split(url: str) -> str:
+    """Return the host that an http link names, or an empty string."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return parts.netloc if parts.scheme in {"http", "https"} else ""
+
+
+def _align_by_class(cell: Element) -> None:
+    if alignment := cell.attrib.pop("align", None):
+        cell.set("class", f"{cell.get('class', '')} align-{alignment}".strip())
+
+
+def _load_late(image: Element, *, first: bool) -> None:
+    """Leave the first image to load at once: it is often what a reader sees first."""
+    image.set("decoding", "async")
+    if not first:
+        image.set("loading", "lazy")
+
+
+class _Text(Postprocessor):
+    """The rules for all that has become text: raw HTML, highlighted code, attribute lists."""
+
+    def run(self, text: str) -> str:
+        """Return `text` without inline styles and event handlers."""
+        return _TAG.sub(_strip, text) if _SUSPECT.search(text) else text
+
+
+def _strip(tag: re.Match[str]) -> str:
+    return _ATTRIBUTE.sub(lambda found: found["value"] or "", tag[0])

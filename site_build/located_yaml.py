@@ -1,0 +1,139 @@
+"""YAML mappings whose every key and value remembers its place in the text.
+
+It knows YAML and offsets, and nothing of what the keys mean. What no front matter needs (anchors,
+tags, deep nesting) is refused before libyaml composes it: its composer recurses on the C stack and
+takes the interpreter down with it.
+"""
+
+import re
+from dataclasses import dataclass
+
+import yaml
+from yaml.constructor import ConstructorError, SafeConstructor
+
+LONGEST_TEXT = 65_536
+"""Code points of one mapping; what is longer belongs in the body."""
+
+DEEPEST_NESTING = 8
+
+_UNPRINTABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_MENDS = (
+    ("tab character", "indent with spaces"),
+    ("mapping values are not allowed", "put a value that holds a colon in quotes"),
+    ("cannot start any token", "indent with spaces, and put a value that begins so in quotes"),
+    ("unexpected end of stream", "close the quote"),
+    ("node content", "separate the members with commas and close the bracket"),
+    ("',' or", "separate the members with commas and close the bracket"),
+    ("block sequence entries", "begin a list on a line of its own"),
+    ("unknown escape character", "use single quotes, where a backslash stands for itself"),
+    ("invalid Unicode character", "use single quotes, where a backslash stands for itself"),
+)
+_ANY_MEND = "write one `key: value` a line, values with signs such as : # [ in quotes"
+
+
+class YamlFaultError(Exception):
+    """The text is no mapping that can be read: `offset` says where, the message why."""
+
+    def __init__(self, offset: int, message: str) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key with its value; offsets count code points, from 0."""
+
+    key: str
+    value: object
+    """As YAML means it; the bare text where YAML knows the kind but not such a value."""
+    key_at: int
+    value_at: int
+    members_at: tuple[int, ...] = ()
+    """Offsets of a list's members."""
+
+
+def read_entries(text: str, start: int = 0) -> list[Entry]:
+    """Return the entries of the mapping that `text` holds, repeated keys included, in order.
+
+    `start` is the offset of `text` in its file; every offset given back counts from there.
+    Raises YamlFaultError.
+    """
+    try:
+        return [_read_entry(key, value, start) for key, value in _compose(text)]
+    except YamlFaultError as fault:
+        raise YamlFaultError(start + fault.offset, str(fault)) from None
+
+
+def _compose(text: str) -> list[tuple[yaml.Node, yaml.Node]]:
+    if len(text) > LONGEST_TEXT:
+        raise YamlFaultError(0, f"is longer than {LONGEST_TEXT} characters; shorten it")
+    try:
+        _refuse_extravagance(text)
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as fault:
+        raise _explain(fault, text) from None
+    except yaml.YAMLError:
+        raise _name_unprintable(text) from None
+    if root is None:
+        return []
+    if not isinstance(root, yaml.MappingNode):
+        raise YamlFaultError(_offset(root), f"is no mapping; {_ANY_MEND}")
+    return list(root.value)
+
+
+def _refuse_extravagance(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if getattr(event, "anchor", None):
+            raise YamlFaultError(_offset(event), "uses an anchor; write the value out")
+        if getattr(event, "tag", None):
+            raise YamlFaultError(_offset(event), "uses a tag; take it off, quotes make text")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST_NESTING:
+            raise YamlFaultError(_offset(event), "is nested too deeply; flatten it")
+
+
+def _offset(part: yaml.Event | yaml.Node) -> int:
+    return part.start_mark.index if part.start_mark else 0
+
+
+def _explain(fault: yaml.MarkedYAMLError, text: str) -> YamlFaultError:
+    problem = fault.problem or "it is no YAML"
+    mend = next((mend for sign, mend in _MENDS if sign in problem), _ANY_MEND)
+    # For what is left open, the place that opened it helps more than the place where it was missed.
+    opened = (fault.context or "").startswith(("while parsing a flow", "while scanning a quoted"))
+    mark = fault.context_mark if opened and fault.context_mark else fault.problem_mark
+    return YamlFaultError(
+        min(mark.index, len(text)) if mark else 0, f"cannot be read: {problem}; {mend}"
+    )
+
+
+def _name_unprintable(text: str) -> YamlFaultError:
+    found = _UNPRINTABLE.search(text)
+    if found is None:
+        return YamlFaultError(0, f"cannot be read; {_ANY_MEND}")
+    return YamlFaultError(found.start(), f"holds U+{ord(found[0]):04X}, unseen; take it out")
+
+
+def _read_entry(key: yaml.Node, value: yaml.Node, start: int) -> Entry:
+    if not isinstance(key, yaml.ScalarNode):
+        raise YamlFaultError(_offset(key), f"has a key that is no word; {_ANY_MEND}")
+    members = value.value if isinstance(value, yaml.SequenceNode) else ()
+    return Entry(
+        key=key.value,
+        value=_construct(value),
+        key_at=start + _offset(key),
+        value_at=start + _offset(value),
+        members_at=tuple(start + _offset(member) for member in members),
+    )
+
+
+def _construct(node: yaml.Node) -> object:
+    try:
+        value: object = SafeConstructor().construct_object(node, deep=True)
+    except (ConstructorError, ValueError, OverflowError):
+        return node.value if isinstance(node, yaml.ScalarNode) else str(node.tag)
+    return value

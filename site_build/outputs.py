@@ -1,0 +1,88 @@
+"""Which renderer writes which file of the site: everything but the pages that templates make."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from edge_api.schema.index import PostRecord
+from site_build import addresses
+from site_build.assets import Assets
+from site_build.cache import make_key
+from site_build.post import Document
+from site_build.renderers import feed, llms, robots, sitemap, twins
+from site_build.site import Identity, Site
+from site_build.tasks import FileTask, RecordTask, Task, TextTask
+from site_build.texts import Texts
+
+
+def list_outputs(
+    site: Site, minutes: Mapping[str, int], leaf_size: int
+) -> Iterator[Task]:
+    """Yield a task for every twin, every line of the index and every overview of the site."""
+    identity = site.identity
+    for post in site.posts:
+        path = addresses.locate_post(post.slug)
+        yield _make_twin(identity, post, path)
+        yield RecordTask(path, post, minutes[post.path], identity.absolute(path))
+    for page in site.pages:
+        yield _make_twin(identity, page, addresses.locate_page(page.slug))
+    for path, text in _render_overviews(site).items():
+        yield _make_text(addresses.name_twin(path), text)
+    yield from _list_leaves(identity, "Journal", addresses.JOURNAL, site.posts, leaf_size)
+    for tag in site.tags:
+        folder = addresses.locate_tag(tag.slug)
+        yield from _list_leaves(identity, tag.name, folder, tag.posts, leaf_size)
+    for path, text in sitemap.render_sitemaps(site).items():
+        yield _make_text(path, text)
+    yield _make_text(addresses.ROBOTS, robots.render_robots(identity))
+    yield _make_text(addresses.LLMS, llms.render_llms(site))
+
+
+def list_digests(site: Site, records: Sequence[PostRecord]) -> Iterator[Task]:
+    """Yield a task for each file that holds the whole text of the newest posts.
+
+    `records` are those of the newest posts, at least as many as the longest of these files holds.
+    """
+    text = llms.render_llms_full(site.identity, records[: llms.NEWEST], len(site.posts))
+    yield _make_text(addresses.LLMS_FULL, text)
+    yield _make_text(addresses.FEED, feed.render_feed(site.identity, records[: feed.NEWEST]))
+
+
+def list_files(content: Path, files: Sequence[str], assets: Assets) -> Iterator[Task]:
+    """Yield a task for every file of the content folder and of the theme."""
+    for path in files:
+        yield FileTask(path, content / path)
+    for asset in assets.published.values():
+        yield _make_text(asset.path, asset.data)
+
+
+def _make_text(path: str, text: str | bytes) -> Task:
+    return TextTask(path, lambda _: text)
+
+
+def _make_twin(identity: Identity, document: Document, path: str) -> Task:
+    render = partial(_render_twin, identity, document, path)
+    return TextTask(addresses.name_twin(path), render, make_key(document))
+
+
+def _render_twin(identity: Identity, document: Document, path: str, texts: Texts) -> str:
+    return twins.render_document(identity, document, texts.read(document).markdown, path)
+
+
+def _render_overviews(site: Site) -> dict[str, str]:
+    return {
+        addresses.HOME: twins.render_home(site),
+        addresses.TAGS: twins.render_tags(site.identity, site.tags),
+        addresses.ARCHIVE: twins.render_archive(site.identity, site.posts),
+        addresses.MISSING: twins.render_missing(site.identity),
+    }
+
+
+def _list_leaves(
+    identity: Identity, title: str, folder: str, posts: Sequence[Document], size: int
+) -> Iterator[Task]:
+    leaves = [posts[first : first + size] for first in range(0, len(posts), size)] or [posts]
+    for number, leaf in enumerate(leaves, 1):
+        path = addresses.name_twin(addresses.locate_leaf(folder, number))
+        text = twins.render_leaf(identity, twins.Leaf(title, folder, number, len(leaves), leaf))
+        yield _make_text(path, text)

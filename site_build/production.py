@@ -1,0 +1,207 @@
+"""One build from end to end, apart from the pages themselves: content in, files and ledger out.
+
+Pelican's generators say in between which pages there are. It knows neither Pelican nor where
+builds are kept.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from edge_api.schema.index import INDEX_FORMAT, IndexHead
+from site_build import addresses
+from site_build.assets import Assets
+from site_build.cache import Cache, make_key
+from site_build.faults import BuildError, ContentError
+from site_build.gather import Gathered, gather
+from site_build.index_file import IndexFile, Piece, read_records
+from site_build.ledger import Entry, Ledger, list_carried, read_ledger, write_ledger
+from site_build.outputs import list_digests, list_files, list_outputs
+from site_build.recipe import fingerprint_code, fingerprint_theme
+from site_build.renderers import feed, llms
+from site_build.request import Report, Request
+from site_build.sight import Sight
+from site_build.site import Identity, Site, publish
+from site_build.spread import spread
+from site_build.tasks import Task, Workshop
+from site_build.texts import STAGE, Text, Texts
+from site_build.tree import Tree
+
+_DIGITS = 12
+"""Of the digest in a build's id, hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How the site is made, apart from the code."""
+
+    theme: Path
+    settings: str
+    """Digest of the settings."""
+    leaf_size: int
+    """Posts on one leaf of a list."""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What tasks have brought so far."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    pieces: dict[str, Piece] = field(default_factory=dict)
+
+    def add(self, result: Entry | Piece) -> None:
+        if isinstance(result, Piece):
+            self.pieces[result.slug] = result
+        else:
+            self.entries[result.path] = result
+
+
+class Production:
+    """A build under way: it reads the content, takes tasks, and finishes them all at once."""
+
+    def __init__(self, request: Request, identity: Identity, style: Style) -> None:
+        """Read and check the content; raises ContentError when it must not be published."""
+        self.request = request
+        self._cache = Cache(request.cache)
+        self._before = read_ledger(request.before.state)
+        self._leaf_size = style.leaf_size
+        self._tasks: dict[str, Task] = {}
+        code = fingerprint_code()
+        self.gathered = self._gather(code)
+        self.site = publish(identity, self.gathered.documents, request.now)
+        self.assets = Assets(style.theme / "static")
+        self.seen: dict[str, None] = {}
+        self.texts = Texts(request.content, self._cache, code, identity.url)
+        self._workshop = self._equip(make_key(code, fingerprint_theme(style.theme), style.settings))
+
+    def _gather(self, code: str) -> Gathered:
+        request = self.request
+        gathered = gather(request, self._cache, code)
+        if any(request.strict or each.severity == "error" for each in gathered.findings):
+            self._cache.close()
+            raise ContentError(gathered.findings)
+        return gathered
+
+    def _equip(self, method: bytes) -> Workshop:
+        place, before = self.request.place, self.request.before
+        place.state.mkdir(parents=True, exist_ok=True)
+        return Workshop(
+            Tree(place.site, self._before, before.site),
+            IndexFile(place.state, self._before, before.state),
+            self.texts,
+            Sight(),
+            {document.path: document for document in self.gathered.documents},
+            self.seen,
+            method.hex(),
+        )
+
+    def add(self, task: Task) -> None:
+        """Take a task; raises BuildError when its file is claimed already."""
+        if task.path in self._tasks:
+            raise BuildError(f"two things want to be /{task.path}; give one of them another slug")
+        self._tasks[task.path] = task
+
+    def finish(self) -> Report:
+        """Do all tasks, write what builds on them, and remember what was written."""
+        for task in list_files(self.request.content, self.gathered.files, self.assets):
+            self.add(task)
+        for task in list_outputs(self.site, self.gathered.minutes, self._leaf_size):
+            self.add(task)
+        outcome = _Outcome()
+        self._run(list(self._tasks.values()), outcome)
+        pieces = [outcome.pieces[post.slug] for post in self.site.posts]
+        newest = read_records(pieces[: max(feed.NEWEST, llms.NEWEST)])
+        self._run(list(list_digests(self.site, newest)), outcome)
+        build_id = self._name(outcome, pieces)
+        self._write_index(build_id, outcome.entries, pieces)
+        self._cache.keep_only(STAGE, map(self.texts.key, self.site.posts + self.site.pages))
+        self._cache.close()
+        return self._report(build_id, outcome.entries)
+
+    def _run(self, tasks: Sequence[Task], outcome: _Outcome) -> None:
+        groups = _group(tasks)
+        self.request.observer.begin("writing", len(groups))
+        for _, (results, texts) in spread(self._run_group, groups, self.request.jobs):
+            for result in results:
+                outcome.add(result)
+            if texts:
+                self._cache.put(STAGE, texts)
+            self.request.observer.advance()
+
+    def _run_group(
+        self, tasks: Sequence[Task]
+    ) -> tuple[list[Entry | Piece], list[tuple[bytes, Text]]]:
+        """Do the tasks of one folder; return also the texts that the cache does not know yet."""
+        results = [task.run(self._workshop) for task in tasks]
+        texts, self.texts.fresh = self.texts.fresh, []
+        return results, texts
+
+    def _name(self, outcome: _Outcome, pieces: Sequence[Piece]) -> str:
+        """Return the build's id: the instant, and a digest of all that it says."""
+        files = sorted((entry.path, entry.digest) for entry in outcome.entries.values())
+        now, identity = self.request.now, self.site.identity
+        digest = make_key(INDEX_FORMAT, now, identity, files, [piece.digest for piece in pieces])
+        return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:_DIGITS]}"
+
+    def _write_index(
+        self, build_id: str, entries: dict[str, Entry], pieces: Sequence[Piece]
+    ) -> None:
+        """Write the posts index and the ledger; take over and clear away what is left of before."""
+        identity = self.site.identity
+        head = IndexHead(
+            format=INDEX_FORMAT,
+            build_id=build_id,
+            site_url=identity.url,
+            site_title=identity.name,
+            site_description=identity.description,
+            built_for=self.request.now,
+            count=len(pieces),
+        )
+        stamp, lines = self._workshop.index.assemble(head, pieces)
+        self._workshop.index.discard()
+        for entry in self._carry():
+            entries[entry.path] = entry
+        if self.request.place == self.request.before:
+            self._workshop.tree.remove_all_but(entries)
+        write_ledger(self.request.place.state, Ledger(entries, lines, stamp))
+
+    def _carry(self) -> Iterator[Entry]:
+        """Keep the static files that pages of the build before ask for."""
+        fresh = [asset.path for asset in self.assets.published.values()]
+        for entry in list_carried(self._before, fresh, addresses.THEME):
+            if self._workshop.tree.keep(entry):
+                yield replace(entry, carried=True)
+
+    def _report(self, build_id: str, entries: dict[str, Entry]) -> Report:
+        before = self._before.entries
+        kept = [each for each in entries.values() if _is_kept(each, before.get(each.path))]
+        now = self.request.now
+        later = [each.published for each in self.gathered.documents if not each.draft]
+        return Report(
+            build_id=build_id,
+            posts=len(self.site.posts),
+            files=_count_files(entries.values()),
+            size=sum(entry.size for entry in entries.values()),
+            kept=_count_files(kept),
+            sources=self.gathered.sources,
+            hits=self.gathered.hits,
+            next_instant=min((instant for instant in later if instant > now), default=None),
+            findings=self.gathered.findings,
+        )
+
+
+def _group(tasks: Iterable[Task]) -> list[list[Task]]:
+    """Put the tasks of one folder together: they ask for the same text."""
+    groups: dict[str, list[Task]] = defaultdict(list)
+    for task in tasks:
+        groups[task.path.rpartition("/")[0]].append(task)
+    return list(groups.values())
+
+
+def _is_kept(entry: Entry, before: Entry | None) -> bool:
+    return before is not None and before.stamps == entry.stamps
+
+
+def _count_files(entries: Iterable[Entry]) -> int:
+    return sum(len(entry.stamps) for entry in entries)

@@ -1,0 +1,89 @@
+"""How far a build is: a bar on a terminal, a plain line for each stage otherwise."""
+
+from types import TracebackType
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+
+class Observer(Protocol):
+    """Whoever wants to know how far a build is."""
+
+    def begin(self, stage: str, total: int) -> None:
+        """Hear that a stage of `total` steps begins."""
+
+    def advance(self) -> None:
+        """Hear that a step is done."""
+
+
+class Silence:
+    """Tells nobody."""
+
+    def begin(self, stage: str, total: int) -> None:
+        """Say nothing."""
+
+    def advance(self) -> None:
+        """Say nothing."""
+
+
+class Lines:
+    """One line for each stage, for logs and pipes."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def begin(self, stage: str, total: int) -> None:
+        """Print the stage."""
+        self._console.print(f"{stage} ({total:,})")
+
+    def advance(self) -> None:
+        """Say nothing: a line for each step would bury the findings."""
+
+
+class Bar:
+    """A bar that fills; use it as a context, so that the cursor comes back."""
+
+    _EVERY = 50
+    """Steps between two pictures: drawing each would take longer than the work."""
+
+    def __init__(self, console: Console) -> None:
+        # Drawn from here and never from a thread: the build forks.
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        self._done = 0
+
+    def __enter__(self) -> "Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, stage: str, total: int) -> None:
+        """Start an empty bar in place of the last one."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(stage, total=total)
+        self._done = 0
+        self._progress.refresh()
+
+    def advance(self) -> None:
+        """Fill the bar by one step."""
+        self._done += 1
+        if self._task is not None:
+            self._progress.update(self._task, completed=self._done)
+        if self._done % self._EVERY == 0:
+            self._progress.refresh()

@@ -1,0 +1,155 @@
+"""Reads one source file: bytes in, a Document and every defect of its head out.
+
+It knows where a head ends and a text begins, and nothing of HTML, of links or of other files; it
+opens nothing.
+"""
+
+import codecs
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from frontmatter.default_handlers import YAMLHandler
+
+from site_build.front_matter import LONGEST_DESCRIPTION, PageFrontMatter
+from site_build.head import Fault, read_head
+from site_build.located_yaml import YamlFaultError, read_entries
+from site_build.post import Document, Finding, Kind
+from site_build.summary import summarise
+from site_build.text import Places, count_control_characters, find_control_character
+
+LARGEST_FILE = 2 * 1024 * 1024
+"""Bytes; some three hundred thousand words."""
+
+_FENCE = YAMLHandler().FM_BOUNDARY
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)+")
+_BEGINNING = "begin it with `---`, the keys title, slug and date, and `---` again"
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Where the front matter and the body stand in a text."""
+
+    fence_at: int
+    head_at: int
+    head: str
+    body_at: int
+
+
+def read_document(path: str, raw: bytes) -> tuple[Document | None, list[Finding]]:
+    """Return the document, or None where errors forbid one, with all findings about the file.
+
+    `path` is relative to the content folder, with `/`. Never raises, whatever the bytes.
+    """
+    text, faults = _decode(raw)
+    document = None
+    if not faults:
+        document, faults = _read_text(path, text, hashlib.sha256(raw).hexdigest())
+    places = Places(text)
+    return document, sorted(
+        Finding(path, *places.locate(fault.offset), fault.severity, fault.message)
+        for fault in faults
+    )
+
+
+def _decode(raw: bytes) -> tuple[str, list[Fault]]:
+    r"""Return the text with `\n` line ends; what cannot be decoded ends it, with a fault."""
+    if len(raw) > LARGEST_FILE:
+        return "", [Fault(0, f"the file is larger than {LARGEST_FILE} bytes; split it")]
+    raw = raw.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as fault:
+        text = _unify_line_ends(raw[: fault.start].decode())
+        return text, [Fault(len(text), _explain_encoding(raw, fault.start))]
+    text = _unify_line_ends(text)
+    return text, _find_control_characters(text)
+
+
+def _unify_line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _explain_encoding(raw: bytes, offset: int) -> str:
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "the file is UTF-16; save it as UTF-8"
+    return f"byte 0x{raw[offset]:02X} is not UTF-8; save the file as UTF-8"
+
+
+def _find_control_characters(text: str) -> list[Fault]:
+    at = find_control_character(text)
+    if at is None:
+        return []
+    name = "NUL" if text[at] == "\0" else f"the control character U+{ord(text[at]):04X}"
+    count = count_control_characters(text)
+    more = f" (the first of {count})" if count > 1 else ""
+    return [Fault(at, f"the text holds {name}{more}; take it out")]
+
+
+def _read_text(path: str, text: str, digest: str) -> tuple[Document | None, list[Fault]]:
+    parts = _split(text)
+    if isinstance(parts, Fault):
+        return None, [parts]
+    try:
+        entries = read_entries(parts.head, parts.head_at)
+    except YamlFaultError as fault:
+        return None, [Fault(fault.offset, f"the front matter {fault}")]
+    kind: Kind = "page" if path.startswith("pages/") else "post"
+    head, faults = read_head(kind, parts.fence_at, entries)
+    if head is None or any(fault.severity == "error" for fault in faults):
+        return None, faults
+    return _make_document(path, kind, head, _cut_body(text, parts.body_at), digest), faults
+
+
+def _split(text: str) -> _Parts | Fault:
+    """Find the fences that python-frontmatter would find, and keep their places."""
+    start = len(text) - len(text.lstrip())
+    opening = _FENCE.match(text, start)
+    if opening is None:
+        what = "the file is empty" if start == len(text) else "the file has no front matter"
+        return Fault(0 if start == len(text) else start, f"{what}; {_BEGINNING}")
+    head_at = text.find("\n", start) + 1 or len(text)
+    closing = _FENCE.search(text, head_at)
+    if closing is None:
+        return Fault(start, "the front matter is never closed; add a line `---` below its keys")
+    body_at = text.find("\n", closing.start()) + 1 or len(text)
+    return _Parts(start, head_at, text[head_at : closing.start()], body_at)
+
+
+def _cut_body(text: str, body_at: int) -> tuple[str, int]:
+    """Return the body without the blank lines around it, and the line on which it starts."""
+    blank = _BLANK_LINES.match(text, body_at)
+    start = blank.end() if blank else body_at
+    body = text[start:].rstrip()
+    return f"{body}\n" if body else "", text.count("\n", 0, start) + 1
+
+
+def _make_document(
+    path: str, kind: Kind, head: PageFrontMatter, body: tuple[str, int], digest: str
+) -> Document:
+    markdown, line = body
+    published = head.date or _EPOCH
+    document = Document(
+        path=path,
+        kind=kind,
+        slug=head.slug,
+        title=head.title,
+        description=head.description,
+        excerpt=head.excerpt,
+        published=published,
+        updated=head.updated or published,
+        tags=head.tags,
+        draft=head.status == "draft",
+        markdown=markdown,
+        body_line=line,
+        digest=digest,
+    )
+    return _describe(document)
+
+
+def _describe(document: Document) -> Document:
+    """Fill in what the author left to the text."""
+    description = document.description or summarise(document, LONGEST_DESCRIPTION) or document.title
+    return replace(document, description=description, excerpt=document.excerpt or description)

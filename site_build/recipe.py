@@ -1,0 +1,61 @@
+"""How pages are made, as one digest: code, libraries, theme and settings.
+
+Whatever is kept from an earlier build is kept under this digest among others, so that a change of
+any of them makes everything anew. It knows nothing of content.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+_PACKAGES = ("brotli", "jinja2", "markdown", "markupsafe", "nh3", "pelican", "pydantic", "pygments")
+"""Libraries whose release shows in the output."""
+
+_SOURCES = (Path(__file__).parent, Path(__file__).parent.parent / "edge_api" / "schema")
+
+_PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
+"""Settings that say where things lie or how to run, and nothing of what pages say."""
+
+
+def fingerprint_code() -> str:
+    """Return the digest of this program's own sources and of the libraries that it writes with."""
+    digest = hashlib.blake2b(sys.version.encode(), digest_size=20)
+    for package in _PACKAGES:
+        digest.update(f"{package} {version(package)}\n".encode())
+    for folder in _SOURCES:
+        _add_files(digest, folder, sorted(folder.rglob("*.py")))
+    return digest.hexdigest()
+
+
+def fingerprint_theme(theme: Path) -> str:
+    """Return the digest of every file of the theme."""
+    digest = hashlib.blake2b(digest_size=20)
+    _add_files(digest, theme, sorted(path for path in theme.rglob("*") if path.is_file()))
+    return digest.hexdigest()
+
+
+def fingerprint_settings(settings: Mapping[str, object]) -> str:
+    """Return the digest of the settings that are plain values."""
+    plain = {
+        name: value
+        for name, value in sorted(settings.items())
+        if name not in _PRIVATE and not name.startswith("BUILD_")
+    }
+    return hashlib.blake2b(
+        json.dumps(plain, default=_name_type, sort_keys=True).encode(), digest_size=20
+    ).hexdigest()
+
+
+def _name_type(value: object) -> str:
+    """Stand in for what JSON cannot say; code among the settings is digested as a source."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _add_files(digest: hashlib.blake2b, folder: Path, paths: Iterable[Path]) -> None:
+    for path in paths:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
+        digest.update(content)

@@ -1,0 +1,135 @@
+"""The Markdown twin of every page: the same words for readers that want no HTML.
+
+A twin lies in the folder of its page, so relative links in it mean the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from edge_api.schema.index import PostRecord
+from site_build import addresses
+from site_build.post import Document
+from site_build.renderers.markdown import escape_text, list_pages, list_posts, write_link
+from site_build.site import UNDATED, Identity, Site, Tag
+
+NEWEST = 10
+"""Posts on the twin of the home page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One leaf of a list that fills several: its posts and its place among the leaves."""
+
+    title: str
+    folder: str
+    """Address of the first leaf."""
+    number: int
+    """From 1."""
+    count: int
+    posts: Sequence[Document]
+
+
+def render_document(identity: Identity, document: Document, text: str, path: str) -> str:
+    """Return the twin of the post or page at `path`, whose Markdown is `text`."""
+    facts = _state_facts(document.published, document.updated, document.tags)
+    source = f"Source: {identity.absolute(path)}"
+    return _render(document.title, document.description, [*facts, source], text)
+
+
+def render_record(record: PostRecord) -> str:
+    """Return the twin of a post from its record in the posts index."""
+    facts = _state_facts(record.publishedAt, record.updatedAt, record.tags)
+    return _render(
+        record.title, record.description, [*facts, f"Source: {record.url}"], record.content
+    )
+
+
+def _state_facts(published: datetime, updated: datetime, tags: Sequence[str]) -> list[str]:
+    facts = [] if published == UNDATED else [f"Published: {published:%Y-%m-%d}"]
+    if updated.date() > published.date():
+        facts.append(f"Updated: {updated:%Y-%m-%d}")
+    if tags:
+        facts.append(f"Tags: {', '.join(tags)}")
+    return facts
+
+
+def _render(title: str, description: str, facts: list[str], text: str) -> str:
+    head = [f"# {escape_text(title)}"]
+    if description:
+        head.append(f"> {escape_text(description)}")
+    head.append("\n".join(f"- {escape_text(fact)}" for fact in facts))
+    return "\n\n".join([*head, text.strip()]) + "\n"
+
+
+def render_home(site: Site) -> str:
+    """Return the twin of the home page."""
+    identity = site.identity
+    more = [
+        f"- {write_link(title, identity.absolute(path))}"
+        for title, path in (
+            ("Journal", addresses.name_twin(addresses.JOURNAL)),
+            ("Tags", addresses.name_twin(addresses.TAGS)),
+            ("Archive", addresses.name_twin(addresses.ARCHIVE)),
+            ("llms.txt", addresses.LLMS),
+            ("Atom feed", addresses.FEED),
+        )
+    ]
+    return _join(
+        f"# {escape_text(identity.name)}",
+        f"> {escape_text(identity.description)}",
+        "## Latest posts",
+        "\n".join(list_posts(identity, site.posts[:NEWEST])) or "None yet.",
+        "## More",
+        "\n".join([*more, *list_pages(identity, site.pages)]),
+    )
+
+
+def render_leaf(identity: Identity, leaf: Leaf) -> str:
+    """Return the twin of one leaf of a list of posts."""
+    place = "" if leaf.count == 1 else f", page {leaf.number} of {leaf.count}"
+    ways = [
+        f"- {write_link(way, identity.absolute(addresses.name_twin(path)))}"
+        for way, number in (("Newer", leaf.number - 1), ("Older", leaf.number + 1))
+        if 1 <= number <= leaf.count
+        for path in (addresses.locate_leaf(leaf.folder, number),)
+    ]
+    return _join(
+        f"# {escape_text(leaf.title)}{place}",
+        "\n".join(list_posts(identity, leaf.posts)) or "No posts yet.",
+        "\n".join(ways),
+    )
+
+
+def render_tags(identity: Identity, tags: Sequence[Tag]) -> str:
+    """Return the twin of the list of tags."""
+    lines = [
+        f"- {write_link(tag.name, identity.absolute(path))} ({len(tag.posts)})"
+        for tag in tags
+        for path in (addresses.name_twin(addresses.locate_tag(tag.slug)),)
+    ]
+    return _join("# Tags", "\n".join(lines) or "No tags yet.")
+
+
+def render_archive(identity: Identity, posts: Sequence[Document]) -> str:
+    """Return the twin of the archive: every post by its year."""
+    years = [
+        f"## {year}\n\n" + "\n".join(list_posts(identity, list(found)))
+        for year, found in groupby(posts, key=lambda post: post.published.year)
+    ]
+    return _join("# Archive", *(years or ["No posts yet."]))
+
+
+def render_missing(identity: Identity) -> str:
+    """Return the twin of the page that stands in for a missing one."""
+    archive = identity.absolute(addresses.name_twin(addresses.ARCHIVE))
+    return _join(
+        "# Not found",
+        f"There is no page at this address. Every post stands in {write_link('the archive', archive)}"
+        f"; {write_link('llms.txt', identity.absolute(addresses.LLMS))} lists all pages.",
+    )
+
+
+def _join(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"

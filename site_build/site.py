@@ -1,0 +1,82 @@
+"""The public site as one frozen value: what every renderer is given.
+
+Drafts and posts whose time has not come are left out here, so nothing later can show them. It
+knows neither Pelican nor HTML.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from site_build.post import Document
+from site_build.slug import make_slug
+
+UNDATED = datetime.fromtimestamp(0, UTC)
+"""What a page without a date carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A tag and the public posts that carry it, newest first."""
+
+    name: str
+    slug: str
+    posts: tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who the site is."""
+
+    url: str
+    """Origin, without a trailing slash."""
+    name: str
+    description: str
+    author: str
+    lang: str
+
+    def absolute(self, path: str) -> str:
+        """Return the absolute URL of a path of the site."""
+        return f"{self.url}/{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What readers may see at one instant."""
+
+    identity: Identity
+    posts: tuple[Document, ...]
+    """Newest first, by slug where the instants are equal."""
+    pages: tuple[Document, ...]
+    """By slug."""
+    tags: tuple[Tag, ...]
+    """By name, regardless of case."""
+    tag_slugs: Mapping[str, str]
+    """The slug of a tag by each spelling of its name."""
+
+
+def publish(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:
+    """Return the site that readers see at `now` (UTC)."""
+    public = [document for document in documents if document.is_public_at(now)]
+    public.sort(key=lambda document: document.slug)
+    pages = [document for document in public if document.kind == "page"]
+    posts = [document for document in public if document.kind == "post"]
+    posts.sort(key=lambda post: post.published, reverse=True)
+    slugs = {name: make_slug(name) for name in {name for post in posts for name in post.tags}}
+    return Site(identity, tuple(posts), tuple(pages), _collect_tags(posts, slugs), slugs)
+
+
+def _collect_tags(posts: Iterable[Document], slugs: Mapping[str, str]) -> tuple[Tag, ...]:
+    """Gather posts by the slugs of their tags; the spelling used most often names the tag."""
+    members: dict[str, list[Document]] = defaultdict(list)
+    spellings: dict[str, Counter[str]] = defaultdict(Counter)
+    for post in posts:
+        for slug, name in {slugs[name]: name for name in post.tags}.items():
+            members[slug].append(post)
+            spellings[slug][name] += 1
+    tags = [
+        Tag(min(spellings[slug], key=lambda name: (-spellings[slug][name], name)), slug, tuple(found))
+        for slug, found in members.items()
+    ]
+    return tuple(sorted(tags, key=lambda tag: (tag.name.casefold(), tag.slug)))

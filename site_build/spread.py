@@ -1,0 +1,135 @@
+"""Work spread over processes: one function, many items, results as they come.
+
+Processes are forked, so that they see all the parent has read without a copy. The split depends on
+nothing but the number of items, and each result carries its item's index, so that the outcome is
+the same for any number of processes. It knows nothing of sites.
+"""
+
+import gc
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import TypeVar, cast
+
+from site_build.faults import BuildError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_BATCH = 16
+"""Results sent at a time: fewer system calls, and a parent's death is noticed soon."""
+
+_FEW = 8
+"""So few items are done sooner than a process is started."""
+
+
+def count_processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def spread(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
+    """Yield the index and the result of `work` for each item, in no particular order.
+
+    Raises what `work` raised, and BuildError when a process dies.
+    """
+    if jobs <= 1 or len(items) <= _FEW:
+        yield from ((index, work(item)) for index, item in enumerate(items))
+        return
+    context = multiprocessing.get_context("fork")
+    gc.collect()
+    gc.freeze()  # A collection in a child would touch, and so copy, all that it shares.
+    crew: dict[Connection, BaseProcess] = {}
+    try:
+        for first in range(jobs):
+            receiver, sender = context.Pipe(duplex=False)
+            indexes = range(first, len(items), jobs)
+            process = context.Process(
+                target=_labour,
+                args=(work, items, indexes, sender, [*crew, receiver]),
+                daemon=True,
+            )
+            process.start()
+            sender.close()
+            crew[receiver] = process
+        yield from _collect(crew)
+    finally:
+        gc.unfreeze()
+        _dismiss(crew)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What a process ends with when its work raised."""
+
+    error: Exception
+
+
+def _labour(
+    work: Callable[[T], R],
+    items: Sequence[T],
+    indexes: range,
+    sender: Connection,
+    inherited: Sequence[Connection],
+) -> None:
+    """Do one process's share; the parent answers an interruption, so this does not."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for receiver in inherited:
+        receiver.close()  # With a reader left here, the death of the parent would go unnoticed.
+    batch: list[tuple[int, R]] = []
+    try:
+        for index in indexes:
+            batch.append((index, work(items[index])))
+            if len(batch) == _BATCH:
+                sender.send(batch)
+                batch = []
+        sender.send(batch)
+        sender.send(None)
+    except BrokenPipeError:
+        return  # The parent is gone, and with it whoever wanted the results.
+    except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
+        sender.send(_Failure(error))
+
+
+def _collect(crew: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
+    """Yield results until every process has said that it is done."""
+    busy = set(crew)
+    while busy:
+        for receiver in cast("list[Connection]", wait(busy)):
+            message = _receive(receiver, crew[receiver])
+            if isinstance(message, _Failure):
+                raise message.error
+            if message is None:
+                busy.discard(receiver)
+            else:
+                yield from cast("list[tuple[int, R]]", message)
+
+
+def _receive(receiver: Connection, process: BaseProcess) -> object:
+    try:
+        return receiver.recv()
+    except EOFError:
+        process.join()
+        raise BuildError(
+            f"a process of the build died ({_name_exit(process.exitcode)}); is there memory enough?"
+            " Try again with --jobs 1"
+        ) from None
+
+
+def _name_exit(code: int | None) -> str:
+    return signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
+
+
+def _dismiss(crew: dict[Connection, BaseProcess]) -> None:
+    for receiver, process in crew.items():
+        process.terminate()
+        process.join()
+        process.close()
+        receiver.close()

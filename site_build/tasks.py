@@ -1,0 +1,164 @@
+"""What makes one file of the site each: a template, a renderer, a file that is copied.
+
+A task knows from what its file is made and so whether the one of the build before still fits. It
+may run in any process of the build.
+"""
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from jinja2 import Template, TemplateError
+from jinja2.exceptions import TemplateSyntaxError
+
+from site_build.cache import make_key
+from site_build.faults import BuildError
+from site_build.index_file import IndexFile, Piece, make_record
+from site_build.ledger import Entry
+from site_build.post import Document
+from site_build.sight import Sight, UnknownValueError
+from site_build.texts import Texts
+from site_build.tree import Recipe, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What every task works with."""
+
+    tree: Tree
+    index: IndexFile
+    texts: Texts
+    sight: Sight
+    documents: Mapping[str, Document]
+    """By path."""
+    seen: dict[str, None]
+    """Names that templates have looked up since it was cleared."""
+    method: str
+    """Digest of how files are made: code, theme and settings."""
+
+
+class Task(Protocol):
+    """Makes one file, or takes it over from the build before."""
+
+    @property
+    def path(self) -> str:
+        """Where the file goes; tasks of one folder are done by one process."""
+
+    def run(self, workshop: Workshop) -> Entry | Piece:
+        """Do it, and return what the ledger has to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTask:
+    """A page that a template makes."""
+
+    path: str
+    template: Template
+    shared: Mapping[str, object]
+    """What all pages are given."""
+    own: Mapping[str, object]
+    """What this page is given besides."""
+
+    def run(self, workshop: Workshop) -> Entry:
+        """Render the page unless what its templates looked at is as it was."""
+        values = {**self.shared, **self.own, "output_file": self.path}
+        before = workshop.tree.recall(self.path)
+        if before:
+            key = self._digest(workshop, values, before.names, before.texts)
+            if key and key == before.key and workshop.tree.keep(before):
+                return before
+        workshop.seen.clear()
+        workshop.texts.asked.clear()
+        data = _render(self.template, values, self.path).encode()
+        names, texts = tuple(workshop.seen), tuple(workshop.texts.asked)
+        recipe = Recipe(self._digest(workshop, values, names, texts), names, texts)
+        return workshop.tree.write(self.path, data, recipe)
+
+    def _digest(
+        self,
+        workshop: Workshop,
+        values: Mapping[str, object],
+        names: tuple[str, ...],
+        texts: tuple[str, ...],
+    ) -> str:
+        """Return the key for what was looked at; an empty one, never reused, if it defies telling.
+
+        `texts` are the documents whose text was read.
+        """
+        digests = [
+            workshop.documents[path].digest if path in workshop.documents else "" for path in texts
+        ]
+        try:
+            seen = workshop.sight.digest(names, values)
+        except UnknownValueError:
+            return ""
+        return make_key(workshop.method, self.template.name, self.path, seen, digests).hex()
+
+
+@dataclass(frozen=True, slots=True)
+class TextTask:
+    """A file that a renderer makes; without `sources` it is made every time."""
+
+    path: str
+    render: Callable[[Texts], str | bytes]
+    sources: bytes | None = None
+    """Digest of all that it is made from."""
+
+    def run(self, workshop: Workshop) -> Entry:
+        """Render the file unless its sources are as they were."""
+        key = make_key(workshop.method, self.path, self.sources).hex() if self.sources else ""
+        before = workshop.tree.recall(self.path)
+        if key and before and before.key == key and workshop.tree.keep(before):
+            return before
+        data = self.render(workshop.texts)
+        data = data.encode() if isinstance(data, str) else data
+        return workshop.tree.write(self.path, data, Recipe(key))
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """A file of the content folder that is published as it is."""
+
+    path: str
+    source: Path
+
+    def run(self, workshop: Workshop) -> Entry:
+        """Copy the file unless it is there already."""
+        return workshop.tree.write(self.path, self.source.read_bytes(), Recipe(""))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTask:
+    """A post's line in the posts index."""
+
+    path: str
+    document: Document
+    minutes: int
+    url: str
+
+    def run(self, workshop: Workshop) -> Piece:
+        """Make the line unless the post is as it was."""
+        sources = make_key(workshop.method, self.document, self.minutes, self.url).hex()
+        if before := workshop.index.recall(self.document.slug, sources):
+            return before
+        text = workshop.texts.read(self.document)
+        record = make_record(self.document, text, self.minutes, self.url)
+        return workshop.index.spool(record, sources)
+
+
+def _render(template: Template, values: Mapping[str, object], path: str) -> str:
+    try:
+        return template.render(values)
+    except TemplateSyntaxError as error:
+        raise BuildError(f"{error.filename}:{error.lineno}: {error.message}") from error
+    except (TemplateError, TypeError, ValueError, AttributeError, LookupError) as error:
+        raise BuildError(f"{_find_place(error, template)}: {error} (for {path})") from error
+
+
+def _find_place(error: Exception, template: Template) -> str:
+    """Return the innermost line of a template that led to the error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if ".html" in frame.filename]
+    return places[-1] if places else str(template.filename)

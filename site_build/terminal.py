@@ -1,0 +1,39 @@
+"""What a command says on the terminal: findings in colour for people, plain lines for pipes."""
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from site_build.post import Finding
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+def open_console() -> Console:
+    """Return a console on standard output that prints whatever a text may hold."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def print_findings(console: Console, folder: Path, findings: Iterable[Finding]) -> None:
+    """Print each finding on a line of its own, its path as seen from where the command runs."""
+    for finding in findings:
+        place = f"{os.path.join(folder, finding.path)}:{finding.line}:{finding.column}"  # noqa: PTH118
+        line = Text.assemble(
+            (place, "cyan"),
+            "  ",
+            (finding.severity, _COLOURS[finding.severity]),
+            "  ",
+            finding.message,
+        )
+        console.print(line)
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 file` or `3 files`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

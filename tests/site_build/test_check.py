@@ -1,0 +1,523 @@
+"""Checking texts: what a reader would stumble over, at the place where the author wrote it."""
+
+import os
+import random
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from site_build.check import Facts, check_content, cross_check, examine
+from site_build.checks.marks import ATTRIBUTE, Marked, strip_marks
+from site_build.convert import Converter
+from site_build.post import Document
+from site_build.read import read_document
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+SAMPLE = Path(__file__).parent / "samples" / "everything.md"
+PLAIN = Document(
+    path="posts/a.md",
+    kind="post",
+    slug="a",
+    title="The title",
+    description="What it is.",
+    excerpt="What it is.",
+    published=datetime(2026, 3, 1, tzinfo=UTC),
+    updated=datetime(2026, 3, 1, tzinfo=UTC),
+    tags=("one",),
+    draft=False,
+    markdown="Words.\n",
+    body_line=1,
+    digest="",
+)
+
+
+def find_posts(step: int) -> list[Path]:
+    """Return the sample and every `step`th post of the shared corpus, where it is at hand."""
+    shared = Path(os.environ.get("SHARED_DIR", Path(__file__).parents[3] / "shared"))
+    return [SAMPLE, *sorted((shared / "corpus" / "posts").glob("*.md"))[::step]]
+
+
+def read_posts(step: int) -> list[Document]:
+    """Return the documents of `find_posts`; some real posts have slugs that are refused."""
+    read = (read_document(f"posts/{path.name}", path.read_bytes()) for path in find_posts(step))
+    return [document for document, _ in read if document]
+
+
+def take_note(markdown: str) -> list[str]:
+    """Return the notes about a text as lines."""
+    notes = examine(replace(PLAIN, markdown=markdown)).notes
+    return [f"{note.line}:{note.column} {note.severity} {note.message}" for note in notes]
+
+
+def list_references(markdown: str) -> list[str]:
+    """Return the references of a text as lines."""
+    found = examine(replace(PLAIN, markdown=markdown)).references
+    return [f"{each.line}:{each.column} {each.address}{' shown' * each.shown}" for each in found]
+
+
+BRACKETS = "describe it between the brackets"
+
+
+@pytest.mark.parametrize(
+    ("markdown", "notes"),
+    [
+        ("", ["1:1 warning the text is empty; write it, or take the file away"]),
+        ("a ![](b.png)", [f"1:3 warning the image has no alt text; {BRACKETS}"]),
+        ("a\n\n![ ](b.png)", [f"3:1 warning the image has no alt text; {BRACKETS}"]),
+        ("![][x]\n\n[x]: b.png", [f"1:1 warning the image has no alt text; {BRACKETS}"]),
+        (
+            "[![](a.png)](/b/)",
+            [f"1:2 warning the image has no alt text; {BRACKETS}"],
+        ),
+        ("é <img src=a.png>", ["1:3 warning the image has no alt text; describe it in `alt`"]),
+        ('<img src="a.png" alt="">', []),
+        ('<img src="a.png" role="presentation">', []),
+        ("![a](b.png)", []),
+        (
+            "### a",
+            [
+                (
+                    "1:5 warning the heading jumps to h3 after the page's title; "
+                    "make it h2 (take away a #)"
+                )
+            ],
+        ),
+        ("## a\n\n### b\n\n## c\n\n### d", []),
+        (
+            "## a\n\n#### b",
+            ["3:6 warning the heading jumps to h4 after h2; make it h3 (take away a #)"],
+        ),
+        (
+            "## a\n\n> ##### b",
+            ["3:9 warning the heading jumps to h5 after h2; make it h3 (take away 2 #)"],
+        ),
+        (
+            "a\n-\n\n<h5>b</h5>",
+            ["4:1 warning the heading jumps to h5 after h2; make it h3 (take away 2 #)"],
+        ),
+        ("# a\n\n## b\n\n# c", []),
+        ("<h1>a</h1>", ["1:1 warning a second h1 beside the page's title; use a lower heading"]),
+        (
+            "# The *Title*",
+            ["1:3 warning the heading repeats the title, which stands above it; take it out"],
+        ),
+        ("[a]()", ["1:5 warning the link has no address; write it"]),
+        ("![a]( )", ["1:7 warning the image has no address; write it"]),
+        ('<a href="">a</a>', ["1:1 warning the link has no address; write it"]),
+        ('<a name="a">a</a>', []),
+    ],
+)
+def test_notes(markdown: str, notes: list[str]) -> None:
+    """A defect that a text has by itself is told where it was written."""
+    assert take_note(markdown) == notes
+
+
+@pytest.mark.parametrize(
+    ("markdown", "references"),
+    [
+        ("[a](/b/)", ["1:5 /b/"]),
+        ("[a]( </b c/> 'd')", ["1:7 /b c/"]),
+        ('[a](/b/ "d")\n![a](b.png)', ["1:5 /b/", "2:6 b.png shown"]),
+        ("[![a](b.png)](/c/)", ["1:15 /c/", "1:7 b.png shown"]),
+        ("![](a.png) ![ ](b.png)", ["1:5 a.png shown", "1:17 b.png shown"]),
+        ("[a][b] [b][] [b]\n\n[b]: /c/", ["3:6 /c/"] * 3),
+        ("[a][b]\n\n[b]:\n  <../c/>", []),
+        ("[a][b]\n\n[b]:\n  ../c/", ["4:3 ../c/"]),
+        ("[a](\n/b/)", ["2:1 /b/"]),
+        ("[a](b(c)d)", ["1:5 b(c)d"]),
+        ("[é](#f)", ["1:5 #f"]),
+        ("- > 1. [a](/b/)", ["1:12 /b/"]),
+        ("x[^1]\n\n[^1]: [a](/b/)", ["3:11 /b/"]),
+        ("<a href='/b?c&amp;d#e'>a</a>", ["1:1 /b?c&d#e"]),
+        (
+            "<p>\n<img alt=a src=b.png\n srcset='c.png 1x, d.png 2x'></p>",
+            [
+                "2:1 b.png shown",
+                "2:1 c.png shown",
+                "2:1 d.png shown",
+            ],
+        ),
+        ("<video src=a.mp4 poster=b.png></video>", ["1:1 a.mp4 shown", "1:1 b.png shown"]),
+        ("<https://a.example> [a](https://b.example) [c](//d.example) [e](mailto:f@g.example)", []),
+        ("```\n[a](/b/)\n<a href=c>d</a>\n```", []),
+        ("~~~ text\n[a](/b/)\n~~~", []),
+        ("    [a](/b/)\n    <img src=c>", []),
+        ("`[a](/b/)` ``<img src=c> ` [d](/e/)``", []),
+        (r"\[a](/b/) [c\](/d/)", []),
+        ("<!-- [a](/b/)\n\n<img src=c> -->", []),
+        ("<div>\n[a](/b/)\n</div>", []),
+        ("<div markdown=1>\n[a](/b/)\n</div>", ["2:5 /b/"]),
+        ("[a] (/b/)", []),
+        ("[a]: /b/", []),
+        ('<p title="[a](/b/)">c</p>', []),
+        # Where Python-Markdown is no CommonMark, what it makes is what readers get.
+        (r"\<img src=a>", ["1:2 a shown"]),
+        ("- a\n\n  ```\n  [b](/c/)\n  ```", []),
+        ("- a\n\n    ```\n    [b](/c/)\n\n    d\n    ```", ["4:9 /c/"]),
+    ],
+)
+def test_references(markdown: str, references: list[str]) -> None:
+    """Links and images are those that the reader gets, and nothing in code or comments."""
+    assert list_references(markdown) == references
+
+
+@pytest.mark.parametrize(
+    ("markdown", "anchors"),
+    [
+        ("## A *b* `c`!", {"a-b-c"}),
+        ("## a\n\n## a", {"a", "a_1"}),
+        ("## a {#b .c}", {"b"}),
+        ("## Über uns", {"über-uns"}),
+        ("a\n=\n", {"a"}),
+        ("x[^1]\n\n[^1]: y", {"fn:1", "fnref:1"}),
+        ('<p id="a"><a name="b">c</a></p>', {"a", "b"}),
+    ],
+)
+def test_anchors(markdown: str, anchors: set[str]) -> None:
+    """Anchors are those that the converter gives, and those in HTML."""
+    assert examine(replace(PLAIN, markdown=markdown)).anchors == anchors
+
+
+def test_lines_count_from_the_file() -> None:
+    """Places are those of the source file, whose head stands above the text."""
+    note = examine(replace(PLAIN, markdown="a\n\n![](b.png)\n", body_line=8)).notes[0]
+
+    assert (note.line, note.column) == (10, 1)
+
+
+def test_a_sample_of_everything() -> None:
+    """A post with every kind of block has no note but those planted, and all its references."""
+    document = read_posts(10**6)[0]
+    facts = examine(document)
+
+    assert [(note.line, note.message[:30]) for note in facts.notes] == []
+    assert [reference.address for reference in facts.references] == [
+        "/about/",
+        "/tags/one/",
+        "../other/",
+        "/images/a.png",
+        "#a-heading",
+        "/journal/",
+        "/cell/",
+        "/definition/",
+        "/noted/",
+        "/images/b.png",
+        "#underlined",
+        "/marked/",
+        "/inline/",
+        "/archive/",
+    ]
+    assert {"by-hand", "here", "underlined", "in-the-quote"} <= facts.anchors
+
+
+def strip(html: str) -> str:
+    """Return HTML without marks, and without code, where marks part the highlighter's tokens."""
+    html = re.sub(rf'\s{ATTRIBUTE}="?\d+"?(?=[ />\n])', "", html)
+    return re.sub(r"\s+", " ", re.sub(r"<pre>.*?</pre>", "", strip_marks(html), flags=re.DOTALL))
+
+
+def test_marks_change_nothing() -> None:
+    """The converter makes the same page of a text with marks as of the text without."""
+    converter = Converter("https://a.example")
+    for document in read_posts(12):
+        marked = replace(document, markdown=Marked(document.markdown).text)
+        page = strip(converter.convert(document).html)
+
+        assert strip(converter.convert(marked).html) == page, document.path
+
+
+def test_every_place_is_true() -> None:
+    """At the place of each reference the source has its address, or the tag that holds it."""
+    seen = 0
+    for document in read_posts(6):
+        lines = document.markdown.split("\n")
+        for reference in examine(document).references:
+            source = lines[reference.line - document.body_line][reference.column - 1 :]
+            assert source.startswith((reference.address, "<")), (document.path, reference)
+            seen += 1
+
+    assert seen >= 14
+
+
+ATTACKS = [
+    "[" * 100_000,
+    "![[" * 33_000,
+    "[](" * 33_000,
+    "[a](" * 25_000,
+    "[a][" * 25_000,
+    "[" * 50_000 + "]" * 50_000,
+    "<a " * 33_000,
+    "<a title='" * 10_000,
+    "x <y\n\n" * 16_000,
+    "# {" * 33_000,
+    "a\n:   " * 16_000,
+    "---\n" * 25_000,
+    "a\n=\n" * 25_000,
+    "[a]:\n" * 20_000,
+    "*[a]: b\n" * 12_000,
+    "```a\n" * 20_000,
+    "```\n" * 25_000,
+    "[^1] " * 20_000,
+    "[TOC]\n\n" * 14_000,
+    "".join(f"{'    ' * depth}- a\n" for depth in range(300)),
+]
+
+
+@pytest.mark.parametrize("markdown", ATTACKS, ids=range(len(ATTACKS)))
+def test_what_would_hold_up_the_converter_is_an_error(markdown: str) -> None:
+    """A text that the converter would need hours for is refused at a place, before it starts."""
+    document = replace(PLAIN, markdown=markdown)
+    facts = examine(document)
+
+    assert [note.severity for note in facts.notes] == ["error"]
+    assert facts.notes[0].line <= markdown.count("\n") + 1
+    assert examine(PLAIN) == Facts((), (), frozenset())
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "`" * 100_000,
+        "` " * 50_000,
+        "> " * 400,
+        "a | b\n" * 3_000,
+        "- a\n" * 5_000,
+        "".join(f"[{number}]: /{number}\n" for number in range(1_500)),
+        "```\n" + "cout << a << b;\n" * 5_000 + "```\n",
+        "\U000f0001 [a](/b/) \U0010ffff",
+        "word " * 20_000,
+    ],
+    ids=range(9),
+)
+def test_what_is_merely_long_is_no_error(markdown: str) -> None:
+    """Long tables, lists, definitions and listings are what some posts need."""
+    assert not examine(replace(PLAIN, markdown=markdown)).notes
+
+
+PIECES = st.sampled_from(
+    [
+        *("[", "]", "(", ")", "![", "](", "<", ">", "|", ":", "=", "/", "\\", "'", '"', "*", "_"),
+        *("`", "```", "~~~", "#", "##", "===", "---", "> ", "- ", "1. ", "!!! ", "{: ", "{#a}"),
+        *("[^1]", "[^1]: ", "[a]: ", "*[a]: ", "[TOC]", "&amp;", "&#", "<a ", "<img ", "<h1>"),
+        *("<!--", "-->", "<div>", "</div>", "<script>", "</p>", "<?", "<![CDATA[", "<!x", "<p"),
+        *("\n", "\n\n", "    ", "\t", " ", "\u00e9", "\u2028", "\U000f0000", "a", " markdown=1"),
+    ]
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(PIECES, max_size=60).map("".join))
+def test_no_text_raises(markdown: str) -> None:
+    """Whatever the text, there are facts, at places within it."""
+    document = replace(PLAIN, markdown=markdown)
+    facts = examine(document)
+
+    assert all(1 <= note.line <= markdown.count("\n") + 1 for note in facts.notes)
+    cross_check([document], {document.path: facts}, [], NOW)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 10**9), st.lists(PIECES, min_size=1, max_size=8))
+def test_no_mangled_post_raises(seed: int, pieces: list[str]) -> None:
+    """Real posts with pieces cut out and put in are checked like any other."""
+    chance = random.Random(seed)  # noqa: S311 - no secret hangs on it
+    text = chance.choice(find_posts(40)).read_text(encoding="utf-8")[:6_000]
+    for piece in pieces:
+        at, length = chance.randrange(len(text)), chance.randrange(30)
+        text = text[:at] + piece + text[at + length :]
+    document, _ = read_document("posts/a.md", text.encode())
+    if document:
+        cross_check([document], {document.path: examine(document)}, [], NOW)
+
+
+def judge(*documents: Document, files: tuple[str, ...] = (), complete: bool = True) -> list[str]:
+    """Return what a check of these documents together finds."""
+    facts = {document.path: examine(document) for document in documents}
+    found = cross_check(documents, facts, files, NOW, complete=complete)
+    return [str(finding) for finding in found]
+
+
+OTHER = replace(PLAIN, path="posts/other.md", slug="other", markdown="## There\n\n## Here\n")
+ABOUT = replace(PLAIN, path="pages/about.md", slug="about", kind="page", tags=())
+DRAFT = replace(PLAIN, path="posts/draft.md", slug="draft", draft=True, tags=("drafted",))
+FUTURE = replace(PLAIN, path="posts/future.md", slug="future", published=NOW.replace(year=2027))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/journal/",
+        "/journal/page/2/",
+        "/journal/other/",
+        "/journal/other",
+        "/journal/other/index.html",
+        "/journal/other/index.md",
+        "/journal/other/#here",
+        "/journal/other/#top",
+        "/journal/other/?a=b#there",
+        "/journal/./other/",
+        "/journal/%6Fther/",
+        "../other/",
+        "../../about/",
+        "/about/",
+        "/tags/",
+        "/tags/one/",
+        "/tags/one/page/2/",
+        "/archive/",
+        "/feed.xml",
+        "/sitemap.xml",
+        "/llms.txt",
+        "/images/a%20b.png",
+        "/api/public/v1/posts",
+        "/.well-known/api-catalog",
+        "#top",
+        "#",
+        "?a",
+        "#:~:text=Words",
+    ],
+)
+def test_links_that_lead_somewhere(address: str) -> None:
+    """An address that a reader can follow is no finding."""
+    document = replace(PLAIN, markdown=f"[a](<{address}>)\n")
+
+    assert judge(document, OTHER, ABOUT, files=("images/a b.png",)) == []
+
+
+@pytest.mark.parametrize(
+    ("markdown", "message"),
+    [
+        ("[a](/x/)", "the link `/x/` leads nowhere; mend the address, or take it away"),
+        ("[a](other/)", "the link `other/` leads nowhere; did you mean /journal/other/?"),
+        ("[a](/2020/other.html#b)", "the link `/2020/other.html#b` leads nowhere; did you mean"),
+        ("[a](other.md)", "the link `other.md` leads nowhere; write /journal/other/"),
+        ("[a](./../posts/other.md#b)", "the link `./../posts/other.md#b` leads nowhere; write /jo"),
+        ("[a]({filename}other.md)", "the link `{filename}other.md` leads nowhere; write /journal"),
+        ("[a](a.example/b)", "the link `a.example/b` leads nowhere; write https://a.example/b"),
+        ("![a](../images/b.png)", "the image or file `../images/b.png` leads nowhere; write /ima"),
+        ("![a](/images/c.png)", "the image or file `/images/c.png` leads nowhere; mend the addre"),
+        ("[a](/tags/two/)", "the link `/tags/two/` leads nowhere; mend the address, or take it a"),
+        ("[a](/tags/drafted/)", "the link `/tags/drafted/` leads nowhere; mend the address, or t"),
+        (
+            "[a](/journal/OTHER/)",
+            "the link `/journal/OTHER/` leads nowhere; did you mean /journal/ot",
+        ),
+        ("[a](#x)", "nothing on this page is named `#x`; name a heading's anchor, or take it away"),
+        ("[a](/journal/other/#her)", "nothing on /journal/other/ is named `#her`; did you mean #h"),
+        ("[a](/journal/other/#Here)", "nothing on /journal/other/ is named `#Here`; did you mean"),
+        ("[a](/journal/draft/)", "the link leads to a draft, posts/draft.md; publish it, or take"),
+        ("[a](/journal/future/)", "the link leads to posts/future.md, which appears on 2027-06-01"),
+        ("[a](/[x]/)", "the link `/[x]/` leads nowhere; mend the address, or take it away"),
+    ],
+)
+def test_links_that_lead_nowhere(markdown: str, message: str) -> None:
+    """An address that answers nothing is told at its place, with the likely one."""
+    document = replace(PLAIN, markdown=markdown)
+    found = judge(document, OTHER, ABOUT, DRAFT, FUTURE, files=("images/b.png",))
+
+    column = markdown.index("(") + 2
+    assert len(found) == 1
+    assert found[0].startswith(f"posts/a.md:1:{column}  warning  {message}")
+
+
+def test_a_scheduled_post_may_link_to_an_earlier_one() -> None:
+    """What is public by the time a post appears may be linked from it; drafts may link anywhere."""
+    later = replace(FUTURE, published=NOW.replace(year=2028), markdown="[a](/journal/future/)\n")
+    later = replace(later, path="posts/later.md", slug="later")
+    sketch = replace(DRAFT, markdown="[a](/journal/future/) [b](/journal/later/)\n")
+
+    assert judge(FUTURE, later, sketch) == []
+
+
+def test_one_address_for_two_files_is_an_error() -> None:
+    """Both files are named; a page and a post may have the same slug."""
+    twin = replace(PLAIN, path="posts/b.md")
+    page = replace(ABOUT, slug="a")
+    told = "error  the slug gives the address /journal/a/, as"
+
+    assert judge(PLAIN, twin, page) == [
+        f"posts/a.md:1:1  {told} posts/b.md does; change one of them",
+        f"posts/b.md:1:1  {told} posts/a.md does; change one of them",
+    ]
+
+
+def test_a_file_that_cannot_be_read_may_be_the_one_that_is_missed() -> None:
+    """While a file is unread nothing is said of posts that are missing, only of other things."""
+    document = replace(PLAIN, markdown="[a](/journal/x/) [b](/x.pdf)\n")
+
+    assert len(judge(document)) == 2
+    assert [line.split("`")[1] for line in judge(document, complete=False)] == ["/x.pdf"]
+
+
+def write_post(folder: Path, name: str, slug: str, body: str = "Words.\n") -> Path:
+    """Write a post into a content folder and return its path."""
+    path = folder / "posts" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = f"---\ntitle: Of {slug}\nslug: {slug}\ndate: 2026-03-01\n---\n"
+    path.write_text(head + body, encoding="utf-8")
+    return path
+
+
+def list_paths(folder: Path) -> list[str]:
+    """Return path, line, severity and the beginning of each finding about a folder."""
+    found = check_content(folder, NOW).findings
+    return [
+        f"{each.path}:{each.line} {each.severity} {each.message.split(';')[0]}" for each in found
+    ]
+
+
+def test_a_folder_as_a_whole(tmp_path: Path) -> None:
+    """Every defect of every file comes at once, sorted by place."""
+    write_post(tmp_path, "a.md", "a", "[b](/journal/b/)\n[c](/journal/c/)\n![](/images/d.png)\n")
+    write_post(tmp_path, "b.md", "b")
+    (tmp_path / "posts" / "bad.md").write_bytes(b"\xff")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "d.png").write_bytes(b"")
+    (tmp_path / ".hidden.md").write_text("no matter")
+    (tmp_path / "notes.markdown").write_text("not built")
+
+    assert list_paths(tmp_path) == [
+        "notes.markdown:1 warning the file is not built",
+        "posts/a.md:8 warning the image has no alt text",
+        "posts/bad.md:1 error byte 0xFF is not UTF-8",
+    ]
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    """Links out of the folder, broken links, pipes and odd names are refused, not opened."""
+    content = tmp_path / "content"
+    write_post(content, "a.md", "a")
+    (tmp_path / "secret.md").write_text("secret")
+    (content / "out.md").symlink_to(tmp_path / "secret.md")
+    (content / "loop.md").symlink_to(content / "loop.md")
+    (content / "up").symlink_to(tmp_path)
+    (content / "again").symlink_to(content / "posts")
+    (content / "within.md").symlink_to(content / "posts" / "a.md")
+    (content / "within.md").with_name("b\x1b.md").write_text("odd")
+    os.mkfifo(content / "pipe.md")
+    os.close(os.open(os.fsencode(content) + b"/\xff.md", os.O_CREAT))
+
+    assert list_paths(content) == [
+        r"\udcff.md:1 error the file's name holds signs that are no text",
+        "again:1 error a linked folder is not followed",
+        r"b\x1b.md:1 error the file's name holds signs that are no text",
+        "loop.md:1 error the link leads nowhere",
+        "out.md:1 error the link leads out of the content folder",
+        "pipe.md:1 error this is no plain file",
+        "posts/a.md:1 error the slug gives the address /journal/a/, as within.md does",
+        "up:1 error the link leads out of the content folder",
+        "within.md:1 error the slug gives the address /journal/a/, as posts/a.md does",
+    ]
+
+
+def test_any_number_of_processes_finds_the_same(tmp_path: Path) -> None:
+    """A check with three processes finds what one finds, in the same order."""
+    for number in range(20):
+        write_post(tmp_path, f"{number}.md", f"a-{number % 15}", f"[b](/journal/a-{number}/)\n")
+
+    assert check_content(tmp_path, NOW, 3) == check_content(tmp_path, NOW, 1)

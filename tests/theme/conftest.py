@@ -1,0 +1,52 @@
+"""The theme's files as its tests see them, and a site that is built with them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jinja2
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+THEME = ROOT / "theme"
+SITE_URL = "https://journal.example"
+
+
+@pytest.fixture(scope="session")
+def style() -> str:
+    """Return the one style sheet."""
+    return (THEME / "static" / "style.css").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def templates() -> jinja2.Environment:
+    """Return an environment in which a name that nobody gives is an error."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(THEME / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the public folder of a site: posts that are hard on a theme, and the real pages."""
+    folder = tmp_path_factory.mktemp("theme")
+    shutil.copytree(HERE / "content", folder / "content")
+    shutil.copytree(ROOT / "content" / "pages", folder / "content" / "pages")
+    build = [sys.executable, "-m", "pelican", str(folder / "content"), "-o", str(folder / "site")]
+    said = subprocess.run(
+        [*build, "-s", str(HERE / "strict_settings.py"), "-e", 'BUILD_NOW="2026-06-01"'],
+        cwd=folder,
+        env={**os.environ, "SITE_URL": SITE_URL, "BUILD_DIR": str(folder / "build")},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert said.returncode == 0, said.stdout + said.stderr
+    return folder / "site"

@@ -1,0 +1,130 @@
+"""The contact form: what the edge hands to it, and what comes back to a person."""
+
+import re
+
+import jinja2
+import pytest
+
+from edge_api.schema.tables import LeadRow
+
+FIELDS = ("name", "email", "budget_tier", "message")
+HOSTILE = "</textarea></option>\"'><script>alert(1)</script>"
+
+
+def render(
+    templates: jinja2.Environment,
+    values: dict[str, str] | None = None,
+    faults: dict[str, str] | None = None,
+) -> str:
+    """Return the form for what was typed and what is wrong with it."""
+    given = {"values": values, "faults": faults}
+    return templates.get_template("contact_form.html").render(
+        {name: value for name, value in given.items() if value is not None}
+    )
+
+
+def control(form: str, field: str) -> str:
+    """Return the opening tag of a field."""
+    found = re.search(rf'<(?:input|select|textarea)[^>]* name="{field}"[^>]*>', form)
+    assert found
+    return found[0]
+
+
+def test_empty_form(templates: jinja2.Environment) -> None:
+    """Without values and faults the form is empty and blames nobody."""
+    form = render(templates)
+
+    assert '<form class="contact-form" id="contact-form" method="post" action="/contact/">' in form
+    assert re.findall(r"role=|aria-invalid|autofocus|fault", form) == []
+    assert 'value=""' in control(form, "name")
+    assert re.search(r"<textarea[^>]*>\n</textarea>", form)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_fields_are_labelled_and_required(templates: jinja2.Environment, field: str) -> None:
+    """Each field has a label of its own and must be filled in."""
+    form = render(templates)
+
+    assert f'<label for="{field}">' in form
+    assert f'id="{field}"' in control(form, field)
+    assert " required" in control(form, field)
+
+
+@pytest.mark.parametrize("field", ["name", "email", "message"])
+def test_limits_are_those_of_a_lead(templates: jinja2.Environment, field: str) -> None:
+    """A browser stops typing where the API would refuse."""
+    limit = LeadRow.model_json_schema()["properties"][field]["maxLength"]
+
+    assert f'maxlength="{limit}"' in control(render(templates), field)
+
+
+def test_offered_budgets_are_accepted(templates: jinja2.Environment) -> None:
+    """Each budget on offer is short enough for a lead."""
+    limit = LeadRow.model_json_schema()["properties"]["budget_tier"]["maxLength"]
+    offered = re.findall(r"<option>([^<]+)</option>", render(templates))
+
+    assert len(offered) >= 2
+    assert all(len(label) <= limit for label in offered)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_fault_stands_at_its_field(templates: jinja2.Environment, field: str) -> None:
+    """A fault's sentence is tied to its field, which takes the focus; the form says it failed."""
+    form = render(templates, {}, {field: "is <not> right"})
+
+    assert f'<p class="fault" id="{field}-fault">is &lt;not&gt; right</p>' in form
+    assert f'aria-invalid="true" aria-describedby="{field}-fault" autofocus' in control(form, field)
+    assert form.count("autofocus") == form.count("aria-invalid") == 1
+    assert '<p class="fault" role="alert">Nothing was sent yet.' in form
+
+
+def test_the_first_fault_takes_the_focus(templates: jinja2.Environment) -> None:
+    """Of several faults the first on the page takes the focus, in whatever order they come."""
+    form = render(templates, {}, {"message": "too long", "email": "no @", "name": "empty"})
+
+    assert form.count("autofocus") == 1
+    assert "autofocus" in control(form, "name")
+
+
+def test_a_fault_of_the_whole(templates: jinja2.Environment) -> None:
+    """What is no field's fault is said above the form, and no field is marked."""
+    form = render(templates, {}, {"form": "Too many messages; try again in 5 minutes."})
+
+    assert '<p class="fault" role="alert">Too many messages; try again in 5 minutes.</p>' in form
+    assert "aria-invalid" not in form
+
+
+def test_what_was_typed_stays(templates: jinja2.Environment) -> None:
+    """Values come back as typed, a message's leading empty line and an unlisted budget included."""
+    typed = {"name": "Ada", "email": "ada@x.test", "budget_tier": "Odd", "message": "\nHello\n"}
+    form = render(templates, typed, {"email": "?"})
+
+    assert 'value="Ada"' in control(form, "name")
+    assert 'value="ada@x.test"' in control(form, "email")
+    assert "<option selected>Odd</option>" in form
+    assert re.search(r"<textarea[^>]*>\n\nHello\n</textarea>", form)
+
+
+def test_a_listed_budget_is_chosen(templates: jinja2.Environment) -> None:
+    """A budget on offer is chosen where it stands, and not listed twice."""
+    tier = re.findall(r"<option>([^<]+)</option>", render(templates))[1]
+    form = render(templates, {"budget_tier": tier})
+
+    assert form.count(f"<option selected>{tier}</option>") == form.count(tier) == 1
+
+
+def test_hostile_values_stay_text(templates: jinja2.Environment) -> None:
+    """Nothing that was typed, and no sentence about it, becomes markup."""
+    form = render(templates, dict.fromkeys(FIELDS, HOSTILE), dict.fromkeys(FIELDS, HOSTILE))
+
+    assert "<script" not in form
+    assert form.count("</textarea>") == 1
+    assert form.count("</select>") == 1
+
+
+def test_the_trap_is_out_of_the_way(templates: jinja2.Environment) -> None:
+    """The trap for robots is neither seen, read out, reached by keyboard nor filled in."""
+    trap = re.search(r'<p class="trap" aria-hidden="true">.*?</p>', render(templates), re.DOTALL)
+
+    assert trap
+    assert 'name="_gotcha" tabindex="-1" autocomplete="off"' in trap[0]

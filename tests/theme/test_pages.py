@@ -1,0 +1,290 @@
+"""Every page of a built site, as a browser and a reader with other senses would take it."""
+
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import jinja2
+import pytest
+from jinja2.meta import find_undeclared_variables
+from jinja2.nodes import Assign, FromImport, Name
+
+from tests.theme.html_page import read
+
+SITE_URL = "https://journal.example"
+GIVEN = {
+    "DEFAULT_LANG",
+    "SITENAME",
+    "SITESUBTITLE",
+    "SITEURL",
+    "article",
+    "articles",
+    "articles_next_page",
+    "articles_page",
+    "articles_paginator",
+    "articles_previous_page",
+    "asset",
+    "dates",
+    "output_file",
+    "page",
+    "tag",
+    "tags",
+}
+"""All that templates may ask for: Pelican's names, and `asset`."""
+
+PAGES = [
+    "index.html",
+    "404.html",
+    "about/index.html",
+    "archive/index.html",
+    "contact/index.html",
+    "contact/thanks/index.html",
+    "journal/index.html",
+    "journal/arabic/index.html",
+    "journal/everything/index.html",
+    "journal/plain/index.html",
+    "tags/index.html",
+    "tags/python/index.html",
+]
+NAVIGATION = ["/journal/", "/tags/", "/archive/", "/about/", "/contact/"]
+
+
+def address(path: str) -> str:
+    """Return the path under which a file of the site is read."""
+    return f"/{path.removesuffix('index.html')}"
+
+
+def resolve(site: Path, href: str) -> Path:
+    """Return the file that answers at a path of the site."""
+    path = href.partition("#")[0].lstrip("/")
+    return site / (f"{path}index.html" if path.endswith("/") or not path else path)
+
+
+def names_asked(templates: jinja2.Environment, name: str) -> set[str]:
+    """Return the names that a template looks up and does not itself set or import."""
+    assert templates.loader
+    tree = templates.parse(templates.loader.get_source(templates, name)[0])
+    made = {each.target.name for each in tree.find_all(Assign) if isinstance(each.target, Name)}
+    imported = {str(each) for found in tree.find_all(FromImport) for each in found.names}
+    return find_undeclared_variables(tree) - made - imported
+
+
+def test_templates_ask_for_what_they_are_given(templates: jinja2.Environment) -> None:
+    """No template looks up a name that nobody declares, and none declared is unused."""
+    asked = {name for each in templates.list_templates() for name in names_asked(templates, each)}
+
+    assert asked - {"self"} == GIVEN
+
+
+def test_every_page_is_looked_at(site: Path) -> None:
+    """The pages below are all kinds of page that a build makes."""
+    built = {str(path.relative_to(site)) for path in site.rglob("*.html")}
+
+    assert set(PAGES) <= built
+    assert {re.sub(r"^tags/[^/]+/", "tags/python/", path) for path in built} == set(PAGES)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_is_inline(site: Path, path: str) -> None:
+    """No page holds a script, a style or an event handler: the security policy forbids them."""
+    page = read(site, path)
+    names = {name for element in page.elements for name in element.attributes}
+
+    assert page.all("script") == page.all("style") == []
+    assert {name for name in names if name == "style" or name.startswith("on")} == set()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_comes_from_elsewhere(site: Path, path: str) -> None:
+    """A page loads nothing from another host, and each asset by an address with its digest."""
+    page = read(site, path)
+    loaded = [element.attributes["src"] for element in page.elements if "src" in element.attributes]
+    assets = [page.one("link", rel=kind).attributes["href"] for kind in ("stylesheet", "icon")]
+
+    assert [source for source in loaded if not source.startswith("/images/")] == []
+    assert all(re.fullmatch(r"/theme/\w+\.[0-9a-f]{8,}\.\w+", asset) for asset in assets)
+    assert all(resolve(site, asset).is_file() for asset in assets)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_outline(site: Path, path: str) -> None:
+    """A page has a title, a language, one main part and one first heading, and skips no level."""
+    page = read(site, path)
+    levels = [
+        int(element.tag[1]) for element in page.elements if re.fullmatch("h[1-6]", element.tag)
+    ]
+
+    assert page.one("html").attributes["lang"] == "en"
+    assert page.one("title").text.strip()
+    assert page.one("meta", name="description").attributes["content"].strip()
+    assert page.one("main").attributes["id"] == "main"
+    assert page.elements[page.elements.index(page.one("body")) + 1].attributes["href"] == "#main"
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_names_hold(site: Path, path: str) -> None:
+    """An id stands once, and whatever points at one finds it."""
+    page = read(site, path)
+    ids = Counter(each.attributes["id"] for each in page.elements if "id" in each.attributes)
+    pointers = {
+        name
+        for element in page.elements
+        for key in ("for", "aria-labelledby", "aria-describedby")
+        for name in element.attributes.get(key, "").split()
+    }
+
+    assert {name: times for name, times in ids.items() if times > 1} == {}
+    assert pointers - set(ids) == set()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_links_lead_somewhere(site: Path, path: str) -> None:
+    """Each link within the site is a path from the root that a file answers, fragment included."""
+    page = read(site, path)
+    hrefs = {link.attributes["href"] for link in page.all("a")}
+    relative = {href for href in hrefs if not re.match(r"/|#|https://", href)}
+    within = {href for href in hrefs if href.startswith("/") and not href.startswith("/api/")}
+    ids = {element.attributes.get("id") for element in page.elements}
+
+    assert relative == set()
+    assert {href for href in within if not resolve(site, href).is_file()} == set()
+    assert {href for href in hrefs if href.startswith("#") and href[1:] not in ids} == set()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_navigation(site: Path, path: str) -> None:
+    """The five parts stand on every page in one order, and the one that is open is marked."""
+    page = read(site, path)
+    links = {link.attributes["href"]: link for link in page.all("a")}
+    marked = {href: links[href].attributes.get("aria-current") for href in NAVIGATION}
+    place = address(path)
+
+    assert [href for href in links if href in NAVIGATION][:5] == NAVIGATION
+    assert marked == {
+        href: "page" if place == href else "true" if place.startswith(href) else None
+        for href in NAVIGATION
+    }
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_tells_its_place(site: Path, path: str) -> None:
+    """A page gives its absolute address and its Markdown twin; one without a place gives none."""
+    page = read(site, path)
+    if path in {"404.html", "contact/thanks/index.html"}:
+        assert page.one("meta", name="robots").attributes["content"] == "noindex"
+        assert page.all("link", rel="canonical") == page.all("meta", property="og:url") == []
+        return
+    twin = page.one("link", rel="alternate", type="text/markdown").attributes["href"]
+
+    assert page.one("link", rel="canonical").attributes["href"] == f"{SITE_URL}{address(path)}"
+    assert page.one("meta", property="og:url").attributes["content"] == f"{SITE_URL}{address(path)}"
+    assert twin == f"{address(path)}index.md"
+    assert page.all("a", href=twin)
+    assert resolve(site, twin).is_file()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_other_forms_are_offered(site: Path, path: str) -> None:
+    """Feed, llms.txt and the API's description are a link away on every page."""
+    page = read(site, path)
+
+    assert page.one("link", type="application/atom+xml").attributes["href"] == "/feed.xml"
+    assert page.one("link", rel="service-desc").attributes["href"].endswith("/openapi.json")
+    assert {"/feed.xml", "/llms.txt", "/api/public/v1/"} <= {
+        link.attributes["href"] for link in page.all("a")
+    }
+
+
+def test_a_title_stays_text(site: Path) -> None:
+    """Markup in a title is shown as it was written, wherever the title stands."""
+    title = (
+        'Donaudampfschifffahrtselektrizitätenhauptbetriebswerk & <other> "titles" that will not fit'
+    )
+    post = read(site, "journal/everything/index.html")
+    linked = [
+        read(site, path).all("a", href="/journal/everything/")[0].text
+        for path in ("index.html", "journal/index.html", "archive/index.html")
+    ]
+
+    assert post.one("h1").text == title
+    assert post.one("title").text.startswith(title)
+    assert post.one("meta", property="og:title").attributes["content"] == title
+    assert linked == [title] * 3
+
+
+def test_edges_are_painted_by_tags(site: Path) -> None:
+    """A post's edge has a band for each of its tags, the same hue as the tag has elsewhere."""
+    post = read(site, "journal/everything/index.html")
+    bands = [band.attributes["class"] for band in post.all("i")]
+    tags = [item.attributes["class"] for item in post.all("li") if "class" in item.attributes]
+    index = {
+        item.text.rpartition(",")[0]: item.attributes["class"]
+        for item in read(site, "tags/index.html").all("li")
+        if "class" in item.attributes
+    }
+
+    assert len(bands) == 6
+    assert bands == tags
+    assert set(bands) <= set(index.values())
+    assert read(site, "journal/plain/index.html").all("i") == []
+
+
+def test_dates(site: Path) -> None:
+    """A post shows when it was published, and when it was revised only if it was."""
+    revised = read(site, "journal/everything/index.html")
+    times = [time.attributes["datetime"] for time in revised.all("time")]
+    plain = read(site, "journal/plain/index.html")
+
+    assert times == ["2026-03-03T09:12:00+00:00", "2026-04-02T10:00:00+00:00"]
+    assert revised.all("time")[0].text == "3\N{NO-BREAK SPACE}March 2026"
+    assert [time.text for time in plain.all("time")] == ["31\N{NO-BREAK SPACE}December 2025"]
+
+
+def test_contents_only_where_they_help(site: Path) -> None:
+    """A post with several headings has a table of contents, one without has none."""
+    contents = read(site, "journal/everything/index.html").one("details")
+
+    assert "Tables and lists" in contents.text
+    assert read(site, "journal/plain/index.html").all("details") == []
+
+
+def test_neighbours(site: Path) -> None:
+    """A post leads to the one before it and the one after it; the ends lead one way."""
+    middle = read(site, "journal/everything/index.html")
+
+    assert middle.one("a", rel="prev").attributes["href"] == "/journal/plain/"
+    assert middle.one("a", rel="next").attributes["href"] == "/journal/arabic/"
+    assert read(site, "journal/plain/index.html").all("a", rel="prev") == []
+    assert read(site, "journal/arabic/index.html").all("a", rel="next") == []
+
+
+def test_right_to_left(site: Path) -> None:
+    """A post in a language written from right to left says so, its title by itself."""
+    article = read(site, "journal/arabic/index.html").one("article")
+
+    assert article.attributes["lang"] == "ar"
+    assert article.attributes["dir"] == "rtl"
+    assert read(site, "journal/arabic/index.html").one("h1").attributes["dir"] == "auto"
+    assert read(site, "journal/plain/index.html").one("article").attributes["dir"] == "ltr"
+
+
+def test_what_scrolls_can_be_reached(site: Path) -> None:
+    """Code and tables, which may be wider than the screen, take the keyboard's focus."""
+    page = read(site, "journal/everything/index.html")
+    wide = [*page.all("pre"), *page.all("table")]
+
+    assert len(wide) == 3
+    assert [element.tag for element in wide if element.attributes.get("tabindex") != "0"] == []
+
+
+def test_the_form_stands_between_its_marks(site: Path, templates: jinja2.Environment) -> None:
+    """What the edge puts in place of the form is, without faults, the form that stands there."""
+    page = (site / "contact/index.html").read_text(encoding="utf-8")
+    marked = re.findall(r"<!-- contact form -->\n(.*)<!-- end of contact form -->", page, re.DOTALL)
+
+    assert [form.strip() for form in marked] == [
+        templates.get_template("contact_form.html").render().strip()
+    ]

@@ -1,0 +1,100 @@
+"""What the style sheet promises: small, of this site alone, and still."""
+
+import re
+from pathlib import Path
+
+import brotli
+import jinja2
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BUDGET = 14_000
+"""Bytes of CSS that a page may load, as brotli."""
+
+MADE_ELSEWHERE = re.compile(
+    r"hue-\d+|heading-anchor|align-\w+|footnote\S*|highlight|linenos"
+    r"|admonition\S*|note|info|seealso|tip|hint|success|warning|caution|attention|important|danger"
+    r"|error|bug|err|hll|[a-z]{1,2}\d?|cpf"
+)
+"""Classes that Python-Markdown, Pygments and the tags' hues bring, in no template."""
+
+
+def without_comments(style: str) -> str:
+    """Return the style sheet's rules alone."""
+    return re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
+
+
+def selectors_of(style: str) -> set[str]:
+    """Return every class that a selector names."""
+    return {
+        name
+        for selector in re.findall(r"([^{}]+)\{", without_comments(style))
+        if not selector.strip().startswith("@")
+        for name in re.findall(r"\.([a-z][\w-]*)", selector)
+    }
+
+
+def classes_of(templates: jinja2.Environment) -> set[str]:
+    """Return every class that a template names literally."""
+    return {
+        name
+        for template in templates.list_templates()
+        for value in re.findall(r'class="([^"]*)"', source_of(templates, template))
+        for name in re.sub(r"\{\{.*?\}\}", "", value).split()
+    }
+
+
+def source_of(templates: jinja2.Environment, name: str) -> str:
+    """Return a template's text."""
+    assert templates.loader
+    return templates.loader.get_source(templates, name)[0]
+
+
+def test_style_is_small(style: str) -> None:
+    """The style sheet stays within its budget."""
+    assert len(brotli.compress(style.encode(), quality=5)) <= BUDGET
+
+
+def test_style_asks_nobody(style: str) -> None:
+    """The style sheet loads nothing, from this site or another."""
+    assert re.findall(r"url\(|@import|https?:", without_comments(style)) == []
+
+
+def test_nothing_moves(style: str) -> None:
+    """There is no motion, so there is none to reduce."""
+    assert (
+        re.findall(r"(?:animation|transition|(?<!over)scroll-behavior)\b", without_comments(style))
+        == []
+    )
+
+
+def test_braces_match(style: str) -> None:
+    """Every rule is closed, so that none swallows the next."""
+    depth = 0
+    for brace in re.findall(r"[{}]", without_comments(style)):
+        depth += 1 if brace == "{" else -1
+        assert depth in {0, 1, 2}
+    assert depth == 0
+
+
+def test_directions_are_logical(style: str) -> None:
+    """Margins, paddings, borders and places are logical, so that right-to-left pages mirror."""
+    physical = re.compile(r"(?:margin|padding|border)-(?:left|right)\b|(?:^|[\s;{])(?:left|right):")
+
+    assert physical.findall(without_comments(style)) == []
+
+
+def test_every_class_is_styled(style: str, templates: jinja2.Environment) -> None:
+    """A class in a template has a rule, and a rule's class stands in a template."""
+    used, styled = classes_of(templates), selectors_of(style)
+
+    assert used - styled == set()
+    assert {name for name in styled - used if not MADE_ELSEWHERE.fullmatch(name)} == set()
+
+
+def test_hues_agree(style: str, templates: jinja2.Environment) -> None:
+    """The templates choose among exactly the hues that the style sheet paints."""
+    painted = {int(number) for number in re.findall(r"^\.hue-(\d+) ", style, re.MULTILINE)}
+    modulus = re.search(r"hue-\{\{.*% (\d+) \}\}", source_of(templates, "marks.html"))
+
+    assert modulus
+    assert painted == set(range(int(modulus[1])))
