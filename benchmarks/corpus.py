@@ -37,7 +37,7 @@ def find_corpus() -> Path:
     shared = Path(os.environ.get("SHARED_DIR") or _ROOT.parent / "shared")
     posts = shared / "corpus" / "posts"
     if not posts.is_dir():
-        raise SystemExit(f"{posts} is not there; set SHARED_DIR to the folder that has corpus/posts")
+        raise SystemExit(f"{posts} is not there; SHARED_DIR says which folder has corpus/posts")
     return posts
 
 
@@ -70,7 +70,7 @@ def repeat(samples: list[Sample], count: int) -> Iterator[Sample]:
             continue
         yield replace(
             sample,
-            slug=f"{sample.slug}-{round_}",
+            slug=f"{sample.slug}-printing-{round_}",
             title=f"{sample.title} ({round_})",
             date=sample.date - timedelta(hours=round_),
             body=f"Printing number {round_}.\n\n{sample.body}",
@@ -98,7 +98,8 @@ def _write_yaml(sample: Sample) -> str:
 
 def _write_pelican(sample: Sample) -> str:
     head = (
-        f"Title: {_flatten(sample.title)}\nDate: {sample.date:%Y-%m-%d %H:%M}\nSlug: {sample.slug}\n"
+        f"Title: {_flatten(sample.title)}\nDate: {sample.date:%Y-%m-%d %H:%M}\n"
+        f"Slug: {sample.slug}\n"
         f"Tags: {', '.join(sample.tags)}\nSummary: {_flatten(sample.summary)}\n"
     )
     return f"{head}\n{sample.body}\n"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from edge_api.commands import Subparsers, audit, doctor, keys, migrate, serve, settings
+from edge_api.schema.problems import Problem
 from edge_api.settings import Settings, SettingsError, read_settings
 from edge_api.store.refusal import StoreRefusal
 
@@ -46,6 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
     except StoreRefusal as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1
+    except Problem as problem:
+        sys.stderr.write(f"{problem.sentence}\n")
+        return 2 if problem.code == "invalid" else 1
 
 
 if __name__ == "__main__":

@@ -1,62 +1,51 @@
-"""The commands of the site build: `python -m site_build check | new | build`.
+"""The command line of the site build: `python -m site_build COMMAND`."""
 
-It wires options to what does the work, prints what came of it and turns it into an exit status:
-0 when all is well, 1 when the content is not, 2 when the command was not understood.
-"""
-
+import argparse
 import sys
-from argparse import Namespace
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from site_build.arguments import make_parser, read_settings
-from site_build.check import check_content
+from site_build.arguments import Parser, read_settings
+from site_build.commands import build, check, new
 from site_build.faults import BuildError
-from site_build.scaffold import ScaffoldError, start_post
-from site_build.spread import count_processors
-from site_build.terminal import count, open_console, print_findings
+
+
+class Command(Protocol):
+    """What a module of `site_build.commands` that holds a command offers."""
+
+    SUMMARY: str
+
+    def add_options(self, parser: argparse.ArgumentParser, settings: Mapping[str, str], /) -> None:
+        """Declare the command's options."""
+
+    def run(self, arguments: argparse.Namespace, /) -> int:
+        """Carry it out and return the exit status."""
+
+
+_COMMANDS: Mapping[str, Command] = {"check": check, "new": new, "build": build}
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command and return the process's exit status."""
-    options = make_parser(read_settings()).parse_args(words)
-    commands: dict[str, Callable[[Namespace], int]] = {"check": _check, "new": _new}
+    """Run one command.
+
+    Returns its exit status: 0, 1 when the content or the disk is at fault, 2 for what was asked.
+    """
+    arguments = _make_parser(read_settings()).parse_args(words)
     try:
-        return commands[options.command](options)
+        return _COMMANDS[arguments.command].run(arguments)
     except BuildError as refusal:
-        return _refuse(str(refusal), refusal.exitcode)
+        sys.stderr.write(f"{refusal}\n")
+        return refusal.exitcode
     except KeyboardInterrupt:
         return 130
 
 
-def _check(options: Namespace) -> int:
-    now = options.now or datetime.now(UTC)
-    try:
-        report = check_content(options.content, now, options.jobs or count_processors())
-    except OSError as refusal:
-        return _refuse(f"the content folder {options.content} cannot be read: {refusal.strerror}")
-    console = open_console()
-    print_findings(console, options.content, report.findings)
-    errors, warnings = report.count("error"), report.count("warning")
-    console.print(
-        f"{count(report.files, 'file')}: {count(errors, 'error')}, {count(warnings, 'warning')}"
-    )
-    return int(report.stops(strict=options.strict))
-
-
-def _new(options: Namespace) -> int:
-    date = options.date or datetime.now(UTC)
-    try:
-        path = start_post(options.content, options.title, date, options.tags)
-    except ScaffoldError as refusal:
-        return _refuse(str(refusal))
-    open_console().print(f"{path} is started, as a draft")
-    return 0
-
-
-def _refuse(sentence: str, status: int = 2) -> int:
-    sys.stderr.write(f"python -m site_build: {sentence}\n")
-    return status
+def _make_parser(settings: Mapping[str, str]) -> Parser:
+    parser = Parser(prog="python -m site_build", description=__doc__)
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in _COMMANDS.items():
+        command.add_options(subparsers.add_parser(name, help=command.SUMMARY), settings)
+    return parser
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The commands' options: what they are called, what they default to, what may stand in them.
+"""Options that several commands have: their names, their defaults, and what may stand in them.
 
 Settings come from the environment and from a `.env` file, which the environment overrides; an
 option overrides both. Whatever is wrong is said in one sentence.
@@ -38,82 +38,46 @@ def read_settings() -> dict[str, str]:
     return {name: value for name, value in {**file, **os.environ}.items() if value}
 
 
-def make_parser(settings: Mapping[str, str]) -> Parser:
-    """Return the parser of `python -m site_build`."""
-    parser = Parser(prog="python -m site_build", description="Check, start and build the journal.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_check(commands.add_parser("check", help="list every defect of the content"), settings)
-    _add_new(commands.add_parser("new", help="start a post as a draft"), settings)
-    _add_build(commands.add_parser("build", help="build the site and its index"), settings)
-    return parser
-
-
-def _add_check(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    _add_content(parser, settings)
-    _add_judgement(parser)
-    _add_jobs(parser)
-
-
-def _add_new(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    parser.add_argument("title", type=_read_title, metavar="TITLE", help="as people will read it")
-    _add_content(parser, settings)
-    parser.add_argument(
-        "--date", type=_read_instant, default=None, metavar="INSTANT", help="UTC; default now"
-    )
-    parser.add_argument(
-        "--tags", type=_read_tags, default=(), metavar='"A, B"', help="parted by commas"
-    )
-
-
-def _add_build(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    _add_content(parser, settings)
-    output = settings.get("BUILD_DIR", "build")
-    parser.add_argument(
-        "--output", type=Path, default=output, metavar="DIR", help="BUILD_DIR, default build"
-    )
-    port = settings.get("PORT", "8000")
-    parser.add_argument(
-        "--site-url",
-        type=_read_origin,
-        default=settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
-        metavar="URL",
-        help="SITE_URL, the origin under which the site is read",
-    )
-    _add_judgement(parser)
-    _add_jobs(parser)
-
-
-def _add_content(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+def add_content(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Add `--content`."""
     parser.add_argument(
         "--content",
-        type=Path,
+        type=read_folder,
         default=settings.get("CONTENT_DIR", "content"),
         metavar="DIR",
         help="CONTENT_DIR, default content",
     )
 
 
-def _add_judgement(parser: argparse.ArgumentParser) -> None:
+def add_judgement(parser: argparse.ArgumentParser) -> None:
+    """Add `--strict`, `--now` and `--jobs`: how the content is read and judged."""
     parser.add_argument("--strict", action="store_true", help="let warnings count as errors")
     parser.add_argument(
-        "--now", type=_read_instant, default=None, metavar="INSTANT", help="UTC; default the clock"
+        "--now", type=read_instant, default=None, metavar="INSTANT", help="UTC; default the clock"
     )
-
-
-def _add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--jobs", type=_read_jobs, default=None, metavar="N", help="processes; default one a core"
+        "--jobs", type=read_jobs, default=None, metavar="N", help="processes; default one a core"
     )
 
 
-def _read_instant(text: str) -> datetime:
+def read_folder(text: str) -> Path:
+    """Return a folder that is there."""
+    path = Path(text)
+    if not path.is_dir():
+        raise ArgumentTypeError(f"there is no folder {text!r}; make it, or name another")
+    return path
+
+
+def read_instant(text: str) -> datetime:
+    """Return an instant in UTC."""
     try:
         return parse_instant(text)
     except ValueError as fault:
         raise ArgumentTypeError(f"the instant {fault}") from None
 
 
-def _read_title(text: str) -> str:
+def read_title(text: str) -> str:
+    """Return a title that says something."""
     if not text.strip():
         raise ArgumentTypeError("the title is empty; write one")
     return _require_unicode(text)
@@ -126,17 +90,19 @@ def _require_unicode(text: str) -> str:
     return text
 
 
-def _read_tags(text: str) -> tuple[str, ...]:
+def read_tags(text: str) -> tuple[str, ...]:
+    """Return the names between the commas."""
     return tuple(tag for part in _require_unicode(text).split(",") if (tag := part.strip()))
 
 
-def _read_jobs(text: str) -> int:
+def read_jobs(text: str) -> int:
+    """Return a number of processes."""
     if not re.fullmatch("[0-9]{1,3}", text) or not 1 <= int(text) <= MOST_JOBS:
         raise ArgumentTypeError(f"{text!r} is no number of processes from 1 to {MOST_JOBS}")
     return int(text)
 
 
-def _read_origin(text: str) -> str:
+def read_origin(text: str) -> str:
     """Return an origin: scheme, host and port alone, as every address of the site begins."""
     try:
         parts = urlsplit(text)

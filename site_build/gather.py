@@ -59,7 +59,8 @@ def gather(request: Request, cache: Cache, code: str) -> Gathered:
     try:
         listing = list_content(content)
     except OSError as error:
-        raise BuildError(f"the content folder {content} cannot be read: {error.strerror}") from error
+        sentence = f"the content folder {content} cannot be read: {error.strerror}"
+        raise BuildError(sentence) from error
     known, unknown = _recall(content, listing.sources, cache, code)
     readings = dict(known)
     fresh = []
@@ -117,9 +118,7 @@ def _read(content: Path, path: str) -> Reading:
     return Reading(light, document.digest, reading_minutes(document.markdown))
 
 
-def _judge(
-    readings: list[Reading], files: tuple[str, ...], now: datetime
-) -> list[Finding]:
+def _judge(readings: list[Reading], files: tuple[str, ...], now: datetime) -> list[Finding]:
     """Return the findings about each file, and those that only all files together show."""
     found = [finding for reading in readings for finding in reading.inspection.findings]
     whole = [reading.inspection for reading in readings]

@@ -20,6 +20,9 @@ from site_build.content import Article, Page, Shelf, Tag, make_neighbour
 from site_build.post import Document
 from site_build.writer import find_production
 
+_TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
+"""What Pelican tells every template of the posts."""
+
 
 class Posts(ArticlesGenerator):  # type: ignore[misc]
     """Gives the templates every post and every tag."""
@@ -35,13 +38,12 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
             (self._shelf.tags[tag.name], [by_path[post.path] for post in tag.posts])
             for tag in site.tags
         ]
-        self.categories, self.authors = [], []
-        self.period_archives = defaultdict(list)
-        self._update_context(
-            ("articles", "drafts", "hidden_articles", "dates", "tags", "categories", "authors")
-            + ("related_posts",)
-        )
+        self.categories: list[Any] = []
+        self.authors: list[Any] = []
+        self.period_archives: dict[str, Any] = defaultdict(list)
+        self._update_context(_TOLD)
         self.context["period_archives"] = self.period_archives
+        self.context["related_posts"] = []
         signals.article_generator_finalized.send(self)
 
     def generate_tags(self, write: Callable[..., None]) -> None:
@@ -90,7 +92,7 @@ class Outputs(Generator):  # type: ignore[misc]
 
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
         """Finish the build."""
-        self.settings["BUILD_REPORT"] = find_production(self.settings).finish()
+        find_production(self.settings).finish()
 
 
 def _stock(settings: dict[str, Any]) -> Shelf:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from edge_api.schema.index import (
     INDEX_CLOSING,
@@ -124,7 +125,7 @@ class _Sources:
     def __init__(self) -> None:
         self._open: dict[str, int] = {}
 
-    def __enter__(self) -> "_Sources":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

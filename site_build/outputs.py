@@ -15,9 +15,7 @@ from site_build.tasks import FileTask, RecordTask, Task, TextTask
 from site_build.texts import Texts
 
 
-def list_outputs(
-    site: Site, minutes: Mapping[str, int], leaf_size: int
-) -> Iterator[Task]:
+def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iterator[Task]:
     """Yield a task for every twin, every line of the index and every overview of the site."""
     identity = site.identity
     for post in site.posts:

@@ -6,7 +6,7 @@ the content is read and checked, and what its writer notes is made at the end.
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -19,11 +19,14 @@ from pelican.generators import (  # type: ignore[import-untyped]
     PagesGenerator,
     StaticGenerator,
 )
+from pelican.log import console  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
+from pelican.settings import read_settings  # type: ignore[import-untyped]
 
 from site_build.faults import BuildError, ContentError
 from site_build.front_matter import parse_instant
 from site_build.generators import Outputs, Pages, Posts
+from site_build.post import Finding
 from site_build.production import Production, Style
 from site_build.recipe import fingerprint_settings
 from site_build.request import Place, Report, Request
@@ -32,6 +35,9 @@ from site_build.site import Identity
 from site_build.spread import count_processors
 from site_build.writer import TaskWriter, find_production
 
+SETTINGS_FILE = Path(__file__).resolve().parent.parent / "pelicanconf.py"
+
+_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
 _REPLACED = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: Outputs}
 
 
@@ -56,31 +62,54 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
     """Pelican with this site's generators; `pelicanconf.py` names it as PELICAN_CLASS."""
 
     def run(self) -> None:
-        """Read, check and build; raises BuildError, and never leaves half a file."""
+        """Read, check and build for Pelican's own command.
+
+        Raises BuildError, which that command prints, and leaves no file half written.
+        """
+        logger = logging.getLogger(pelican.__name__)
+        logger.addFilter(_hide_trace)
         with plain_errors():
-            self.settings["BUILD_PRODUCTION"] = self._read()
-            super().run()
+            try:
+                self.build(_make_request(self.settings))
+            except ContentError as error:
+                _log_findings(error.findings)
+                raise
+            _log_findings(find_production(self.settings).gathered.findings)
 
-    @property
-    def report(self) -> Report:
-        """What the last run came to."""
-        report = self.settings["BUILD_REPORT"]
-        assert isinstance(report, Report)  # noqa: S101 - for the type checker
-        return report
-
-    def _read(self) -> Production:
+    def build(self, request: Request) -> Report:
+        """Build what is asked for; raises BuildError and OSError."""
         settings = self.settings
-        request = settings.get("BUILD_REQUEST") or _make_request(settings)
         style = Style(
             Path(self.theme), fingerprint_settings(settings), settings["DEFAULT_PAGINATION"]
         )
         production = Production(request, _identify(settings), style)
-        for finding in production.gathered.findings:
-            logging.getLogger(pelican.__name__).warning("%s", finding)
-        return production
+        settings["BUILD_PRODUCTION"] = production
+        super().run()
+        return production.report
 
     def _get_generator_classes(self) -> list[type]:
         return [_REPLACED.get(each, each) for each in super()._get_generator_classes()]
+
+
+def run_pelican(request: Request, site_url: str) -> Report:
+    """Build what is asked for with the settings of `pelicanconf.py`; raises BuildError, OSError."""
+    override = {
+        "PATH": os.fspath(request.content.absolute()),
+        "OUTPUT_PATH": os.fspath(request.place.site),
+        "SITEURL": site_url,
+    }
+    settings = read_settings(os.fspath(SETTINGS_FILE), override)
+    console.quiet = True  # Whoever called says what came of it.
+    try:
+        return Journal(settings).build(request)
+    finally:
+        console.quiet = False
+
+
+def _log_findings(findings: Iterable[Finding]) -> None:
+    logger = logging.getLogger(pelican.__name__)
+    for finding in findings:
+        logger.log(_LEVELS[finding.severity], "%s", finding)
 
 
 def _identify(settings: dict[str, Any]) -> Identity:
@@ -112,20 +141,16 @@ def _make_request(settings: dict[str, Any]) -> Request:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Say what the disk refuses in one sentence, and keep Pelican from showing a trace with it."""
-    logger = logging.getLogger(pelican.__name__)
-    logger.addFilter(_hide_trace)
+    """Say what the disk refuses in one sentence."""
     try:
         yield
-    except ContentError as error:
-        for finding in error.findings:
-            logger.error("%s", finding)
-        raise
     except OSError as error:
-        raise BuildError(f"the build cannot go on: {error.strerror}: {error.filename}") from error
+        place = f": {error.filename}" if error.filename else ""
+        raise BuildError(f"the build cannot go on: {error.strerror}{place}") from error
 
 
 def _hide_trace(record: logging.LogRecord) -> bool:
+    """Keep Pelican's command from showing a trace with what is said in a sentence."""
     if record.exc_info and isinstance(record.exc_info[1], BuildError):
         record.exc_info = None
     return True

@@ -22,7 +22,7 @@ from site_build.recipe import fingerprint_code, fingerprint_theme
 from site_build.renderers import feed, llms
 from site_build.request import Report, Request
 from site_build.sight import Sight
-from site_build.site import Identity, Site, publish
+from site_build.site import Identity, publish
 from site_build.spread import spread
 from site_build.tasks import Task, Workshop
 from site_build.texts import STAGE, Text, Texts
@@ -59,6 +59,9 @@ class _Outcome:
 
 class Production:
     """A build under way: it reads the content, takes tasks, and finishes them all at once."""
+
+    report: Report
+    """What the build came to; there once it is finished."""
 
     def __init__(self, request: Request, identity: Identity, style: Style) -> None:
         """Read and check the content; raises ContentError when it must not be published."""
@@ -102,7 +105,7 @@ class Production:
             raise BuildError(f"two things want to be /{task.path}; give one of them another slug")
         self._tasks[task.path] = task
 
-    def finish(self) -> Report:
+    def finish(self) -> None:
         """Do all tasks, write what builds on them, and remember what was written."""
         for task in list_files(self.request.content, self.gathered.files, self.assets):
             self.add(task)
@@ -117,7 +120,7 @@ class Production:
         self._write_index(build_id, outcome.entries, pieces)
         self._cache.keep_only(STAGE, map(self.texts.key, self.site.posts + self.site.pages))
         self._cache.close()
-        return self._report(build_id, outcome.entries)
+        self.report = self._report(build_id, outcome.entries)
 
     def _run(self, tasks: Sequence[Task], outcome: _Outcome) -> None:
         groups = _group(tasks)

@@ -1,7 +1,7 @@
 """How far a build is: a bar on a terminal, a plain line for each stage otherwise."""
 
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
@@ -60,7 +60,7 @@ class Bar:
         self._task: TaskID | None = None
         self._done = 0
 
-    def __enter__(self) -> "Bar":
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 

@@ -8,11 +8,11 @@ import re
 
 import nh3
 
-_TAGS = frozenset(
-    "a abbr aside b bdi bdo blockquote br caption cite code col colgroup dd del details dfn div dl"
-    " dt em figcaption figure h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q rp rt ruby s samp"
-    " section small strong sub summary sup table tbody td tfoot th thead time tr u ul var wbr".split()
-)
+_TAGS = """
+a abbr aside b bdi bdo blockquote br caption cite code col colgroup dd del details dfn div dl
+dt em figcaption figure h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q rp rt ruby s samp
+section small strong sub summary sup table tbody td tfoot th thead time tr u ul var wbr
+"""
 _SILENCED = frozenset({"script", "style", "template", "iframe", "object", "noscript", "svg"})
 """Removed with all they hold; of other unknown elements the text stays."""
 
@@ -38,12 +38,15 @@ _SCHEMES = {"http", "https", "mailto"}
 _ANCHOR = re.compile(r'<a class="heading-anchor"[^>]*>#</a>')
 """The mark that the converter puts behind a heading; it means nothing outside the page."""
 
+# HTML can name them by number, and no XML, so no feed, can carry them (XML 1.0, section 2.2).
+_UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f\\ufffe\\uffff]")
+
 
 def sanitize(html: str, base_url: str) -> str:
     """Return `html` by the allow-list, relative addresses made absolute against `base_url`."""
-    return nh3.clean(
+    cleaned = nh3.clean(
         _ANCHOR.sub("", html),
-        tags=set(_TAGS),
+        tags=set(_TAGS.split()),
         clean_content_tags=set(_SILENCED),
         attributes=_ATTRIBUTES,
         allowed_classes=_CLASSES,
@@ -51,3 +54,4 @@ def sanitize(html: str, base_url: str) -> str:
         url_relative=("rewrite_with_base", base_url),
         link_rel="noopener",
     )
+    return _UNPRINTABLE.sub("", cleaned)

@@ -58,12 +58,17 @@ class Sight:
                 return repr(value).encode()
             case Article() | Page():
                 return value.digest
-            case URLWrapper():
-                return make_key(value.name, value.slug)
             case list() | tuple():
                 return self._digest_list(value)
             case Mapping():
                 return make_key([(name, self._digest(each)) for name, each in value.items()])
+            case _:
+                return self._digest_other(value)
+
+    def _digest_other(self, value: object) -> bytes:
+        match value:
+            case URLWrapper():
+                return make_key(value.name, value.slug)
             case Leaf():
                 place = (value.number, value.url, value.paginator.num_pages)
                 return make_key(place, self._digest(value.object_list))

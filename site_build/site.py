@@ -75,8 +75,9 @@ def _collect_tags(posts: Iterable[Document], slugs: Mapping[str, str]) -> tuple[
         for slug, name in {slugs[name]: name for name in post.tags}.items():
             members[slug].append(post)
             spellings[slug][name] += 1
-    tags = [
-        Tag(min(spellings[slug], key=lambda name: (-spellings[slug][name], name)), slug, tuple(found))
-        for slug, found in members.items()
-    ]
+    tags = [Tag(_choose(spellings[slug]), slug, tuple(found)) for slug, found in members.items()]
     return tuple(sorted(tags, key=lambda tag: (tag.name.casefold(), tag.slug)))
+
+
+def _choose(spellings: Counter[str]) -> str:
+    return min(spellings, key=lambda name: (-spellings[name], name))

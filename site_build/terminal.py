@@ -36,4 +36,4 @@ def print_findings(console: Console, folder: Path, findings: Iterable[Finding]) 
 
 def count(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 file` or `3 files`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

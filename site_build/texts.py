@@ -83,7 +83,9 @@ class Texts:
         try:
             whole, _ = read_document(document.path, (self._content / document.path).read_bytes())
         except OSError as error:
-            raise BuildError(f"{document.path} cannot be read any more: {error.strerror}") from error
+            raise BuildError(
+                f"{document.path} cannot be read any more: {error.strerror}"
+            ) from error
         if whole is None or whole.digest != document.digest:
             raise BuildError(
                 f"{document.path} was changed while the site was being built; build again"

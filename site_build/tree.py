@@ -82,11 +82,8 @@ class Tree:
 
         Files that no build wrote are left alone.
         """
-        wanted = {f"{entry.path}{stamp.suffix}" for entry in entries.values() for stamp in entry.stamps}
-        for entry in self._before.entries.values():
-            for stamp in entry.stamps:
-                if f"{entry.path}{stamp.suffix}" not in wanted:
-                    self._remove(f"{entry.path}{stamp.suffix}")
+        for path in sorted(_list_paths(self._before.entries) - _list_paths(entries)):
+            self._remove(path)
 
     def _remove(self, path: str) -> None:
         full = Path(self._root, path)
@@ -100,6 +97,10 @@ class Tree:
         if folder not in self._folders:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - called for every folder of the site
             self._folders.add(folder)
+
+
+def _list_paths(entries: dict[str, Entry]) -> set[str]:
+    return {f"{entry.path}{stamp.suffix}" for entry in entries.values() for stamp in entry.stamps}
 
 
 def _list_forms(path: str, data: bytes) -> list[tuple[str, bytes]]:
@@ -131,7 +132,7 @@ def _write(path: str, suffix: str, data: bytes) -> Stamp:
 def _link(old: str, new: str) -> None:
     """Give a file a second name; copy it where the file system has no second names."""
     try:
-        os.link(old, new)  # noqa: PTH200 - likewise
+        os.link(old, new)
     except OSError as error:
         if error.errno not in {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP}:
             raise

@@ -20,7 +20,7 @@ _LISTS = ("articles", "dates")
 class TaskWriter(Writer):  # type: ignore[misc]
     """Takes what generators ask to be written."""
 
-    def write_file(  # noqa: PLR0913 - the signature is Pelican's
+    def write_file(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
         self,
         name: str,
         template: Template,

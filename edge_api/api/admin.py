@@ -4,7 +4,7 @@ What a row is stands with the tables, what a filter means in the domain, what is
 `api.rows`; here is how it is offered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -89,7 +89,7 @@ def _read(table: Table) -> Operation:
 
 def _parameters(table: Table) -> tuple[Parameter, ...]:
     columns = [table.columns[name] for name in table.readable]
-    return (*_paging(table), *map(_filter, columns), _PREFER)
+    return (*_paging(table), _filters(columns), _PREFER)
 
 
 def _paging(table: Table) -> tuple[Parameter, ...]:
@@ -121,13 +121,19 @@ def _paging(table: Table) -> tuple[Parameter, ...]:
     )
 
 
-def _filter(column: Column) -> Parameter:
+def _filters(columns: Sequence[Column]) -> Parameter:
+    """Return the filters as one exploded object: parameters of their own, named by columns.
+
+    A parameter called `id` would be taken for an identifier by tools that follow one from answer
+    to request; what stands in it is a filter.
+    """
+    sentences = (f"{column.name}: {', '.join(operators_of(column.kind))}" for column in columns)
     return Parameter(
-        column.name,
+        "filters",
         "query",
-        filters_schema(column.kind),
-        f"Filters by {column.name} ({column.kind}): {', '.join(operators_of(column.kind))}.",
-        example=["not.is.null"] if column.required else None,
+        filters_schema(columns),
+        f"Parameters named by columns, each of them a filter. {'; '.join(sentences)}.",
+        example={column.name: "not.is.null" for column in columns if column.required},
     )
 
 

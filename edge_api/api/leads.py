@@ -26,7 +26,9 @@ class LeadSummary(BaseModel):
 
     id: Annotated[str, Field(description="A UUID.", json_schema_extra={"format": "uuid"})]
     name: str
-    email: Annotated[str, Field(json_schema_extra={"format": "email"})]
+    email: Annotated[
+        str, Field(description="An e-mail address, unless stored by hand.")
+    ]
     budget_tier: str
     created_at: AwareDatetime
 
@@ -118,6 +120,11 @@ _LINKS = MappingProxyType(
         "list_leads": {
             "operationId": "list_leads",
             "description": "The new lead stands first, unless a newer one has come.",
+        },
+        "read_row": {
+            "operationId": "admin_read_leads",
+            "parameters": {"id": "eq.{$response.body#/id}"},
+            "description": "The lead's row, as administrators see it.",
         },
     }
 )

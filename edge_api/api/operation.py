@@ -24,14 +24,20 @@ BODY_MOST = 64 * 1024
 """Bytes of a body unless an operation says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ask:
-    """One request, as far as an operation may know it."""
+    """One request, as far as an operation may know it.
+
+    Not frozen, like Reply: one is made for each request, and freezing costs as much as making it.
+    """
 
     actor: Actor | None
     """`None` where no credential was sent and none is needed."""
     address: str
-    """The client's network address, as rate limits count it: an IPv4 address or an IPv6 /64."""
+    """The client's network address, as rate limits count it: an IPv4 address or an IPv6 /64.
+
+    Empty where nothing is counted by it: with a credential, and without a limit.
+    """
     path: Mapping[str, str] = field(default_factory=dict)
     query: Any = None
     """An instance of the operation's query model."""

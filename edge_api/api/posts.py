@@ -41,10 +41,7 @@ class ListQuery(BaseModel):
         description="Only posts with all these words; the last may be a beginning, and words in "
         "double quotes stand side by side.",
     )
-    since: (
-        Annotated[Timestamp, Field(json_schema_extra={"pattern": f"^{PATTERNS[Kind.TIMESTAMP]}$"})]
-        | None
-    ) = Field(
+    since: Timestamp | None = Field(
         default=None,
         description="Only posts published at this instant (RFC 3339) or later.",
         examples=["2026-01-01T00:00:00Z"],

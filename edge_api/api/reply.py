@@ -12,7 +12,7 @@ NO_STORE = "no-store"
 """For leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """The outcome of an operation, before it is encoded.
 

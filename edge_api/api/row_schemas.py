@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from edge_api.api.operation import Schema
 from edge_api.domain.grammar import filter_pattern
 from edge_api.domain.rows import INSERT_MOST
-from edge_api.schema.kinds import PATTERNS, Integer, Kind
+from edge_api.schema.kinds import INTEGER_MOST, PATTERNS, Kind
 from edge_api.schema.table import Column, Table
 
 _TEXT: Schema = {"type": "string", "pattern": f"^{PATTERNS[Kind.TEXT]}$"}
@@ -27,6 +25,7 @@ _JSON_VALUE: Schema = {
         {"type": "object", "propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
     ],
 }
+_INTEGER: Schema = {"type": "integer", "minimum": -INTEGER_MOST, "maximum": INTEGER_MOST}
 _UUID: Schema = {
     "type": "string",
     "pattern": f"^{PATTERNS[Kind.UUID]}$",
@@ -47,7 +46,7 @@ def _shared(name: str, schema: Schema) -> Schema:
 _VALUES: Mapping[Kind, Schema] = MappingProxyType(
     {
         Kind.TEXT: _TEXT,
-        Kind.INTEGER: TypeAdapter(Integer).json_schema(),
+        Kind.INTEGER: _INTEGER,
         Kind.UUID: _shared("Uuid", _UUID),
         Kind.TIMESTAMP: _shared("Instant", _INSTANT),
         Kind.JSON: _shared("JsonValue", _JSON_VALUE),
@@ -66,10 +65,14 @@ _STORED: Mapping[Kind, Schema] = MappingProxyType(
 """What is answered as a value of each kind."""
 
 
-def filters_schema(kind: Kind) -> Schema:
-    """Return what filters of a column of that kind look like: each is a parameter of its own."""
-    pattern = {"type": "string", "pattern": filter_pattern(kind)}
-    return array_of(_shared(f"{kind.capitalize()}Filter", pattern))
+def filters_schema(columns: Iterable[Column]) -> Schema:
+    """Return what filters look like, by the column that each is named by."""
+    return _object(columns, _filter)
+
+
+def _filter(column: Column) -> Schema:
+    pattern = {"type": "string", "pattern": filter_pattern(column.kind)}
+    return _shared(f"{column.kind.capitalize()}Filter", pattern)
 
 
 def new_rows_schema(table: Table) -> Schema:

@@ -3,12 +3,10 @@
 import argparse
 import asyncio
 import json
-import sys
 
 from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
 from edge_api.domain.audit import recent_entries
-from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
 from edge_api.store.sqlite import open_store
@@ -24,12 +22,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print the newest entries. Returns 0, or 1 when the store cannot be read."""
-    try:
-        entries = asyncio.run(_read(arguments.limit, settings))
-    except Problem as problem:
-        sys.stderr.write(f"{problem.sentence}\n")
-        return 1
+    """Print the newest entries. Returns 0; raises Problem."""
+    entries = asyncio.run(_read(arguments.limit, settings))
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0

@@ -12,7 +12,6 @@ from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
 from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
 from edge_api.schema.kinds import parse_timestamp, spell_instant
-from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
 from edge_api.store.sqlite import open_store
@@ -39,12 +38,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out one action. Returns 0; 1 when there is no such key, 2 for a faulty order."""
-    try:
-        asyncio.run(_act(arguments, settings))
-    except Problem as problem:
-        sys.stderr.write(f"{problem.sentence}\n")
-        return 2 if problem.code == "invalid" else 1
+    """Carry out one action. Returns 0; raises Problem."""
+    asyncio.run(_act(arguments, settings))
     return 0
 
 
@@ -148,7 +143,7 @@ _HEAD = ("ID", "NAME", "TYPE", "LAST 4", "STATE", "SCOPES", "TABLES", "EXPIRES",
 def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
     return (
         shown["id"],
-        shown["name"],
+        _printable(shown["name"]),
         shown["type"],
         shown["last_four"],
         shown["state"],
@@ -157,6 +152,11 @@ def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
         (shown["expires_at"] or "never")[:16],
         (shown["last_used_at"] or "never")[:16],
     )
+
+
+def _printable(text: str) -> str:
+    """Return the text with a sign for each character that a terminal would obey."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 def _print_columns(lines: list[tuple[str, ...]]) -> None:

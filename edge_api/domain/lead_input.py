@@ -57,8 +57,9 @@ class LeadInput(BaseModel):
             {
                 "type": "string",
                 "format": "email",
+                "minLength": 3,
                 "maxLength": EMAIL_LONGEST,
-                "description": "Where an answer reaches them.",
+                "description": "Where an answer reaches them. White space around it is taken off.",
             }
         ),
         Field(examples=["ann.lee@example.org"]),
@@ -72,7 +73,7 @@ class LeadInput(BaseModel):
     message: Annotated[
         str,
         AfterValidator(_MESSAGE.clean),
-        WithJsonSchema(_MESSAGE.json_schema("What they want; it may have tabs and line feeds.")),
+        WithJsonSchema(_MESSAGE.json_schema("What they want; tabs and line feeds stay.")),
         Field(examples=["We would like to move our blog to a static site."]),
     ]
     consent: bool = Field(

@@ -1,6 +1,6 @@
 """How the text of a lead is cleaned and measured, and the same as a JSON Schema.
 
-The rule stands here twice, as a function and as a pattern, side by side: both accept the same.
+The rule stands here twice, side by side, as a function and as a pattern of ECMA-262.
 """
 
 import re
@@ -49,16 +49,19 @@ class TextRule:
         return kept
 
     def json_schema(self, sentence: str) -> dict[str, Any]:
-        """Return the rule as JSON Schema; its pattern is one of ECMA-262's, in ASCII."""
-        any_ = f"[^{self._forbidden}]*"
-        pattern = f"^{any_}[^{self._white}{self._forbidden}]{any_}$"
-        bounds = f"1 to {self._most} characters, not counting white space around them."
+        """Return the rule as JSON Schema, with the bounds as they are published.
+
+        It can only count white space, which `clean` takes off first: whoever sends more of it
+        than the bound leaves room for is forgiven.
+        """
+        allowed = f"[^{self._forbidden}]*"
+        pattern = f"^{allowed}[^{self._white}{self._forbidden}]{allowed}$"
         return {
             "type": "string",
             "minLength": 1,
             "maxLength": self._most,
             "pattern": _escape(pattern),
-            "description": f"{sentence} {bounds}",
+            "description": f"{sentence} White space around it does not count.",
         }
 
 

@@ -3,6 +3,7 @@
 A lead counts as taken when the store has it for good; nothing is answered before.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -67,6 +68,8 @@ class Leads:
         self._limiter = limiter
         self._secret = secret
         self._idempotency = Idempotency(store, clock)
+        self._listed: tuple[tuple[int, int] | None, Sequence[Row]] = None, ()
+        """The last list, with the version of the store and the limit that it was read for."""
 
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
@@ -86,8 +89,17 @@ class Leads:
         quota = None if sender.actor else self._limiter.look(_LIMIT, sender.address)
         return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
 
-    async def recent(self, limit: int) -> list[Row]:
-        """Return the published members of the newest leads that are not spam, newest first."""
+    async def recent(self, limit: int) -> Sequence[Row]:
+        """Return the published members of the newest leads that are not spam, newest first.
+
+        The last list is kept for as long as the store stays as it is.
+        """
+        wanted = self._store.version(), limit
+        if self._listed[0] != wanted:
+            self._listed = wanted, await self._read_recent(limit)
+        return self._listed[1]
+
+    async def _read_recent(self, limit: int) -> list[Row]:
         plan = Read(
             LEADS,
             columns=PUBLIC,

@@ -38,7 +38,7 @@ class Quota:
 
     limit: Limit
     windows: tuple[tuple[int, int], ...]
-    """For each item the hits that are left, and the seconds until one more is."""
+    """For each item the hits that are left, and the whole seconds until one more is."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -95,7 +95,7 @@ class Limiter:
     def _quota(self, limit: Limit, key: str) -> Quota:
         now = self._now()
         stats = [self._strategy.get_window_stats(item, limit.name, key) for item in limit.items]
-        return Quota(limit, tuple((left, ceil(reset - now)) for reset, left in stats))
+        return Quota(limit, tuple((left, max(1, ceil(reset - now))) for reset, left in stats))
 
 
 def _limit(name: str, rate: str) -> Limit | None:

@@ -59,8 +59,8 @@ class MovingWindows(MemoryStorage):
         if window is None:
             self._sweep()
             window = self._windows[key] = expiry, deque()
-        instants, past = window[1], self._now() - expiry
-        while instants and instants[0] <= past:
+        instants, now = window[1], self._now()
+        while instants and instants[0] + expiry <= now:
             instants.popleft()
         return instants
 
@@ -72,6 +72,6 @@ class MovingWindows(MemoryStorage):
         self._windows = {
             key: (expiry, instants)
             for key, (expiry, instants) in self._windows.items()
-            if instants and instants[-1] > now - expiry
+            if instants and instants[-1] + expiry > now
         }
         self._sweep_at = max(_SWEEP_FROM, 2 * len(self._windows))

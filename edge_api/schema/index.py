@@ -14,9 +14,9 @@ INDEX_OPENING, INDEX_MIDDLE, INDEX_CLOSING = b'{"head":', b',"posts":[\n', b"]}\
 """What stands before the head, between it and the posts (a line each, with a comma), and last."""
 SITE_FOLDER = "site"
 FORM_TEMPLATE = "contact_form.html"
-"""The theme's template of the contact form, for whoever answers a form that is not filled in well."""
+"""The theme's template of the contact form, for answering one that is not filled in well."""
 CURRENT_LINK = "current"
-"""`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`, which holds `site/`, the index and the form."""
+"""`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`: `site/`, the index and the form."""
 
 
 class PostSummary(BaseModel):

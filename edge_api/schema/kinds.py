@@ -46,6 +46,9 @@ class Trait:
 TIMESTAMP_WIDTH = 27
 """`2026-01-31T08:05:09.000000Z`: of one width, so that text order is order in time."""
 
+INTEGER_MOST = 10**18
+"""The greatest integer of all columns, and but for its sign the least."""
+
 JSON_DEEPEST = 64
 """Levels of a JSON value; far below what parsers and writers of JSON give up at (orjson: 254)."""
 
@@ -133,7 +136,7 @@ def _whole(value: Any) -> Any:
 
 Text = Annotated[str, AfterValidator(refuse_nul), Trait(Kind.TEXT)]
 Integer = Annotated[
-    int, BeforeValidator(_whole), Field(ge=-(10**18), le=10**18), Trait(Kind.INTEGER)
+    int, BeforeValidator(_whole), Field(ge=-INTEGER_MOST, le=INTEGER_MOST), Trait(Kind.INTEGER)
 ]
 Uuid = Annotated[
     str,
@@ -147,26 +150,26 @@ Timestamp = Annotated[
     StringConstraints(max_length=64),
     AfterValidator(parse_timestamp),
     Trait(Kind.TIMESTAMP),
-    WithJsonSchema({"type": "string", "format": "date-time"}),
+    WithJsonSchema({"type": "string", "pattern": f"^{PATTERNS[Kind.TIMESTAMP]}$"}),
 ]
 NewId = Annotated[Uuid, Trait(Kind.UUID, filled="id")]
 Now = Annotated[Timestamp, Trait(Kind.TIMESTAMP, filled="now")]
 Touched = Annotated[Timestamp, Trait(Kind.TIMESTAMP, filled="now", touched=True)]
 
 
-def _check_within(value: Any, depth: int = JSON_DEEPEST) -> Any:
-    if depth < 0:
+def _check_within(value: Any, levels: int = JSON_DEEPEST) -> Any:
+    if isinstance(value, list | dict) and levels == 0:
         raise ValueError(f"must not be nested deeper than {JSON_DEEPEST} levels")
     match value:
         case str():
             refuse_nul(value)
         case list():
             for item in value:
-                _check_within(item, depth - 1)
+                _check_within(item, levels - 1)
         case dict():
             for name, item in value.items():
                 refuse_nul(name)
-                _check_within(item, depth - 1)
+                _check_within(item, levels - 1)
     return value
 
 

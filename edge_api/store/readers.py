@@ -6,15 +6,20 @@ A read sees one snapshot. It is ended when its time is over or nobody waits for 
 import asyncio
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Final, Self
 
-from edge_api.store.connection import Connection
+from edge_api.store.connection import Connection, connect
 from edge_api.store.execution import carry_out
 from edge_api.store.faults import overdue, unavailable
+from edge_api.store.matching import ilike, like
 from edge_api.store.place import Place
 from edge_api.store.plan import Outcome, Read
+from edge_api.store.sql import ILIKE, LIKE
+
+Match = Callable[[str | None, str], bool | None]
 
 QUICK: Final = 2
 PATIENT: Final = 2
@@ -47,7 +52,34 @@ class Reader:
         self._connection = connection
         self._place = place
         self._limits: list[_Limit] = []
+        self._limit = _Limit(0)
+        """Of the read that is going on now; known to the connection's thread alone."""
         self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, place: Place) -> Self:
+        """Return a reader of the store at `path`. Raises sqlite3.Error."""
+        reader = cls(await Connection.open(partial(connect, path, writes=False)), place)
+        await reader._connection.call(reader._watch_clock)
+        return reader
+
+    def _watch_clock(self, connection: sqlite3.Connection) -> None:
+        """Have the clock looked at between instructions, and by each call of a slow function."""
+
+        def timed(match: Match) -> Match:
+            def match_in_time(text: str | None, pattern: str) -> bool | None:
+                if self._is_over():
+                    connection.interrupt()
+                return match(text, pattern)
+
+            return match_in_time
+
+        connection.set_progress_handler(self._is_over, STEPS_BETWEEN_LOOKS)
+        connection.create_function(LIKE, 2, timed(like), deterministic=True)
+        connection.create_function(ILIKE, 2, timed(ilike), deterministic=True)
+
+    def _is_over(self) -> bool:
+        return self._limit.is_over()
 
     @property
     def load(self) -> int:
@@ -64,12 +96,26 @@ class Reader:
         limit = _Limit(seconds)
         self._limits.append(limit)
         try:
-            return await self._connection.call(partial(_read_snapshot, self._place, plans, limit))
+            return await self._connection.call(partial(self._read_snapshot, plans, limit))
         except asyncio.CancelledError:
             limit.shorten(0)
             raise
         finally:
             self._limits.remove(limit)
+
+    def _read_snapshot(
+        self, plans: Sequence[Read], limit: _Limit, connection: sqlite3.Connection
+    ) -> list[Outcome]:
+        if limit.is_over():
+            raise overdue()
+        self._place.check()
+        self._limit = limit
+        connection.execute("BEGIN")
+        try:
+            return carry_out(connection, plans)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     async def close(self) -> None:
         """Give what is being read a moment to come to its end, and close."""
@@ -77,21 +123,6 @@ class Reader:
         for limit in self._limits:
             limit.shorten(CLOSE_SECONDS)
         await self._connection.close()
-
-
-def _read_snapshot(
-    place: Place, plans: Sequence[Read], limit: _Limit, connection: sqlite3.Connection
-) -> list[Outcome]:
-    if limit.is_over():
-        raise overdue()
-    place.check()
-    connection.set_progress_handler(limit.is_over, STEPS_BETWEEN_LOOKS)
-    connection.execute("BEGIN")
-    try:
-        return carry_out(connection, plans)
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 class Readers:
@@ -110,8 +141,7 @@ class Readers:
 
     async def close(self) -> None:
         """Close every reader."""
-        for reader in (*self._quick, *self._patient):
-            await reader.close()
+        await asyncio.gather(*(reader.close() for reader in (*self._quick, *self._patient)))
 
 
 def _idlest(readers: Sequence[Reader]) -> Reader:

@@ -21,8 +21,8 @@ from edge_api.store.plan import Outcome, Plan, Read
 from edge_api.store.readers import PATIENT, QUICK, Reader, Readers
 from edge_api.store.writer import Writer
 
-CLOSE_SECONDS: Final = 6.0
-"""How long closing may take, whatever the disk does."""
+CLOSE_SECONDS: Final = 5.0
+"""How long closing the readers, and then the writer, may take."""
 
 
 class Session:
@@ -58,16 +58,15 @@ class Session:
         await self._writer.run(partial(_look, rewrites=self._writer.failed))
 
     async def close(self) -> None:
-        """Finish what is under way and close every connection; a file that fails cannot hold it.
-
-        The last connection to be closed brings the log into the file.
-        """
+        """Finish what is under way and close every connection, whatever the disk does."""
+        if not self.is_open:
+            return
         self.is_open = False
         self._watcher.close()
         with suppress(TimeoutError, sqlite3.Error):
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await self._readers.close()
-                await self._writer.close()
+            await asyncio.wait_for(self._readers.close(), CLOSE_SECONDS)
+        with suppress(TimeoutError, sqlite3.Error):
+            await asyncio.wait_for(self._writer.close(), CLOSE_SECONDS)
 
 
 def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
@@ -86,7 +85,7 @@ async def open_session(path: Path) -> Session:
     async with AsyncExitStack() as stack:
 
         async def reader() -> Reader:
-            reader = Reader(await Connection.open(partial(connect, path, writes=False)), place)
+            reader = await Reader.open(path, place)
             stack.push_async_callback(reader.close)
             return reader
 

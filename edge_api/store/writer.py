@@ -57,22 +57,29 @@ class Writer:
         self._waiting.append(_Call(work, answer))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._commit_groups())
+            self._task.add_done_callback(self._note_end)
         return await answer
 
     async def close(self) -> None:
-        """Commit what waits, for a few seconds at the most, and refuse the rest."""
+        """Commit what waits, for a few seconds at the most, and refuse the rest.
+
+        The log is brought into the file, wherever that has gone: it must not be found beside
+        another one that has taken its place.
+        """
+        if self._closed:
+            return
         self._closed = True
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=DRAIN_SECONDS)
         self._refuse_waiting()
-        await self._connection.close()
+        try:
+            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            await self._connection.close()
 
     async def _commit_groups(self) -> None:
-        try:
-            while self._waiting:
-                await self._commit_group(self._next_group())
-        finally:
-            self._refuse_waiting()
+        while self._waiting:
+            await self._commit_group(self._next_group())
 
     def _next_group(self) -> list[_Call]:
         count = min(len(self._waiting), GROUP_MOST)
@@ -91,6 +98,11 @@ class Writer:
         finally:
             for call, result in zip(group, results, strict=True):
                 _settle(call.answer, result)
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        # A loop that is torn down cancels tasks, also those that have not begun.
+        if task.cancelled():
+            self._refuse_waiting()
 
     def _refuse_waiting(self) -> None:
         while self._waiting:

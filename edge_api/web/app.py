@@ -11,9 +11,9 @@ from aiohttp import web
 
 from edge_api.api.operation import Operation
 from edge_api.api.service import Service
-from edge_api.domain.addresses import client_address
 from edge_api.schema.problems import Problem
 from edge_api.web.cache import WireCache
+from edge_api.web.callers import Callers
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint
 from edge_api.web.errors import error_answer, fault_answer
@@ -31,32 +31,13 @@ _PREFLIGHT_SECONDS = 86400
 """How long a browser may remember that it may ask; browsers cap it themselves."""
 
 
-class Callers:
-    """Finds out whose request it is, as rate limits count it."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def address_of(self, request: web.Request) -> str:
-        """Return the client's address, seen through trusted proxies only."""
-        caller = client_address(
-            request.remote or "", request.headers, self._service.settings.trusted_proxies
-        )
-        if caller.untrusted_forwarding:
-            self._service.health.untrusted_forwarding = True
-        return caller.key
-
-
 class Resource:
     """All methods of one path."""
 
-    def __init__(
-        self, endpoints: Mapping[str, Endpoint], callers: Callers, always: Headers
-    ) -> None:
+    def __init__(self, endpoints: Mapping[str, Endpoint], always: Headers) -> None:
         """Take an endpoint a method, and the headers that stand in every answer."""
         self._endpoints = endpoints
         self._always = header_lines(always)
-        self._callers = callers
         self._administrative = any(item.operation.administrative for item in endpoints.values())
         heads = ["HEAD"] if "GET" in endpoints else []
         self._allow = ", ".join([*endpoints, *heads, "OPTIONS"])
@@ -77,8 +58,7 @@ class Resource:
         method = "GET" if request.method == "HEAD" else request.method
         endpoint = self._endpoints.get(method)
         if endpoint is not None:
-            address = self._callers.address_of(request)
-            return await endpoint.answer(request, request.match_info, address)
+            return await endpoint.answer(request, request.match_info)
         if request.method == "OPTIONS":
             return preflight(self._allow)
         raise Problem("method_not_allowed", headers={"Allow": self._allow})
@@ -87,9 +67,8 @@ class Resource:
 class Elsewhere:
     """Every path on which no operation stands."""
 
-    def __init__(self, site: Site, callers: Callers) -> None:
+    def __init__(self, site: Site) -> None:
         self._site = site
-        self._callers = callers
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer with a file of the site; below `/api/`, with 404."""
@@ -98,7 +77,7 @@ class Elsewhere:
             problem = Problem("not_found", "No such endpoint: see /api/public/v1/")
             return send(error_answer(problem), request)
         try:
-            return await self._site.answer(request, self._callers.address_of(request))
+            return await self._site.answer(request)
         except Problem as problem:
             return send(error_answer(problem), request)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
@@ -128,11 +107,11 @@ def make_app(service: Service, operations: Sequence[Operation], site: Site) -> w
     always = transport(service.settings.site_url)
     by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for operation in operations:
-        endpoint = Endpoint(operation, service, documents)
+        endpoint = Endpoint(operation, service, documents, callers)
         by_path[operation.path][operation.method] = endpoint
     app = web.Application()
     app.on_response_prepare.append(hide_server)
     for path, endpoints in by_path.items():
-        app.router.add_route("*", path, Resource(endpoints, callers, always).handle)
-    app.router.add_route("*", "/{path:.*}", Elsewhere(site, callers).handle)
+        app.router.add_route("*", path, Resource(endpoints, always).handle)
+    app.router.add_route("*", "/{path:.*}", Elsewhere(site).handle)
     return app

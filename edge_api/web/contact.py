@@ -19,6 +19,7 @@ from edge_api.domain.leads import Sender
 from edge_api.schema.index import FORM_TEMPLATE, SITE_FOLDER
 from edge_api.schema.problems import Problem
 from edge_api.web.body import read_bytes
+from edge_api.web.callers import Callers
 from edge_api.web.headers import SITE_HEADERS, transport
 from edge_api.web.wire import Wire
 
@@ -37,9 +38,10 @@ class Contact:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._callers = Callers(service)
         self._always = transport(service.settings.site_url)
 
-    async def answer(self, request: BaseRequest, address: str) -> Wire:
+    async def answer(self, request: BaseRequest) -> Wire:
         """Store the lead and lead on to the thanks, or show the form again with its faults.
 
         Raises Problem for what no person with a browser sends.
@@ -47,7 +49,7 @@ class Contact:
         check_origin(request, self._service.settings.site_url)
         fields = await _fields(request)
         try:
-            await self._take(fields, address)
+            await self._take(fields, self._callers.address_of(request))
         except LeadFaults as faults:
             return self._form(400, fields, faults.by_field)
         except Problem as problem:

@@ -6,6 +6,7 @@ from edge_api.schema.problems import Problem
 
 API_KEY_HEADER = "X-API-Key"
 _BEARER = "bearer"
+_NONE: tuple[str, ...] = ()
 
 
 def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
@@ -14,11 +15,16 @@ def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
     `X-API-Key` or `Authorization: Bearer` (RFC 6750, section 2.1); other schemes are ignored.
     Raises Problem `invalid` for two that differ.
     """
-    sent = {value.strip() for value in headers.getall(API_KEY_HEADER, ())}
-    for value in headers.getall("Authorization", ()):
-        scheme, _, token = value.strip().partition(" ")
-        if scheme.lower() == _BEARER:
-            sent.add(token.strip())
-    if len(sent) > 1:
+    keys = headers.getall(API_KEY_HEADER, _NONE)
+    tokens = [token for value in headers.getall("Authorization", _NONE) for token in _token(value)]
+    if not keys and not tokens:
+        return None
+    first, *others = (*(key.strip() for key in keys), *tokens)
+    if any(other != first for other in others):
         raise Problem("invalid", "Two different credentials were sent: send one")
-    return sent.pop() if sent else None
+    return first
+
+
+def _token(value: str) -> list[str]:
+    scheme, _, token = value.strip().partition(" ")
+    return [token.strip()] if scheme.lower() == _BEARER else []

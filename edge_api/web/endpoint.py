@@ -18,6 +18,7 @@ from edge_api.domain.actor import Actor
 from edge_api.schema.faults import sentence_of
 from edge_api.schema.problems import Problem
 from edge_api.web.body import check_media_type, decode, read_bytes
+from edge_api.web.callers import Callers
 from edge_api.web.credentials import secret_of
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.headers import API_HEADERS
@@ -27,24 +28,29 @@ from edge_api.web.wire import EXTRA_HEADERS, Wire, header_lines
 class Endpoint:
     """One declared operation, ready to answer requests."""
 
-    def __init__(self, operation: Operation, service: Service, documents: DocumentAnswers) -> None:
+    def __init__(
+        self,
+        operation: Operation,
+        service: Service,
+        documents: DocumentAnswers,
+        callers: Callers,
+    ) -> None:
         self.operation = operation
         self._service = service
         self._documents = documents
+        self._callers = callers
 
-    async def answer(self, request: BaseRequest, path: Mapping[str, str], address: str) -> Wire:
-        """Return the answer to a request that came from `address`. Raises Problem."""
+    async def answer(self, request: BaseRequest, path: Mapping[str, str]) -> Wire:
+        """Return the answer to a request. Raises Problem."""
         operation = self.operation
-        actor = await self._identify(request, address)
-        if actor is not None:
-            self._authorise(actor)
+        actor, address = await self._identify(request)
         ask = Ask(
             actor=actor,
             address=address,
             path=path,
             query=read_query(operation.query, request) if operation.query else None,
-            pairs=tuple(request.rel_url.query.items()) if request.rel_url.query_string else (),
-            body=await self._body(request),
+            pairs=tuple(request.query.items()) if request.rel_url.raw_query_string else (),
+            body=await self._body(request) if operation.body else None,
             headers=request.headers,
         )
         reply = await operation.do(self._service, ask)
@@ -52,23 +58,27 @@ class Endpoint:
             return await self._documents.answer(reply.value, reply.headers, request)
         return encode(reply)
 
-    async def _identify(self, request: BaseRequest, address: str) -> Actor | None:
-        if self.operation.credential == "none":
-            self._count(request, self.operation.limit, address)
-            return None
+    async def _identify(self, request: BaseRequest) -> tuple[Actor | None, str]:
+        """Return who asks, or else from where: the request is counted and may go on."""
         try:
             actor = await self._actor(request)
         except Problem as problem:
             if problem.code == "unauthenticated":
-                self._service.limiter.hit("failed_auth", address)
+                self._service.limiter.hit("failed_auth", self._callers.address_of(request))
             raise
-        if actor is None:
-            self._count(request, self.operation.limit, address)
-        else:
+        if actor is not None:
             self._count(request, "authenticated", actor.credential_id)
-        return actor
+            self._authorise(actor)
+            return actor, ""
+        if not self.operation.limit:
+            return None, ""
+        address = self._callers.address_of(request)
+        self._count(request, self.operation.limit, address)
+        return None, address
 
     async def _actor(self, request: BaseRequest) -> Actor | None:
+        if self.operation.credential == "none":
+            return None
         access = self._service.access
         secret = secret_of(request.headers)
         if secret is not None:
@@ -79,7 +89,7 @@ class Endpoint:
 
     def _count(self, request: BaseRequest, limit: str, key: str) -> None:
         """Count the request and put what is left into the headers of its answer."""
-        quota = self._service.limiter.hit(limit, key) if limit else None
+        quota = self._service.limiter.hit(limit, key)
         if quota is not None:
             request[EXTRA_HEADERS] += header_lines(quota.headers.items())
 
@@ -91,8 +101,7 @@ class Endpoint:
 
     async def _body(self, request: BaseRequest) -> Any:
         body = self.operation.body
-        if body is None:
-            return None
+        assert body is not None  # noqa: S101  the caller looked
         check_media_type(request.headers, body)
         return decode(await read_bytes(request, body.most), body)
 

@@ -74,10 +74,10 @@ class Site:
         self._contact = Contact(service)
         self._files = FileAnswers()
 
-    async def answer(self, request: web.Request, address: str) -> web.StreamResponse:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
         if request.method == "POST" and request.path == CONTACT:
-            return send(await self._contact.answer(request, address), request)
+            return send(await self._contact.answer(request), request)
         if request.method not in ("GET", "HEAD"):
             return send(self._refuse_method(request), request)
         edition = self._shelf.edition()

@@ -1,5 +1,6 @@
 """The id that follows one request: from its header into every log line and its answer."""
 
+import itertools
 import logging
 import re
 import secrets
@@ -10,6 +11,9 @@ from aiohttp.web_request import BaseRequest
 from edge_api.web.wire import REQUEST_ID
 
 _ACCEPTED = re.compile(r"[A-Za-z0-9-]{8,64}")
+_PROCESS = secrets.token_hex(4)
+"""Tells the ids of this process from those of any other."""
+_numbers = itertools.count(secrets.randbits(16))
 _current: ContextVar[str] = ContextVar("request_id", default="-")
 
 
@@ -17,7 +21,7 @@ def mark(request: BaseRequest) -> None:
     """Give the request the id that it brought, if that is well formed, or a new one."""
     brought = request.headers.get("X-Request-ID")
     valid = brought is not None and _ACCEPTED.fullmatch(brought)
-    request_id = brought if brought is not None and valid else secrets.token_hex(8)
+    request_id = brought if brought is not None and valid else f"{_PROCESS}{next(_numbers):08x}"
     request[REQUEST_ID] = request_id
     _current.set(request_id)
 

@@ -17,9 +17,9 @@ from aiohttp.web_request import BaseRequest
 
 Headers = Sequence[tuple[str, str]]
 
-REQUEST_ID: Final = "request_id"
+REQUEST_ID: Final = web.RequestKey("request_id", str)
 """Key in the request's mapping: the id that the answer repeats."""
-EXTRA_HEADERS: Final = "extra_headers"
+EXTRA_HEADERS: Final = web.RequestKey("extra_headers", bytes)
 """Key in the request's mapping: header lines that belong to this answer alone, as bytes."""
 
 _BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)

@@ -33,7 +33,8 @@ def render_feed(identity: Identity, records: Sequence[PostRecord]) -> bytes:
     _add(_add(feed, "author"), "name", identity.author)
     for record in records:
         _add_entry(feed, record)
-    return ET.tostring(feed, encoding="utf-8", xml_declaration=True) + b"\n"
+    written: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
 
 
 def _tell_extent(count: int) -> str:

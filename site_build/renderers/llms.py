@@ -12,14 +12,19 @@ NEWEST = 100
 """Posts in the full text."""
 
 
+_MANNERS = (
+    "Every page of this site exists as Markdown too: put `index.md` behind its address, or ask"
+    " for `text/markdown`. Posts are also served as JSON by the API."
+)
+
+
 def render_llms(site: Site) -> str:
     """Return the summary: a heading, a quotation, and links to the Markdown of every page."""
     identity = site.identity
     sections = [
         f"# {identity.name}",
         f"> {identity.description}",
-        "Every page of this site exists as Markdown too: put `index.md` behind its address, or ask"
-        " for `text/markdown`. Posts are also served as JSON by the API.",
+        _MANNERS,
         "## Pages",
         "\n".join([*_list_overviews(identity), *list_pages(identity, site.pages)]),
         "## Posts",

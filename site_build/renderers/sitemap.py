@@ -30,8 +30,7 @@ def render_sitemaps(site: Site, largest: int = LARGEST) -> dict[str, str]:
         name: _render("urlset", "url", site, part) for name, part in zip(names, parts, strict=True)
     }
     heads = [
-        (name, max(instant for _, instant in part))
-        for name, part in zip(names, parts, strict=True)
+        (name, max(instant for _, instant in part)) for name, part in zip(names, parts, strict=True)
     ]
     return {addresses.SITEMAP: _render("sitemapindex", "sitemap", site, heads), **files}
 

@@ -126,8 +126,8 @@ def render_missing(identity: Identity) -> str:
     archive = identity.absolute(addresses.name_twin(addresses.ARCHIVE))
     return _join(
         "# Not found",
-        f"There is no page at this address. Every post stands in {write_link('the archive', archive)}"
-        f"; {write_link('llms.txt', identity.absolute(addresses.LLMS))} lists all pages.",
+        f"There is no page at this address. {write_link('The archive', archive)} has every post;"
+        f" {write_link('llms.txt', identity.absolute(addresses.LLMS))} lists all pages.",
     )
 
 

@@ -1,6 +1,7 @@
 """Administrative rows on a real store: what is written, what is refused, what is written down."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -106,6 +107,20 @@ async def test_id_and_times_may_be_given(rows: Rows) -> None:
 
     assert (row["id"], row["created_at"]) == (ID, "2026-01-01T00:00:00.500000Z")
     assert await everything(rows, LEADS) == [row]
+
+
+@pytest.mark.parametrize("shape", ['{{"a": {}}}', "[{}]"])
+async def test_json_is_stored_as_deep_as_it_may_be(rows: Rows, shape: str) -> None:
+    """JSON of 64 levels goes in and comes out; one more is refused before anything chokes on it."""
+    value: Any = 1
+    for _ in range(64):
+        value = json.loads(shape.format(json.dumps(value)))
+
+    (row,) = await rows.insert(LEADS, [{**LEAD, "spam_reasons": value}], ACTOR)
+    problem = await problem_of(rows.insert(LEADS, [{**LEAD, "spam_reasons": [value]}], ACTOR))
+
+    assert row["spam_reasons"] == value
+    assert problem.sentence == "spam_reasons: must not be nested deeper than 64 levels"
 
 
 async def test_rows_may_bring_different_members(rows: Rows) -> None:

@@ -1,10 +1,14 @@
 """The commands as their users run them: words in, lines and an exit status out."""
 
+import json
 import os
 import pty
+import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 
@@ -12,33 +16,66 @@ from site_build.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 GOOD = "---\ntitle: Of {0}\nslug: {0}\ndate: 2026-03-01\n---\nWords.\n"
-BARE = {
-    name: value
-    for name, value in os.environ.items()
-    if name not in {"CONTENT_DIR", "BUILD_DIR", "SITE_URL", "PORT", "NO_COLOR", "FORCE_COLOR"}
-}
+SETTINGS = ("CONTENT_DIR", "BUILD_DIR", "SITE_URL", "PORT", "NO_COLOR", "FORCE_COLOR")
+BARE = {name: value for name, value in os.environ.items() if name not in SETTINGS}
 
 
-def run(
-    *words: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run `python -m site_build` with these words."""
+@dataclass(frozen=True)
+class Told:
+    """What a command said, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Run(Protocol):
+    """Runs a command in this process, in a folder and with settings."""
+
+    def __call__(
+        self, *words: str | Path, cwd: Path = ROOT, settings: dict[str, str] | None = None
+    ) -> Told:
+        """Return what came of it."""
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs a command as `python -m site_build` does."""
+
+    def _run(*words: str | Path, cwd: Path = ROOT, settings: dict[str, str] | None = None) -> Told:
+        for name in SETTINGS:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in (settings or {}).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(cwd)
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as end:
+            status = int(end.code or 0)
+        told = capfd.readouterr()
+        return Told(status, told.out, told.err)
+
+    return _run
+
+
+def start(*words: str | Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "site_build", *map(str, words)],
         check=False,
         capture_output=True,
         text=True,
         timeout=120,
-        cwd=cwd,
-        env={**BARE, "PYTHONPATH": str(ROOT), **(env or {})},
+        cwd=ROOT,
+        env={**BARE, **env},
     )
 
 
-def run_on_terminal(*words: str | Path, env: dict[str, str]) -> str:
+def start_on_terminal(*words: str | Path, env: dict[str, str]) -> str:
     """Run the command with a terminal for its output and return what it wrote there."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "site_build", *map(str, words)]
-    whole = {**BARE, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **env}
+    whole = {**BARE, "TERM": "xterm-256color", **env}
     try:
         process = subprocess.Popen(command, stdout=theirs, stderr=theirs, cwd=ROOT, env=whole)
         os.close(theirs)
@@ -73,21 +110,21 @@ def spoil(content: Path, text: str) -> None:
     (content / "posts" / "b.md").write_text(text, encoding="utf-8")
 
 
-def test_check_of_good_content(content: Path) -> None:
+def test_check_of_good_content(content: Path, run: Run) -> None:
     """Content without a defect gives one line and status 0, with --strict too."""
     for words in ((), ("--strict",)):
         told = run("check", "--content", content, *words)
 
-        assert (told.returncode, told.stderr) == (0, "")
-        assert told.stdout == "1 file: 0 errors, 0 warnings\n"
+        assert (told.status, told.err) == (0, "")
+        assert told.out == "1 file: 0 errors, 0 warnings\n"
 
 
-def test_check_of_doubtful_content(content: Path) -> None:
+def test_check_of_doubtful_content(content: Path, run: Run) -> None:
     """A warning is told, and counts as an error with --strict alone."""
     spoil(content, GOOD.format("b").replace("Words", "[a](/x/)\n\n![](y.png)"))
     told = run("check", "--content", content)
 
-    assert told.stdout == (
+    assert told.out == (
         f"{content}/posts/b.md:6:5  warning  the link `/x/` leads nowhere; mend the address, or "
         "take it away\n"
         f"{content}/posts/b.md:8:1  warning  the image has no alt text; describe it between the "
@@ -96,22 +133,22 @@ def test_check_of_doubtful_content(content: Path) -> None:
         "address, or take it away\n"
         "2 files: 0 errors, 3 warnings\n"
     )
-    assert told.returncode == 0
-    assert run("check", "--content", content, "--strict").returncode == 1
+    assert told.status == 0
+    assert run("check", "--content", content, "--strict").status == 1
 
 
-def test_check_of_bad_content(content: Path) -> None:
+def test_check_of_bad_content(content: Path, run: Run) -> None:
     """An error gives status 1 and no trace."""
     spoil(content, "---\ntitle: [\n---\n")
     told = run("check", "--content", content)
 
-    assert told.returncode == 1
-    assert told.stderr == ""
-    assert told.stdout.splitlines()[0].startswith(f"{content}/posts/b.md:3:1  error  the front")
-    assert told.stdout.splitlines()[-1] == "2 files: 1 error, 0 warnings"
+    assert told.status == 1
+    assert told.err == ""
+    assert told.out.splitlines()[0].startswith(f"{content}/posts/b.md:3:1  error  the front")
+    assert told.out.splitlines()[-1] == "2 files: 1 error, 0 warnings"
 
 
-def test_check_at_an_instant(content: Path) -> None:
+def test_check_at_an_instant(content: Path, run: Run) -> None:
     """A link to a post that appears later is a defect until it appears."""
     spoil(content, GOOD.format("b").replace("2026-03-01", "2026-03-05"))
     (content / "posts" / "c.md").write_text(
@@ -119,38 +156,38 @@ def test_check_at_an_instant(content: Path) -> None:
     )
     command = ("check", "--strict", "--content", content, "--now")
 
-    assert "appears on 2026-03-05 00:00 UTC" in run(*command, "2026-03-04T23:59:59Z").stdout
-    assert run(*command, "2026-03-05").returncode == 0
+    assert "appears on 2026-03-05 00:00 UTC" in run(*command, "2026-03-04T23:59:59Z").out
+    assert run(*command, "2026-03-05").status == 0
 
 
-def test_settings_from_the_environment_and_a_file(content: Path) -> None:
+def test_settings_from_the_environment_and_a_file(content: Path, run: Run) -> None:
     """CONTENT_DIR says where the content is; the environment overrides .env, an option both."""
     folder = content.parent
     (folder / ".env").write_text("CONTENT_DIR=nowhere\n")
     found = {"CONTENT_DIR": "content"}
 
-    assert "folder nowhere cannot be read" in run("check", cwd=folder).stderr
-    assert run("check", cwd=folder, env=found).stdout == "1 file: 0 errors, 0 warnings\n"
-    assert run("check", "--content", "elsewhere", cwd=folder, env=found).returncode == 2
+    assert "there is no folder 'nowhere'" in run("check", cwd=folder).err
+    assert run("check", cwd=folder, settings=found).out == "1 file: 0 errors, 0 warnings\n"
+    assert run("check", "--content", "elsewhere", cwd=folder, settings=found).status == 2
 
 
 def test_colours_on_a_terminal_alone(content: Path) -> None:
     """A terminal gets colours, unless NO_COLOR forbids them; a pipe gets plain lines."""
     spoil(content, GOOD.format("b").replace("title", "titel"))
     command = ("check", "--content", content)
-    plain = run(*command).stdout
-    coloured = run_on_terminal(*command, env={})
+    plain = start(*command, env={}).stdout
+    coloured = start_on_terminal(*command, env={})
 
     assert "\x1b" not in plain
     assert "\x1b[31merror" in coloured
     assert "\x1b[33mwarning" in coloured
-    assert run_on_terminal(*command, env={"NO_COLOR": "1"}) == plain
+    assert start_on_terminal(*command, env={"NO_COLOR": "1"}) == plain
 
 
 def test_words_that_no_terminal_should_obey(content: Path) -> None:
     """What a post says is printed as text, whatever the encoding of the terminal."""
     spoil(content, GOOD.format("b").replace("title", '"\\e[31m\\u202Ekey [red]é"'))
-    told = run("check", "--content", content, env={"PYTHONIOENCODING": "ascii"}).stdout
+    told = start("check", "--content", content, env={"PYTHONIOENCODING": "ascii"}).stdout
 
     assert "\x1b" not in told
     assert r"`\ufffd[31m\ufffdkey [red]\xe9` is no key of the front matter" in told
@@ -158,7 +195,7 @@ def test_words_that_no_terminal_should_obey(content: Path) -> None:
 
 def test_a_reader_that_goes_away(content: Path) -> None:
     """A pipe that is closed early ends the command without a trace."""
-    spoil(content, GOOD.format("b") + "[a](/x/y)\n" * 20_000)
+    spoil(content, GOOD.format("b") + "[a](/x/y)\n" * 2_000)
     command = f"{sys.executable} -m site_build check --content '{content}' | head -n 1"
     told = subprocess.run(
         ["/bin/sh", "-c", command],
@@ -174,22 +211,101 @@ def test_a_reader_that_goes_away(content: Path) -> None:
     assert told.stdout.count("\n") == 1
 
 
-def test_new(content: Path) -> None:
+def test_new(content: Path, run: Run) -> None:
     """`new` starts a draft and names its file; a second time it refuses."""
     command = ("new", "Hello, World", "--content", content, "--date", "2026-03-01T10:00:00+01:00")
     told = run(*command, "--tags", "one, two words,")
     path = content / "posts" / "hello-world.md"
 
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout == f"{path} is started, as a draft\n"
+    assert (told.status, told.err) == (0, "")
+    assert told.out == f"{path} is started, as a draft\n"
     text = path.read_text(encoding="utf-8")
     assert "date: 2026-03-01T09:00:00Z\ntags: [one, two words]\n" in text
     again = run(*command)
-    assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr == (
-        f"python -m site_build: {path} has the slug hello-world already; choose another title\n"
-    )
+    assert (again.status, again.out) == (2, "")
+    assert again.err == (f"{path} has the slug hello-world already; choose another title\n")
     assert path.read_text(encoding="utf-8") == text
+
+
+def build(run: Run, content: Path, *words: str) -> Told:
+    """Build the content into the folder `build` beside it."""
+    output = content.parent / "build"
+    return run("build", "--content", content, "--output", output, *words)
+
+
+def read_index(content: Path) -> dict[str, Any]:
+    """Return the head of the index that the last build serves, with the slugs of its posts."""
+    lines = (content.parent / "build" / "current" / "posts.json").read_text("utf-8")
+    index = json.loads(lines)
+    return {**index["head"], "slugs": [post["slug"] for post in index["posts"]]}
+
+
+def test_build(content: Path, run: Run) -> None:
+    """A build prints its stages and one line of figures; another one finds all in the cache."""
+    told = build(
+        run, content, "--site-url", "https://a.example", "--now", "2026-04-01", "--jobs", "2"
+    )
+
+    assert (told.status, told.err) == (0, "")
+    figures = r"1 post, \d+ files, \d+\.\d MB in \d+\.\d s; 0 of 1 source from the cache"
+    assert re.fullmatch(figures, told.out.splitlines()[-1])
+    index = read_index(content)
+    assert (index["site_url"], index["slugs"]) == ("https://a.example", ["a"])
+    assert index["built_for"] == "2026-04-01T00:00:00Z"
+    assert "1 of 1 source from the cache" in build(run, content).out
+
+
+def test_build_for_an_instant(content: Path, run: Run) -> None:
+    """What is published after the instant is left out."""
+    assert build(run, content, "--now", "2026-02-28T23:59:59Z").status == 0
+    assert read_index(content)["slugs"] == []
+
+
+def test_build_takes_settings_from_the_environment(content: Path, run: Run) -> None:
+    """Without options the settings of the environment say what to build, where to and for whom."""
+    settings = {"CONTENT_DIR": str(content), "BUILD_DIR": str(content.parent / "build")}
+
+    assert run("build", settings={**settings, "PORT": "8123"}).status == 0
+    assert read_index(content)["site_url"] == "http://127.0.0.1:8123"
+    assert run("build", settings={**settings, "SITE_URL": "http://b.example"}).status == 0
+    assert read_index(content)["site_url"] == "http://b.example"
+
+
+def test_build_of_bad_content(content: Path, run: Run) -> None:
+    """An error stops a build, a warning one with --strict; what was built before stays."""
+    assert build(run, content).status == 0
+    before = read_index(content)["build_id"]
+    spoil(content, GOOD.format("b").replace("title", "titel"))
+    told = build(run, content)
+
+    assert told.status == 1
+    assert told.err == "nothing was built: 1 error and 1 warning in the content\n"
+    assert f"{content}/posts/b.md:2:1  warning  `titel` is no key" in told.out
+    spoil(content, GOOD.format("b").replace("Words.", "[a](/x/y)"))
+    strict = build(run, content, "--strict")
+    assert strict.status == 1
+    assert "0 errors and 1 warning in the content" in strict.err
+    assert read_index(content)["build_id"] == before
+    assert build(run, content).status == 0
+    assert read_index(content)["slugs"] == ["a", "b"]
+
+
+def test_build_into_a_file(content: Path, run: Run) -> None:
+    """What the disk refuses is said in one sentence."""
+    told = run("build", "--content", content, "--output", content / "posts" / "a.md")
+
+    assert (told.status, told.out) == (1, "")
+    assert told.err.count("\n") == 1
+
+
+def test_build_on_a_terminal(content: Path) -> None:
+    """A terminal sees a bar while the build is at work, and the figures last."""
+    written = start_on_terminal(
+        "build", "--content", content, "--output", content.parent / "build", env={}
+    )
+
+    assert "\x1b[?25l" in written
+    assert "from the cache\n" in written
 
 
 @pytest.mark.parametrize(
@@ -202,11 +318,15 @@ def test_new(content: Path) -> None:
         (["check", "--jobs", "0"], "argument --jobs: '0' is no number of processes from 1 to 64"),
         (["check", "--jobs", "-1"], "argument --jobs: '-1' is no number of processes from 1 to"),
         (["check", "--jobs", "\u0662"], "argument --jobs: '\u0662' is no number of processes from"),
-        (["check", "--content", "/nowhere"], "the content folder /nowhere cannot be read: No such"),
+        (["check", "--content", "/nowhere"], "argument --content: there is no folder '/nowhere';"),
+        (["build", "--content", "/nowhere"], "argument --content: there is no folder '/nowhere';"),
         (["check", "--strikt"], "unrecognized arguments: --strikt"),
         (["new"], "the following arguments are required: TITLE"),
         (["new", " "], "argument TITLE: the title is empty; write one"),
-        (["new", "a", "--content", "/nowhere"], "/nowhere cannot be written or read: No such"),
+        (
+            ["new", "a", "--content", "/nowhere"],
+            "argument --content: there is no folder '/nowhere';",
+        ),
         (["build", "--site-url", "http://a/"], "argument --site-url: 'http://a/' says more than"),
         (["build", "--site-url", "a.example"], "argument --site-url: 'a.example' is no origin"),
         (["build", "--site-url", "ftp://a"], "argument --site-url: 'ftp://a' is no origin"),
@@ -215,16 +335,10 @@ def test_new(content: Path) -> None:
         (["build", "--site-url", "http://a@b"], "argument --site-url: 'http://a@b' is no origin"),
     ],
 )
-def test_words_that_are_wrong(
-    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_that_are_wrong(run: Run, words: list[str], sentence: str) -> None:
     """What cannot be done is said in one sentence on standard error, with status 2."""
-    try:
-        status = main(words)
-    except SystemExit as end:
-        status = int(end.code or 0)
-    told = capsys.readouterr()
+    told = run(*words)
 
-    assert (status, told.out) == (2, "")
+    assert (told.status, told.out) == (2, "")
     assert told.err.count("\n") == 1
     assert told.err.split(": ", 1)[1].startswith(sentence)

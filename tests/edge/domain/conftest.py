@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from edge_api.__main__ import main
 from edge_api.domain.actor import Actor
 from edge_api.domain.keys import Keys
+from edge_api.schema.problems import Problem
+from edge_api.store.plan import Outcome, Plan, Read
 from edge_api.store.sqlite import SQLiteStore, open_store
 
 PROJECT = Path(__file__).parents[3]
@@ -52,6 +55,45 @@ async def store(tmp_path: Path, clock: MovableClock) -> AsyncIterator[SQLiteStor
         await opened.close()
 
 
+class WatchedStore:
+    """A real store that counts what it is asked, and can be out of reach."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self._store = store
+        self.runs = 0
+        self.away = False
+        self.read_only = False
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Pass the plans on."""
+        self.runs += 1
+        writes = any(not isinstance(plan, Read) for plan in plans)
+        self._reach(away=self.away or (self.read_only and writes))
+        return await self._store.run(*plans)
+
+    def version(self) -> int:
+        """Pass the question on."""
+        self._reach(away=self.away)
+        return self._store.version()
+
+    async def probe(self) -> None:
+        """Pass the question on."""
+        await self._store.probe()
+
+    async def close(self) -> None:
+        """Leave closing to the fixture."""
+
+    def _reach(self, *, away: bool) -> None:
+        if away:
+            raise Problem("unavailable", headers={"Retry-After": "1"})
+
+
+@pytest.fixture
+def watched(store: SQLiteStore) -> WatchedStore:
+    """Return the store behind one who counts."""
+    return WatchedStore(store)
+
+
 @pytest.fixture
 def keys(store: SQLiteStore, clock: MovableClock) -> Keys:
     """Return the keys of the store."""
@@ -74,21 +116,36 @@ class Ended:
 
 
 @pytest.fixture
-def run_command(tmp_path: Path) -> Callable[..., Ended]:
-    """Return what runs `python -m edge_api` on the store of the test, in a process of its own."""
+def run_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ended]:
+    """Return what runs a command of `python -m edge_api` on the store of the test."""
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/edge.db")
 
     def run(*words: str) -> Ended:
-        settings = {"DATABASE_URL": f"sqlite:///{tmp_path}/edge.db", "PATH": os.environ["PATH"]}
+        try:
+            code = main(list(words))
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return Ended(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def run_process(tmp_path: Path) -> Callable[..., Ended]:
+    """Return what does the same in a process of its own."""
+
+    def run(*words: str) -> Ended:
         done = subprocess.run(
             [sys.executable, "-m", "edge_api", *words],
-            env=settings,
+            env={"DATABASE_URL": f"sqlite:///{tmp_path}/edge.db", "PATH": os.environ["PATH"]},
             cwd=PROJECT,
             capture_output=True,
             text=True,
             check=False,
             timeout=60,
         )
-        assert "Traceback" not in done.stderr
         return Ended(done.returncode, done.stdout, done.stderr)
 
     return run

@@ -194,7 +194,7 @@ async def test_between_processes_the_unique_key_decides(
     doer.gate = asyncio.Event()
     here, there = Idempotency(store, clock), Idempotency(store, clock)
     tasks = [asyncio.create_task(side.once(claim(), doer)) for side in (here, there)]
-    await until(lambda: len(doer.gate._waiters) == 2)  # type: ignore[union-attr, attr-defined]  # noqa: SLF001  both have looked
+    await until(lambda: len(doer.gate._waiters) == 2)  # type: ignore[union-attr]  # noqa: SLF001  both have looked
     doer.gate.set()
 
     answers = await asyncio.gather(*tasks)

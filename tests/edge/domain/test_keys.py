@@ -1,5 +1,8 @@
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -273,6 +276,15 @@ def test_the_command_lists_rotates_and_revokes(run_command: Callable[..., Any]) 
     assert [line.split()[0] for line in table] == ["ID", second["id"], first["id"]]
 
 
+def test_a_name_cannot_command_the_terminal(run_command: Callable[..., Any]) -> None:
+    """Control characters show as what they are: unprintable."""
+    run_command("keys", "issue", "--name", "a\x1b[31m\nb")
+    listed = run_command("keys", "list").out
+
+    assert "a\ufffd[31m\ufffdb" in listed
+    assert "\x1b" not in listed
+
+
 def test_the_command_lists_what_was_changed(run_command: Callable[..., Any]) -> None:
     """One line an entry, or JSON."""
     assert run_command("audit").out == "nothing was changed yet\n"
@@ -286,6 +298,19 @@ def test_the_command_lists_what_was_changed(run_command: Callable[..., Any]) -> 
         "credential:operator  issue credentials: 1 row",
     ]
     assert [entry["verb"] for entry in newest] == ["revoke"]
+
+
+def test_a_store_that_cannot_be_written_is_told_in_a_sentence(
+    run_command: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Nothing is printed that looks like a key."""
+    run_command("keys", "list")
+    with closing(sqlite3.connect(tmp_path / "edge.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ended = run_command("keys", "issue", "--name", "a")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from edge_api.domain.limits import Limiter
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import IDEMPOTENCY_KEYS, LEADS
 from edge_api.settings import read_settings
-from edge_api.store.plan import Condition, Insert, Outcome, Plan, Read, Update
+from edge_api.store.plan import Condition, Delete, Insert, Read, Update
 from edge_api.store.sqlite import SQLiteStore
 
 SECRET = b"of this service"
@@ -117,6 +117,23 @@ async def test_the_newest_leads_come_first(leads: Leads, clock: Any, holder: Act
     assert list(listed[0]) == ["id", "name", "email", "budget_tier", "message", "created_at"]
 
 
+async def test_a_list_is_read_once_while_nothing_changes(
+    watched: Any, store: SQLiteStore, clock: Any, limiter: Limiter, holder: Actor
+) -> None:
+    """Any change is seen by the next request, whoever makes it."""
+    leads = Leads(watched, clock, limiter, SECRET)
+    created = await leads.create(lead(), Sender(holder, ADDRESS))
+    watched.runs = 0
+    for _ in range(100):
+        assert len(await leads.recent(50)) == 1
+    assert watched.runs == 1
+    await leads.recent(51)
+    assert watched.runs == 2
+
+    await store.run(Delete(LEADS, (Condition("id", "eq", created.row["id"]),)))
+    assert list(await leads.recent(50)) == []
+
+
 async def test_the_trap_looks_like_any_other_answer(leads: Leads, store: SQLiteStore) -> None:
     """Stored as spam, out of the list; the sender sees the usual."""
     plain = await leads.create(lead(), ANYBODY)
@@ -220,45 +237,31 @@ async def test_a_mismatch_does_not_count(leads: Leads) -> None:
     assert created.quota.headers["RateLimit"].startswith('"leads";r=3;')
 
 
-class FailingStore:
-    """A real store that cannot write for a while."""
-
-    def __init__(self, store: SQLiteStore) -> None:
-        self._store = store
-        self.writable = False
-
-    async def run(self, *plans: Plan) -> list[Outcome]:
-        """Pass the plans on, unless they would change something."""
-        if not self.writable and any(not isinstance(plan, Read) for plan in plans):
-            raise Problem("unavailable", headers={"Retry-After": "1"})
-        return await self._store.run(*plans)
-
-    def version(self) -> int:
-        """Pass the question on."""
-        return self._store.version()
-
-    async def probe(self) -> None:
-        """Pass the question on."""
-        await self._store.probe()
-
-    async def close(self) -> None:
-        """Leave closing to the fixture."""
-
-
 @pytest.mark.parametrize("key", [None, "key"])
 async def test_what_could_not_be_stored_does_not_count(
-    store: SQLiteStore, clock: Any, limiter: Limiter, key: str | None
+    store: SQLiteStore, watched: Any, clock: Any, limiter: Limiter, key: str | None
 ) -> None:
     """503 as often as it takes, then all five still go in."""
-    failing = FailingStore(store)
-    leads = Leads(failing, clock, limiter, SECRET)
+    leads = Leads(watched, clock, limiter, SECRET)
+    watched.read_only = True
     for _ in range(20):
         assert (await refusal(leads, lead(), ANYBODY, key)).code == "unavailable"
-    failing.writable = True
+    watched.read_only = False
 
     for number in range(5):
         await leads.create(lead(str(number)), ANYBODY, key and f"{key}-{number}")
     assert len(await stored(store)) == 5
+
+
+async def test_a_credential_does_not_help_a_store_that_cannot_write(
+    watched: Any, clock: Any, limiter: Limiter, holder: Actor
+) -> None:
+    """Nothing is acknowledged."""
+    watched.read_only = True
+    leads = Leads(watched, clock, limiter, SECRET)
+
+    problem = await refusal(leads, lead(), Sender(holder, ADDRESS), "key")
+    assert (problem.code, dict(problem.headers)) == ("unavailable", {"Retry-After": "1"})
 
 
 async def test_lead_and_key_are_one_transaction(

@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from edge_api.domain.identity import new_id
-from edge_api.domain.secrets import PREFIXES, digest_of, is_well_formed, last_four, mint
+from edge_api.domain.secrets import PREFIXES, SecretKind, digest_of, is_well_formed, last_four, mint
 
 
 @pytest.mark.parametrize("kind", PREFIXES)
-def test_a_minted_secret_has_the_published_shape(kind: str) -> None:
+def test_a_minted_secret_has_the_published_shape(kind: SecretKind) -> None:
     """A secret is its prefix, 43 base62 characters and the base62 CRC-32 of all before it."""
     secret = mint(kind)
 
@@ -29,7 +29,7 @@ def test_secrets_do_not_repeat() -> None:
 
 
 @pytest.mark.parametrize("kind", PREFIXES)
-def test_a_secret_is_well_formed_for_its_own_kind_alone(kind: str) -> None:
+def test_a_secret_is_well_formed_for_its_own_kind_alone(kind: SecretKind) -> None:
     """The same secret in place of another kind of credential is refused by its looks."""
     secret = mint(kind)
 

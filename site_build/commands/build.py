@@ -1,0 +1,92 @@
+"""`build`: the site and its index, swapped in whole; bad content leaves the old site standing."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from site_build import arguments as options
+from site_build.edition import Order, build
+from site_build.faults import ContentError
+from site_build.progress import Bar, Lines, Observer
+from site_build.request import Report
+from site_build.spread import count_processors
+from site_build.terminal import count, open_console, print_findings
+
+SUMMARY = "build the site and its index"
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    options.add_content(parser, settings)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=settings.get("BUILD_DIR", "build"),
+        metavar="DIR",
+        help="BUILD_DIR, default build",
+    )
+    port = settings.get("PORT", "8000")
+    parser.add_argument(
+        "--site-url",
+        type=options.read_origin,
+        default=settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
+        metavar="URL",
+        help="SITE_URL, the origin under which the site is read",
+    )
+    options.add_judgement(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Build, and print how far it is and what came of it; return 1 when the content is bad.
+
+    Raises BuildError for what else stops a build.
+    """
+    began = time.monotonic()
+    console = open_console()
+    try:
+        with _watch(console) as observer:
+            report = build(_order(arguments, observer))
+    except ContentError as refusal:
+        print_findings(console, arguments.content, refusal.findings)
+        sys.stderr.write(f"{refusal}\n")
+        return refusal.exitcode
+    print_findings(console, arguments.content, report.findings)
+    console.print(_summarise(report, time.monotonic() - began))
+    return 0
+
+
+def _order(arguments: argparse.Namespace, observer: Observer) -> Order:
+    return Order(
+        content=arguments.content,
+        output=arguments.output,
+        site_url=arguments.site_url,
+        now=arguments.now or datetime.now(UTC),
+        jobs=arguments.jobs or count_processors(),
+        strict=arguments.strict,
+        observer=observer,
+    )
+
+
+@contextmanager
+def _watch(console: Console) -> Iterator[Observer]:
+    """Show progress as fits the console."""
+    if not console.is_terminal:
+        yield Lines(console)
+        return
+    with Bar(console) as bar:
+        yield bar
+
+
+def _summarise(report: Report, seconds: float) -> str:
+    """Return the last line: posts, files, bytes, seconds, and what the cache knew."""
+    return (
+        f"{count(report.posts, 'post')}, {count(report.files, 'file')}, "
+        f"{report.size / 1_000_000:.1f} MB in {seconds:.1f} s; "
+        f"{report.hits:,} of {count(report.sources, 'source')} from the cache"
+    )

@@ -1,0 +1,179 @@
+"""Builds as folders of their own, side by side, and the link that says which one is served.
+
+A build is made in a hidden folder and gets its name when it is whole; then one symbolic link is
+renamed over. Whatever ends a build before that, kill -9 among it, leaves the old one served, and
+the next build clears away what is left.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
+from site_build.faults import BuildError, BusyError
+from site_build.plugin import plain_errors, run_pelican
+from site_build.progress import Observer, Silence
+from site_build.request import Place, Report, Request
+
+PREVIOUS_LINK = "previous"
+NEXT_LINK = "next"
+"""An edition that is ready and waits for its instant."""
+
+_LINKS = (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)
+_NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}")
+_STAGING = ".staging-"
+_CACHE = ".cache"
+_LOCK = ".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to build, for whom, and into which folder of builds."""
+
+    content: Path
+    output: Path
+    """BUILD_DIR."""
+    site_url: str
+    """Origin, without a trailing slash."""
+    now: datetime
+    """UTC; what is published later is left out."""
+    jobs: int
+    """Processes."""
+    strict: bool = False
+    """Let warnings count as errors."""
+    observer: Observer = field(default_factory=Silence)
+
+
+def build(order: Order) -> Report:
+    """Build the site and point `current` at it.
+
+    Raises ContentError with all findings, BusyError while another build is at work, and BuildError
+    for what else stops it; the old build stands then.
+    """
+    with _exclusive(order.output):
+        report = _make(order)
+        _serve(order.output, report.build_id)
+        _prune(order.output)
+    return report
+
+
+def prepare(order: Order) -> Report:
+    """Build the site and point `next` at it; raises what `build` raises."""
+    with _exclusive(order.output):
+        report = _make(order)
+        _point(order.output, NEXT_LINK, report.build_id)
+        _prune(order.output)
+    return report
+
+
+def serve_prepared(output: Path) -> str | None:
+    """Point `current` at the build that `next` names; return its id, or None when there is none."""
+    with _exclusive(output):
+        build_id = _follow(output, NEXT_LINK)
+        if build_id is None:
+            return None
+        _serve(output, build_id)
+        (output / NEXT_LINK).unlink()
+        _prune(output)
+    return build_id
+
+
+@contextmanager
+def _exclusive(output: Path) -> Iterator[None]:
+    """Hold the folder of builds; raises BusyError when another process does."""
+    with plain_errors():
+        output.mkdir(parents=True, exist_ok=True)
+        with (output / _LOCK).open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BusyError(
+                    f"another build is at work in {output}; wait until it has ended"
+                ) from None
+            yield
+
+
+def _make(order: Order) -> Report:
+    """Build into a hidden folder and give it its name."""
+    _sweep(order.output)
+    staging = order.output.absolute() / f"{_STAGING}{os.getpid()}"
+    staging.mkdir()
+    try:
+        report = run_pelican(_make_request(order, staging), order.site_url)
+        _settle(staging, order.output / report.build_id)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return report
+
+
+def _make_request(order: Order, staging: Path) -> Request:
+    current = order.output.absolute() / (_follow(order.output, CURRENT_LINK) or CURRENT_LINK)
+    return Request(
+        content=order.content,
+        place=Place(staging / SITE_FOLDER, staging),
+        before=Place(current / SITE_FOLDER, current),
+        cache=order.output / _CACHE / "cache.sqlite",
+        now=order.now,
+        jobs=order.jobs,
+        strict=order.strict,
+        observer=order.observer,
+    )
+
+
+def _settle(staging: Path, target: Path) -> None:
+    """Rename the finished folder; where the same build stands already, mend that file by file."""
+    if not target.exists():
+        staging.rename(target)
+        return
+    for folder, _, names in os.walk(staging):
+        place = target / Path(folder).relative_to(staging)
+        place.mkdir(exist_ok=True)
+        for name in names:
+            Path(folder, name).replace(place / name)
+
+
+def _serve(output: Path, build_id: str) -> None:
+    old = _follow(output, CURRENT_LINK)
+    if old not in {None, build_id}:
+        _point(output, PREVIOUS_LINK, str(old))
+    _point(output, CURRENT_LINK, build_id)
+
+
+def _follow(output: Path, link: str) -> str | None:
+    """Return the name of the build that a link points at, when it is there."""
+    try:
+        name = (output / link).readlink().name
+    except OSError:
+        return None
+    return name if _NAME.fullmatch(name) and (output / name).is_dir() else None
+
+
+def _point(output: Path, link: str, build_id: str) -> None:
+    """Make a link point at a build, in one step."""
+    if (output / link).is_dir() and not (output / link).is_symlink():
+        raise BuildError(f"{output / link} is a folder, not the link that a build makes; move it")
+    partial = output / f".{link}"
+    partial.unlink(missing_ok=True)
+    partial.symlink_to(build_id)
+    partial.replace(output / link)
+
+
+def _sweep(output: Path) -> None:
+    """Clear away what builds left that did not end."""
+    for path in output.glob(f"{_STAGING}*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _prune(output: Path) -> None:
+    """Remove every build that no link names; what cannot go now goes next time."""
+    wanted = {_follow(output, link) for link in _LINKS}
+    with suppress(OSError):
+        for path in output.iterdir():
+            if _NAME.fullmatch(path.name) and path.name not in wanted:
+                shutil.rmtree(path, ignore_errors=True)

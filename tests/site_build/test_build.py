@@ -1,0 +1,317 @@
+"""What a build makes public, and that all of it agrees."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.etree import ElementTree as ET
+
+import feedparser
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from edge_api.schema.index import PostIndex
+from tests.site_build.workbench import (
+    GOLDEN,
+    JOURNAL,
+    NOW,
+    SITE_URL,
+    Desk,
+    Snapshot,
+    compare,
+    make_golden,
+    run_build,
+    run_pelican,
+    take,
+    unpack,
+)
+
+PUBLIC = ["second-sight", "third", "first-light"]
+"""Slugs of the small journal's public posts, in the order of the API."""
+
+VEILED = re.compile(rb"veiled", re.IGNORECASE)
+"""Stands in every draft and in every post whose time has not come."""
+
+LATER = "2026-06-01T12:00:00Z"
+"""The instant of the small journal's scheduled post."""
+
+
+def read_index(edition: Path) -> PostIndex:
+    """Return the posts index of a build."""
+    return PostIndex.model_validate_json((edition / "posts.json").read_bytes())
+
+
+def list_linked(text: str) -> set[str]:
+    """Return the slugs of all posts that a text links to."""
+    return set(re.findall(rf"(?:{SITE_URL})?/journal/([a-z0-9-]+)/", text)) - {"page"}
+
+
+def test_the_golden_journal(tmp_path: Path) -> None:
+    """The small journal, with a bare theme, comes out byte for byte as it always has.
+
+    `python -m tests.site_build.workbench` writes the expected tree anew.
+    """
+    made = make_golden(tmp_path)
+
+    assert compare(made, take(GOLDEN)) == []
+
+
+def test_pelican_gives_the_same_site(desk: Desk, tmp_path: Path) -> None:
+    """`pelican content -s pelicanconf.py` writes the same files with the same bytes."""
+    edition = desk.build()
+
+    done = run_pelican(desk.content, tmp_path / "output")
+
+    assert done.returncode == 0, done.stderr
+    assert compare(take(tmp_path / "output"), take(edition / "site")) == []
+
+
+def test_the_command_gives_the_same_site(desk: Desk, tmp_path: Path) -> None:
+    """The command and the function under it write the same, the posts index included."""
+    edition = take(desk.build())
+    other = Desk(desk.content, tmp_path / "other")
+
+    done = run_build(other)
+
+    assert done.returncode == 0, done.stderr
+    command = take((other.output / "current").resolve())
+    assert [path for path in compare(edition, command) if path != "ledger.json"] == []
+
+
+def test_the_index_holds_the_public_posts(desk: Desk) -> None:
+    """The index is for this build, newest first, the slug decides between equals."""
+    edition = desk.build()
+
+    index = read_index(edition)
+
+    assert [post.slug for post in index.posts] == PUBLIC
+    assert (index.head.count, index.head.build_id) == (3, edition.name)
+    assert index.head.site_url == SITE_URL
+    assert index.head.built_for.isoformat() == NOW.replace("Z", "+00:00")
+
+
+def test_a_record_says_what_the_author_wrote(desk: Desk) -> None:
+    """Title, days, tags, texts and address of a post are in its record."""
+    post = read_index(desk.build()).posts[0].model_dump(mode="json")
+
+    text = (JOURNAL / "posts" / "second.md").read_text(encoding="utf-8")
+    assert {name: post[name] for name in post if name not in {"content", "content_html"}} == {
+        "slug": "second-sight",
+        "title": "Second sight",
+        "description": "Code, an image and a term.",
+        "excerpt": "Shown in lists.",
+        "publishedAt": "2026-02-10T00:00:00Z",
+        "published_at": "2026-02-10T00:00:00Z",
+        "updatedAt": "2026-02-12T08:30:00Z",
+        "readingMinutes": 1,
+        "tags": ["light", "Sight"],
+        "url": f"{SITE_URL}/journal/second-sight/",
+    }
+    assert post["content"].strip() == text.partition("---\n\n")[2].strip()
+    assert f'<img src="{SITE_URL}/images/square.svg" alt="A square">' in post["content_html"] or (
+        f'<img alt="A square" src="{SITE_URL}/images/square.svg">' in post["content_html"]
+    )
+
+
+def test_each_post_stands_on_a_line(desk: Desk) -> None:
+    """The index is JSON as a whole, and can be read post by post."""
+    lines = (desk.build() / "posts.json").read_text(encoding="utf-8").splitlines()
+
+    slugs = [json.loads(line.rstrip(","))["slug"] for line in lines[1:-1]]
+
+    assert slugs == PUBLIC
+
+
+def test_all_overviews_name_the_same_posts(desk: Desk) -> None:
+    """Index, journal, archive, feed, sitemap, llms.txt and twins agree on what there is."""
+    for number in range(45):
+        desk.post(f"more-{number}", f"2026-03-{number % 28 + 1:02}", tags="[Light]")
+    edition = desk.build()
+    index = {post.slug for post in read_index(edition).posts}
+    site = edition / "site"
+
+    def gather(pattern: str) -> set[str]:
+        return {
+            slug
+            for path in site.glob(pattern)
+            for slug in list_linked(path.read_text(encoding="utf-8"))
+        }
+
+    sitemap = {
+        urlsplit(row[0].text or "").path
+        for row in ET.fromstring((site / "sitemap.xml").read_bytes())  # noqa: S314 - our own
+    }
+    leaves = gather("journal/index.html") | gather("journal/page/*/index.html")
+    twins = gather("journal/index.md") | gather("journal/page/*/index.md")
+    feed = feedparser.parse((site / "feed.xml").read_bytes())
+
+    assert len(index) == 48
+    assert leaves == twins == gather("archive/index.html") == gather("archive/index.md") == index
+    assert gather("llms.txt") == index
+    assert {path.split("/")[2] for path in sitemap if path.startswith("/journal/")} - {""} == index
+    assert {slug for entry in feed.entries for slug in list_linked(entry.link)} == index
+    assert {path.parent.name for path in site.glob("journal/*/index.html")} - {"page"} == index
+    assert {path.parent.name for path in site.glob("journal/*/index.md")} - {"page"} == index
+
+
+def test_tag_pages_hold_the_posts_of_their_tags(desk: Desk) -> None:
+    """Spellings of a tag share a page; a draft's tag has none."""
+    site = desk.build() / "site"
+
+    pages = {
+        path.parent.name: list_linked(path.read_text(encoding="utf-8"))
+        for path in site.glob("tags/*/index.html")
+    }
+
+    assert pages == {
+        "c": {"first-light"},
+        "light": {"first-light", "second-sight"},
+        "sight": {"second-sight"},
+    }
+
+
+def find_veiled(files: Snapshot) -> list[str]:
+    """Return the files that say something of what is not public."""
+    return [
+        path
+        for path, data in files.items()
+        if VEILED.search(path.encode()) or VEILED.search(unpack(path, data))
+    ]
+
+
+def test_nothing_unpublished_leaves_the_build(desk: Desk, tmp_path: Path) -> None:
+    """No file of an edition, compressed or not, says a word of drafts and of later posts."""
+    edition = take(desk.build())
+    done = run_pelican(desk.content, tmp_path / "output")
+
+    assert find_veiled(edition) == []
+    assert done.returncode == 0
+    assert find_veiled(take(tmp_path / "output")) == []
+
+
+def test_a_scheduled_post_appears_at_its_instant(desk: Desk) -> None:
+    """One second earlier it is nowhere; at its instant it is everywhere."""
+    before = take(desk.build("2026-06-01T11:59:59Z"))
+
+    after = desk.build(LATER)
+
+    assert find_veiled(before) == []
+    assert (after / "site" / "journal" / "veiled-later" / "index.html").is_file()
+    assert read_index(after).posts[0].slug == "veiled-later"
+    assert b"veiled-draft" not in b"".join(take(after).values())
+
+
+def test_every_page_has_its_twin(desk: Desk) -> None:
+    """Beside each page stands its Markdown; only the thanks for a message have none."""
+    site = desk.build() / "site"
+
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+
+    lonely = [page for page in pages if not (site / page).with_suffix(".md").is_file()]
+    assert lonely == ["contact/thanks/index.html"]
+
+
+def test_what_is_published_links_to_what_is_there(desk: Desk) -> None:
+    """Every address of the site in every page, feed and twin leads to a file, or to the API."""
+    shutil.copy(JOURNAL / "pages" / "about.md", desk.content / "pages" / "contact.md")
+    desk.write(
+        "pages/contact.md", "---\ntitle: Contact\nslug: contact\ndescription: Write.\n---\n\nDo.\n"
+    )
+    site = desk.build() / "site"
+    addresses = set()
+    for path in site.rglob("*.html"):
+        page = LexborHTMLParser(path.read_text(encoding="utf-8"))
+        for node in page.css("[href],[src]"):
+            target = node.attributes.get("href") or node.attributes.get("src") or ""
+            addresses.add(target.removeprefix(SITE_URL).partition("#")[0])
+    for path in [*site.rglob("*.md"), site / "llms.txt"]:
+        addresses |= set(re.findall(rf"\]\({SITE_URL}([^)]*)\)", path.read_text(encoding="utf-8")))
+
+    local = {address for address in addresses if address.startswith("/")}
+    missing = [
+        address
+        for address in sorted(local)
+        if not address.startswith("/api/")
+        and not (site / address[1:] / ("index.html" if address.endswith("/") else "")).is_file()
+    ]
+    assert len(local) > 15
+    assert missing == []
+
+
+def test_text_comes_compressed(desk: Desk) -> None:
+    """Text above half a kilobyte has both forms, which say the same; small and binary files none."""
+    (desk.content / "images" / "photo.png").write_bytes(bytes(range(256)) * 9)
+    files = take(desk.build() / "site")
+
+    packed = {path for path in files if path.endswith((".gz", ".br"))}
+
+    for path in packed:
+        assert unpack(path, files[path]) == files[path[:-3]]
+        assert len(files[path]) < len(files[path[:-3]])
+    big = {path for path, data in files.items() if len(data) > 500} - packed
+    assert {path[:-3] for path in packed} == big - {"images/photo.png"}
+    assert "robots.txt" not in {path[:-3] for path in packed}
+
+
+def test_images_are_published_as_they_are(desk: Desk) -> None:
+    """Files below images/ come out unchanged, at any depth."""
+    (desk.content / "images" / "deep").mkdir()
+    (desk.content / "images" / "deep" / "a b.bin").write_bytes(b"\0\1")
+
+    site = desk.build() / "site"
+
+    assert (site / "images" / "deep" / "a b.bin").read_bytes() == b"\0\1"
+    square = (JOURNAL / "images" / "square.svg").read_bytes()
+    assert (site / "images" / "square.svg").read_bytes() == square
+
+
+def test_an_empty_journal_is_a_site(empty_desk: Desk) -> None:
+    """Without any post there are still a home, lists, a feed and a valid index."""
+    edition = empty_desk.build()
+
+    assert read_index(edition).posts == ()
+    assert feedparser.parse((edition / "site" / "feed.xml").read_bytes()).bozo is False
+    assert (edition / "site" / "journal" / "index.html").is_file()
+
+
+def test_long_lists_are_cut_above_their_bound(empty_desk: Desk) -> None:
+    """The feed has the newest 50 posts, the full text the newest 100, and both say so."""
+    for number in range(130):
+        empty_desk.post(f"p-{number:03}", "2026-01-01")
+
+    site = empty_desk.build() / "site"
+
+    feed = feedparser.parse((site / "feed.xml").read_bytes())
+    full = (site / "llms-full.txt").read_text(encoding="utf-8")
+    assert len(feed.entries) == 50
+    assert "The newest 50 posts" in feed.feed.subtitle
+    assert full.count("- Source: ") == 100
+    assert "The newest 100 of 130 posts" in full
+
+
+def test_addresses_are_those_of_the_asked_origin(desk: Desk) -> None:
+    """Nothing of a build names another origin than the one it is for."""
+    files = take(desk.build())
+
+    origins = {
+        found
+        for path, data in files.items()
+        for found in re.findall(rb"https?://[a-z0-9.:-]+", unpack(path, data))
+    }
+
+    assert origins - {SITE_URL.encode()} <= {
+        b"https://example.org",
+        b"http://www.w3.org",
+        b"http://www.sitemaps.org",
+    }
+
+
+@pytest.mark.parametrize("name", ["posts.json", "ledger.json"])
+def test_what_is_private_stays_outside_the_site(desk: Desk, name: str) -> None:
+    """The index and the ledger stand beside the public folder, never in it."""
+    edition = desk.build()
+
+    assert (edition / name).is_file()
+    assert not list((edition / "site").rglob(name))
+    assert not [path for path in (edition / "site").rglob("*") if path.name.startswith(".")]

@@ -1,0 +1,278 @@
+"""What no template makes: feed, sitemap, llms.txt, twins and robots.txt, as values."""
+
+from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree as ET
+
+import feedparser
+import pytest
+
+from edge_api.schema.index import PostRecord
+from site_build.post import Document
+from site_build.renderers import feed, llms, twins
+from site_build.renderers.markdown import escape_text
+from site_build.renderers.robots import render_robots
+from site_build.renderers.sitemap import render_sitemaps
+from site_build.site import UNDATED, Identity, publish
+
+ME = Identity("https://journal.test", "A & B", "Of <things>.", "Ann", "en")
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+ATOM = "{http://www.w3.org/2005/Atom}"
+SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+
+
+def make(slug: str, published: datetime = DAY, **changes: object) -> Document:
+    """Return a public post, or a page where `kind` says so."""
+    values: dict[str, object] = {
+        "path": f"posts/{slug}.md",
+        "kind": "post",
+        "slug": slug,
+        "title": f"Title of {slug}",
+        "description": f"About {slug}.",
+        "excerpt": f"About {slug}.",
+        "published": published,
+        "updated": published,
+        "tags": (),
+        "draft": False,
+        "markdown": "",
+        "body_line": 1,
+        "digest": "",
+    }
+    return Document(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def record(slug: str, published: datetime = DAY, **changes: object) -> PostRecord:
+    """Return a record of the posts index."""
+    values = {
+        "slug": slug,
+        "title": f"Title of {slug}",
+        "description": f"About {slug}.",
+        "excerpt": f"Excerpt of {slug}.",
+        "publishedAt": published,
+        "published_at": published,
+        "updatedAt": published,
+        "readingMinutes": 1,
+        "tags": ("one", "two & three"),
+        "url": f"{ME.url}/journal/{slug}/",
+        "content": f"Words of {slug}.",
+        "content_html": f"<p>Words of {slug} &amp; more.</p>",
+    }
+    return PostRecord.model_validate({**values, **changes})
+
+
+def parse(text: str | bytes) -> ET.Element:
+    """Return the root of what a renderer wrote."""
+    return ET.fromstring(text)  # noqa: S314 - it is our own
+
+
+def test_the_feed_is_what_readers_expect() -> None:
+    """A feed reader finds every part of it, and nothing wrong."""
+    found = feedparser.parse(feed.render_feed(ME, [record("b"), record("a")]))
+
+    assert found.bozo is False
+    assert (found.version, found.feed.title, found.feed.author) == ("atom10", "A & B", "Ann")
+    assert [entry.link for entry in found.entries] == [
+        "https://journal.test/journal/b/",
+        "https://journal.test/journal/a/",
+    ]
+    first = found.entries[0]
+    assert first.content[0].value == "<p>Words of b &amp; more.</p>"
+    assert (first.summary, [tag.term for tag in first.tags]) == (
+        "Excerpt of b.",
+        ["one", "two & three"],
+    )
+
+
+def test_the_feed_has_what_the_norm_requires() -> None:
+    """RFC 4287: id, title, updated and a link to itself; language; ids of entries that differ."""
+    root = parse(feed.render_feed(ME, [record("b"), record("a")]))
+
+    assert root.get("{http://www.w3.org/XML/1998/namespace}lang") == "en"
+    assert root.findtext(f"{ATOM}id") == "https://journal.test/feed.xml"
+    assert {link.get("rel"): link.get("href") for link in root.findall(f"{ATOM}link")} == {
+        "self": "https://journal.test/feed.xml",
+        "alternate": "https://journal.test/",
+    }
+    ids = [entry.findtext(f"{ATOM}id") for entry in root.findall(f"{ATOM}entry")]
+    assert len(set(ids)) == len(ids) == 2
+    for entry in root.findall(f"{ATOM}entry"):
+        assert all(entry.find(f"{ATOM}{name}") is not None for name in ("title", "updated"))
+
+
+def test_the_feed_is_as_new_as_its_newest_revision() -> None:
+    """The feed's date comes from the posts."""
+    revised = record("a", updatedAt=DAY + timedelta(days=3, hours=1))
+
+    root = parse(feed.render_feed(ME, [record("b"), revised]))
+
+    assert root.findtext(f"{ATOM}updated") == "2026-03-04T01:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [(0, "All posts, in full."), (3, "All posts, in full."), (50, "The newest 50 posts, in full")],
+)
+def test_the_feed_says_how_much_it_holds(count: int, sentence: str) -> None:
+    """A reader of the feed knows whether there is more."""
+    root = parse(feed.render_feed(ME, [record(f"p-{number}") for number in range(count)]))
+
+    assert sentence in (root.findtext(f"{ATOM}subtitle") or "")
+
+
+def test_the_sitemap_lists_every_page_once() -> None:
+    """Home, lists, pages, tags and posts are there, with the dates of the content."""
+    documents = [
+        make("new", DAY + timedelta(days=1), tags=("X",)),
+        make("old", updated=DAY + timedelta(days=2), tags=("X",)),
+        make("about", UNDATED, kind="page", path="pages/about.md"),
+        make("draft", draft=True),
+    ]
+
+    [text] = render_sitemaps(publish(ME, documents, DAY + timedelta(days=9))).values()
+    rows = {row.findtext(f"{SITEMAP}loc"): row.findtext(f"{SITEMAP}lastmod") for row in parse(text)}
+
+    assert rows == {
+        "https://journal.test/": "2026-03-03T00:00:00Z",
+        "https://journal.test/journal/": "2026-03-03T00:00:00Z",
+        "https://journal.test/tags/": "2026-03-03T00:00:00Z",
+        "https://journal.test/archive/": "2026-03-03T00:00:00Z",
+        "https://journal.test/about/": None,
+        "https://journal.test/tags/x/": "2026-03-03T00:00:00Z",
+        "https://journal.test/journal/new/": "2026-03-02T00:00:00Z",
+        "https://journal.test/journal/old/": "2026-03-03T00:00:00Z",
+    }
+
+
+def test_a_long_sitemap_is_split_under_an_index() -> None:
+    """Above the protocol's bound there are several files, and one that names them."""
+    documents = [make(f"p-{number}", DAY + timedelta(hours=number)) for number in range(6)]
+
+    files = render_sitemaps(publish(ME, documents, DAY + timedelta(days=9)), largest=4)
+
+    assert sorted(files) == ["sitemap-1.xml", "sitemap-2.xml", "sitemap-3.xml", "sitemap.xml"]
+    index = parse(files.pop("sitemap.xml"))
+    assert index.tag == f"{SITEMAP}sitemapindex"
+    assert [row.findtext(f"{SITEMAP}loc") for row in index] == [
+        f"https://journal.test/{name}" for name in sorted(files)
+    ]
+    rows = [row for text in files.values() for row in parse(text)]
+    assert len(rows) == 10
+    assert all(len(parse(text)) <= 4 for text in files.values())
+
+
+def test_llms_txt_has_the_form_of_its_norm() -> None:
+    """A heading, a quotation, then sections of links to the Markdown of each page."""
+    documents = [make("a", title="[Brackets] *here*"), make("about", UNDATED, kind="page")]
+
+    lines = llms.render_llms(publish(ME, documents, DAY)).splitlines()
+
+    assert lines[0] == "# A & B"
+    assert lines[2] == "> Of <things>."
+    assert [line for line in lines if line.startswith("#")] == [
+        "# A & B",
+        "## Pages",
+        "## Posts",
+        "## Optional",
+    ]
+    url = "https://journal.test/journal/a/index.md"
+    assert f"- [\\[Brackets\\] \\*here\\*]({url}) (2026-03-01): About a." in lines
+    assert "- [Title of about](https://journal.test/about/index.md): About about." in lines
+
+
+@pytest.mark.parametrize(
+    ("given", "count", "sentence"),
+    [(2, 2, "All 2 posts, newest first."), (2, 7, "The newest 2 of 7 posts, newest first;")],
+)
+def test_the_full_text_says_how_much_it_holds(given: int, count: int, sentence: str) -> None:
+    """A reader of the full text knows whether there is more."""
+    text = llms.render_llms_full(ME, [record(f"p-{number}") for number in range(given)], count)
+
+    assert sentence in text
+    assert text.count("Words of p-") == given
+
+
+def test_a_twin_tells_the_facts_and_the_text() -> None:
+    """Title, description, days, tags and source stand above the author's Markdown."""
+    post = make("a", updated=DAY + timedelta(days=1), tags=("x", "y_z"))
+
+    text = twins.render_document(ME, post, "Some *Markdown*.\n", "journal/a/")
+
+    assert text == (
+        "# Title of a\n\n> About a.\n\n- Published: 2026-03-01\n- Updated: 2026-03-02\n"
+        "- Tags: x, y\\_z\n- Source: https://journal.test/journal/a/\n\nSome *Markdown*.\n"
+    )
+
+
+def test_a_page_without_a_date_shows_none() -> None:
+    """The epoch stands for no date, and is never printed."""
+    text = twins.render_document(ME, make("about", UNDATED, kind="page"), "Words.", "about/")
+
+    assert "1970" not in text
+    assert "Published" not in text
+
+
+def test_leaves_lead_to_each_other() -> None:
+    """A leaf in the middle of a list names its neighbours; the first has no newer one."""
+    middle = twins.render_leaf(ME, twins.Leaf("Journal", "journal/", 2, 3, [make("a")]))
+    first = twins.render_leaf(ME, twins.Leaf("Journal", "journal/", 1, 3, [make("a")]))
+
+    assert "# Journal, page 2 of 3" in middle
+    assert "[Newer](https://journal.test/journal/index.md)" in middle
+    assert "[Older](https://journal.test/journal/page/3/index.md)" in middle
+    assert "Newer" not in first
+
+
+def test_an_empty_site_has_every_overview() -> None:
+    """A journal without posts says so."""
+    empty = publish(ME, [], DAY)
+
+    assert "None yet." in twins.render_home(empty)
+    assert "No tags yet." in twins.render_tags(ME, empty.tags)
+    assert "No posts yet." in twins.render_archive(ME, empty.posts)
+    assert "None yet." in llms.render_llms(empty)
+
+
+def test_robots_txt_names_the_sitemap() -> None:
+    """Everything may be read."""
+    assert render_robots(ME) == (
+        "User-agent: *\nAllow: /\n\nSitemap: https://journal.test/sitemap.xml\n"
+    )
+
+
+def test_posts_come_newest_first_and_by_slug() -> None:
+    """The order is that of the API."""
+    later = DAY + timedelta(days=1)
+    documents = [make("b"), make("c", later), make("a"), make("z", DAY + timedelta(days=50))]
+
+    ordered = publish(ME, documents, DAY + timedelta(days=40)).posts
+
+    assert [post.slug for post in ordered] == ["c", "a", "b"]
+
+
+def test_spellings_of_one_tag_share_a_page() -> None:
+    """The spelling used most often names the tag; each post counts once."""
+    documents = [
+        make("a", tags=("light",)),
+        make("b", tags=("Light", "LIGHT")),
+        make("c", tags=("light", "Dark")),
+    ]
+
+    tags = publish(ME, documents, DAY).tags
+
+    assert [(tag.name, tag.slug, len(tag.posts)) for tag in tags] == [
+        ("Dark", "dark", 1),
+        ("light", "light", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a_b", "a\\_b"),
+        ("[x](y)", "\\[x\\](y)"),
+        ("`c` <d>", "\\`c\\` \\<d\\>"),
+        ("p\\q", "p\\\\q"),
+    ],
+)
+def test_plain_text_stays_plain(text: str, expected: str) -> None:
+    """Signs that Markdown would read are escaped."""
+    assert escape_text(text) == expected

@@ -1,0 +1,140 @@
+"""A desk with a small journal on it, and the commands that build it as their users would."""
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import brotli
+
+from site_build.edition import Order, build
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+JOURNAL = HERE / "journal"
+THEME = HERE / "theme"
+GOLDEN = HERE / "golden"
+NOW = "2026-05-01T00:00:00Z"
+SITE_URL = "https://journal.test"
+PACKED = (".gz", ".br")
+
+Snapshot = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A content folder of the test's own, and a folder for its builds."""
+
+    content: Path
+    output: Path
+
+    def order(self, now: str = NOW, jobs: int = 1, *, strict: bool = False) -> Order:
+        """Return the order for a build of this desk's content."""
+        instant = datetime.fromisoformat(now).astimezone(UTC)
+        return Order(self.content, self.output, SITE_URL, instant, jobs, strict)
+
+    def build(self, now: str = NOW, jobs: int = 1) -> Path:
+        """Build in this process, and return the folder that is served then."""
+        build(self.order(now, jobs))
+        return (self.output / "current").resolve()
+
+    def write(self, path: str, text: str) -> Path:
+        """Write a source file."""
+        target = self.content / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        return target
+
+    def post(self, slug: str, day: str = "2026-03-01", text: str = "Words.", **head: str) -> Path:
+        """Write a post."""
+        more = "".join(f"{name}: {value}\n" for name, value in head.items())
+        title = "" if "title" in head else f"title: {slug.title()}\n"
+        return self.write(
+            f"posts/{slug}.md", f"---\n{title}slug: {slug}\ndate: {day}\n{more}---\n\n{text}\n"
+        )
+
+
+def take(folder: Path) -> Snapshot:
+    """Return every file below `folder` by its path."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def compare(first: Snapshot, second: Snapshot) -> list[str]:
+    """Return the paths at which two folders differ."""
+    return sorted(
+        path for path in first.keys() | second.keys() if first.get(path) != second.get(path)
+    )
+
+
+def run(
+    *words: object, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program from the project's folder and return what it printed."""
+    return subprocess.run(
+        [str(word) for word in words],
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def run_build(desk: Desk, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m site_build build` on a desk."""
+    options = ["--content", desk.content, "--output", desk.output, "--site-url", SITE_URL]
+    now = [] if "--now" in words else ["--now", NOW]
+    return run(
+        sys.executable, "-m", "site_build", "build", *options, *now, *words, environment=more
+    )
+
+
+def run_pelican(
+    content: Path, output: Path, *words: object, now: str = NOW
+) -> subprocess.CompletedProcess[str]:
+    """Run Pelican's own command with the project's settings."""
+    command = [sys.executable, "-m", "pelican", content, "-s", "pelicanconf.py", "-o", output]
+    cache = output.with_name(f"{output.name}-cache")
+    settings = [f'CACHE_PATH="{cache}"', f'BUILD_NOW="{now}"']
+    return run(*command, *words, "-e", *settings, environment={"SITE_URL": SITE_URL})
+
+
+def unpack(name: str, data: bytes) -> bytes:
+    """Return a file's bytes without their compression."""
+    if name.endswith(".gz"):
+        return gzip.decompress(data)
+    return bytes(brotli.decompress(data)) if name.endswith(".br") else data
+
+
+def make_golden(folder: Path) -> Snapshot:
+    """Build the small journal with the bare theme, and return it without compressed forms."""
+    done = run_pelican(JOURNAL, folder / "output", "-t", THEME)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    files = take(folder / "output")
+    return {path: data for path, data in files.items() if not path.endswith(PACKED)}
+
+
+def write_golden() -> None:
+    """Replace the expected tree with what a build makes now; read the difference before you keep it."""
+    with TemporaryDirectory() as folder:
+        files = make_golden(Path(folder))
+    shutil.rmtree(GOLDEN, ignore_errors=True)
+    for path, data in files.items():
+        target = GOLDEN / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+
+
+if __name__ == "__main__":
+    write_golden()
