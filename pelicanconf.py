@@ -34,7 +34,7 @@ PELICAN_CLASS = Journal
 PLUGINS = ["site_build.plugin"]
 JINJA_ENVIRONMENT = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
 TIMEZONE = "UTC"
-LOCALE = "C"  # Names of months must not depend on who builds.
+LOCALE = ["C.UTF-8", "C"]  # Names of months must not depend on who builds.
 DEFAULT_DATE_FORMAT = "%d %B %Y"
 
 # What plain `pelican` builds: -e BUILD_NOW='"2026-03-01"', -e BUILD_STRICT=true.

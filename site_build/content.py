@@ -91,7 +91,7 @@ class _Light:
         self.published, self.updated = document.published, document.updated
         self.reading_minutes = shelf.minutes[document.path]
         self.tags = [shelf.tags[name] for name in document.tags if name in shelf.tags]
-        self.lang = str(shelf.settings["DEFAULT_LANG"])
+        self.lang = document.lang or str(shelf.settings["DEFAULT_LANG"])
         self.author, self.authors = shelf.author, [shelf.author]
         self.status, self.in_default_lang = "published", True
         self.translations: list[object] = []

@@ -59,6 +59,8 @@ class Converter:
             extension_configs={
                 # Guessing takes longer than all the rest and guesses wrong on short blocks.
                 "codehilite": {"guess_lang": False, "css_class": "highlight"},
+                # The default, a colon, makes ids that no CSS selector can name as they stand.
+                "footnotes": {"SEPARATOR": "-"},
                 # An `align` attribute can be told from a style; the house rules make it a class.
                 "tables": {"use_align_attribute": True},
                 "toc": {

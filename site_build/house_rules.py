@@ -54,6 +54,8 @@ class _Tree(Treeprocessor):
                 element.tag = f"h{min(int(element.tag[1]) + 1, _DEEPEST)}"
             elif element.tag in {"td", "th"}:
                 _align_by_class(element)
+            elif element.tag == "table":
+                element.set("tabindex", "0")  # what scrolls must be reached by keyboard
             elif element.tag == "a":
                 self._mark_external(element)
             elif element.tag == "img":
@@ -92,7 +94,8 @@ class _Text(Postprocessor):
     """The rules for all that has become text: raw HTML, highlighted code, attribute lists."""
 
     def run(self, text: str) -> str:
-        """Return `text` without inline styles and event handlers."""
+        """Return `text` without inline styles and event handlers, its code reached by keyboard."""
+        text = text.replace("<pre>", '<pre tabindex="0">')
         return _TAG.sub(_strip, text) if _SUSPECT.search(text) else text
 
 

@@ -4,6 +4,7 @@ Pelican does its usual round: settings, generators, contexts, templates, writer.
 the content is read and checked, and what its writer notes is made at the end.
 """
 
+import locale
 import logging
 import os
 from collections.abc import Iterable, Iterator
@@ -98,12 +99,19 @@ def run_pelican(request: Request, site_url: str) -> Report:
         "OUTPUT_PATH": os.fspath(request.place.site),
         "SITEURL": site_url,
     }
-    settings = read_settings(os.fspath(SETTINGS_FILE), override)
-    console.quiet = True  # Whoever called says what came of it.
+    with contained():
+        return Journal(read_settings(os.fspath(SETTINGS_FILE), override)).build(request)
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Keep Pelican quiet, since the caller says what came of it, and give the locale back."""
+    before, console.quiet = locale.setlocale(locale.LC_ALL), True
     try:
-        return Journal(settings).build(request)
+        yield
     finally:
         console.quiet = False
+        locale.setlocale(locale.LC_ALL, before)
 
 
 def _log_findings(findings: Iterable[Finding]) -> None:

@@ -29,6 +29,8 @@ class Document:
     updated: datetime
     """UTC; the instant of publication unless the front matter sets a later one."""
     tags: tuple[str, ...]
+    lang: str
+    """BCP 47 tag of the text's language; empty: the site's."""
     draft: bool
     markdown: str
     """The body, without front matter, with `\\n` line ends."""

@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shutil import copyfile
 
-from edge_api.schema.index import INDEX_FORMAT, IndexHead
+from edge_api.schema.index import FORM_TEMPLATE, INDEX_FORMAT, IndexHead
 from site_build import addresses
 from site_build.assets import Assets
 from site_build.cache import Cache, make_key
@@ -69,6 +70,7 @@ class Production:
         self._cache = Cache(request.cache)
         self._before = read_ledger(request.before.state)
         self._leaf_size = style.leaf_size
+        self._form = style.theme / "templates" / FORM_TEMPLATE
         self._tasks: dict[str, Task] = {}
         code = fingerprint_code()
         self.gathered = self._gather(code)
@@ -150,7 +152,7 @@ class Production:
     def _write_index(
         self, build_id: str, entries: dict[str, Entry], pieces: Sequence[Piece]
     ) -> None:
-        """Write the posts index and the ledger; take over and clear away what is left of before."""
+        """Write the index, the form and the ledger; take over and clear away what is of before."""
         identity = self.site.identity
         head = IndexHead(
             format=INDEX_FORMAT,
@@ -161,6 +163,8 @@ class Production:
             built_for=self.request.now,
             count=len(pieces),
         )
+        if self._form.is_file():
+            copyfile(self._form, self.request.place.state / FORM_TEMPLATE)
         stamp, lines = self._workshop.index.assemble(head, pieces)
         self._workshop.index.discard()
         for entry in self._carry():

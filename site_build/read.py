@@ -141,6 +141,7 @@ def _make_document(
         published=published,
         updated=head.updated or published,
         tags=head.tags,
+        lang=head.lang,
         draft=head.status == "draft",
         markdown=markdown,
         body_line=line,

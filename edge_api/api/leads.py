@@ -26,9 +26,7 @@ class LeadSummary(BaseModel):
 
     id: Annotated[str, Field(description="A UUID.", json_schema_extra={"format": "uuid"})]
     name: str
-    email: Annotated[
-        str, Field(description="An e-mail address, unless stored by hand.")
-    ]
+    email: Annotated[str, Field(description="An e-mail address, unless stored by hand.")]
     budget_tier: str
     created_at: AwareDatetime
 
@@ -120,11 +118,6 @@ _LINKS = MappingProxyType(
         "list_leads": {
             "operationId": "list_leads",
             "description": "The new lead stands first, unless a newer one has come.",
-        },
-        "read_row": {
-            "operationId": "admin_read_leads",
-            "parameters": {"id": "eq.{$response.body#/id}"},
-            "description": "The lead's row, as administrators see it.",
         },
     }
 )

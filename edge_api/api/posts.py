@@ -1,10 +1,20 @@
 """The operations on posts: the list, in whole or in part, and one post."""
 
+import re
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    WithJsonSchema,
+)
 
 from edge_api.api.operation import Ask, Operation, Parameter, Success
 from edge_api.api.reply import Document, Reply
@@ -13,30 +23,51 @@ from edge_api.api.utility import PREFIX
 from edge_api.domain.edition import Edition
 from edge_api.domain.posts import CACHING, Place, Selection, Slice, encode_list
 from edge_api.schema.index import PostRecord, PostSummary
-from edge_api.schema.kinds import PATTERNS, Kind, Timestamp
+from edge_api.schema.kinds import PATTERNS, Kind, Timestamp, parse_integer, refuse_nul
 
 PATH: Final = f"{PREFIX}/posts"
 LIMIT_MOST: Final = 1000
 
 _CURSOR: Final = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_[a-z0-9]+(-[a-z0-9]+)*$"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_[a-z0-9][a-z0-9-]*"
 )
-_TEXT: Final = f"^{PATTERNS[Kind.TEXT]}$"
+_NO_NUL: Final = {"pattern": f"^{PATTERNS[Kind.TEXT]}$"}
+
+
+def _check_cursor(text: str) -> str:
+    if re.fullmatch(_CURSOR, text) is None:
+        raise ValueError("is not one that an answer gave: leave it out to begin at the top")
+    return text
+
+
+Limit = Annotated[int, Field(ge=1, le=LIMIT_MOST), BeforeValidator(parse_integer)]
+Cursor = Annotated[
+    str,
+    Field(max_length=300),
+    AfterValidator(_check_cursor),
+    WithJsonSchema({"type": "string", "maxLength": 300, "pattern": f"^{_CURSOR}$"}),
+]
+Tag = Annotated[
+    str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
+]
+Words = Annotated[
+    str, Field(min_length=1, max_length=1000, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
+]
 
 
 class ListQuery(BaseModel):
     """Which part of the list is wanted; without any, the whole list comes."""
 
-    limit: Annotated[int, Field(ge=1, le=LIMIT_MOST)] | None = Field(
+    limit: Limit | None = Field(
         default=None, description="How many posts at the most.", examples=[20]
     )
-    cursor: Annotated[str, Field(pattern=_CURSOR, max_length=300)] | None = Field(
+    cursor: Cursor | None = Field(
         default=None, description="Where to go on: as an earlier answer's `next` has it."
     )
-    tag: Annotated[str, Field(pattern=_TEXT, min_length=1, max_length=200)] | None = Field(
+    tag: Tag | None = Field(
         default=None, description="Only posts with this tag, whatever its case."
     )
-    q: Annotated[str, Field(pattern=_TEXT, min_length=1, max_length=1000)] | None = Field(
+    q: Words | None = Field(
         default=None,
         description="Only posts with all these words; the last may be a beginning, and words in "
         "double quotes stand side by side.",

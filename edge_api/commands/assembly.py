@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Final
 
 import orjson
-from aiohttp import web
 
 from edge_api.api.description import api_catalog, self_description
 from edge_api.api.openapi import openapi_document
@@ -32,7 +31,7 @@ from edge_api.domain.rows import Rows
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
 from edge_api.store.sqlite import open_store
-from edge_api.web.app import make_app
+from edge_api.web.app import Application, make_app
 from edge_api.web.site import Site
 
 _log = logging.getLogger(__name__)
@@ -48,7 +47,7 @@ class Assembly:
     """The running parts, and the application that serves them."""
 
     service: Service
-    app: web.Application
+    app: Application
 
 
 @asynccontextmanager

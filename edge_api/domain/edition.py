@@ -6,6 +6,7 @@ together. One that cannot be served changes nothing; what is wrong with it is re
 
 import asyncio
 import logging
+import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,10 @@ from edge_api.domain.site_files import SiteFile, list_site
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, SITE_FOLDER, IndexHead, PostRecord
 from edge_api.schema.problems import Problem
 
-RETIREMENT_SECONDS: Final = 30.0
-"""How long an edition that was replaced stays open, for the requests that still read in it."""
+RETRY_SECONDS: Final = 30.0
+"""After which a build that could not be opened is tried again: the disk may have been full."""
+
+NO_BUILD: Final = "there is no build: run python -m site_build build"
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ class Search(Protocol):
 OpenSearch = Callable[[Iterable[PostRecord]], Awaitable[Search]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Edition:
     """One build, open."""
 
@@ -44,7 +47,7 @@ class Edition:
     posts: Posts
     search: Search
     folder: Path
-    """The folder of the build; `site/` in it is public."""
+    """The folder of the build, free of links; `site/` in it is public."""
     files: Mapping[str, SiteFile]
     """Every public file by the path at which it answers."""
 
@@ -69,8 +72,13 @@ class Edition:
         return self.posts.entries[0].place.slug if self.posts.entries else None
 
 
-Signature = tuple[str, int, int]
-"""What tells one state of `current` from the next: its target, and the index's time and size."""
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    """What stands behind `current`; any new build, and any mending of one, looks different."""
+
+    folder: Path
+    index: tuple[int, ...]
+    site: tuple[int, ...]
 
 
 class Shelf:
@@ -79,12 +87,14 @@ class Shelf:
     def __init__(self, build_dir: Path, site_url: str, open_search: OpenSearch) -> None:
         self._link = build_dir / CURRENT_LINK
         self._open_search = open_search
-        self._seen: Signature | None = None
-        self._retired: list[tuple[float, Edition]] = []
+        self._seen: _Sighting | None = None
+        self._retry_at = float("inf")
+        self._retired: list[tuple[weakref.ref[Edition], Search]] = []
+        self._turn = asyncio.Lock()
         self.site_url = site_url
         self.current: Edition | None = None
-        self.trouble = ""
-        """Why the newest build is not served; empty when it is. It names no path."""
+        self.trouble = NO_BUILD
+        """Why the newest build is not served as it should be; empty when it is. Names no path."""
 
     def edition(self) -> Edition:
         """Return the current edition. Raises Problem `unavailable` while there is none."""
@@ -95,38 +105,36 @@ class Shelf:
 
     async def refresh(self) -> None:
         """Look whether another build is current, and take it in whole if it can be served."""
-        await self._close_retired(RETIREMENT_SECONDS)
-        signature = self._signature()
-        if signature is None:
-            self.trouble = "there is no build: run python -m site_build build"
-            return
-        if signature != self._seen:
-            self._seen = signature
-            await self._take(self._link.parent / signature[0])
+        async with self._turn:
+            await self._close_retired()
+            seen = await asyncio.to_thread(_look, self._link)
+            if seen == self._seen and asyncio.get_running_loop().time() < self._retry_at:
+                return
+            self._seen, self._retry_at = seen, float("inf")
+            if seen is None:
+                self._report(NO_BUILD)
+            else:
+                await self._take(seen.folder)
 
     async def close(self) -> None:
-        """Let go of every edition."""
-        self._retire(None)
-        await self._close_retired(0)
-
-    def _signature(self) -> Signature | None:
-        try:
-            target = self._link.readlink()
-            index = (self._link.parent / target / INDEX_FILE).stat()
-        except OSError:
-            return None
-        return str(target), index.st_mtime_ns, index.st_size
+        """Let go of every edition, in use or not."""
+        self._swap(None)
+        for _, search in self._retired:
+            await search.close()
+        self._retired = []
 
     async def _take(self, folder: Path) -> None:
+        """Open a build and serve it. The edition before stays whatever happens."""
         try:
             edition = await self._open(folder)
-        except (BuildRefusal, Problem) as refusal:
-            self.trouble = f"the newest build is not served: {refusal}"
-            _log.error("%s", self.trouble)
+        except Exception as fault:  # noqa: BLE001  the next build must find someone who looks
+            self._retry_at = asyncio.get_running_loop().time() + RETRY_SECONDS
+            self._report(f"the newest build is not served: {_sentence(fault)}", fault)
             return
-        self._retire(edition)
-        self.trouble = ""
+        self._swap(edition)
         _log.info("serving build %s with %d posts", edition.build_id, edition.count)
+        is_ours = edition.site_url == self.site_url
+        self._report("" if is_ours else f"the build was made for {edition.site_url}: build again")
 
     async def _open(self, folder: Path) -> Edition:
         """Open a build, off the event loop. Raises BuildRefusal, Problem."""
@@ -139,15 +147,45 @@ class Shelf:
             raise BuildRefusal("its site is empty: build again")
         return Edition(head, posts, await self._open_search(posts.records()), folder, files)
 
-    def _retire(self, successor: Edition | None) -> None:
-        """Swap the edition, in one assignment: nobody sees half of two."""
+    def _swap(self, successor: Edition | None) -> None:
+        """Replace the edition in one assignment: nobody sees half of two."""
         replaced, self.current = self.current, successor
         if replaced is not None:
-            self._retired.append((asyncio.get_running_loop().time(), replaced))
+            self._retired.append((weakref.ref(replaced), replaced.search))
 
-    async def _close_retired(self, after: float) -> None:
-        now = asyncio.get_running_loop().time()
-        due = [edition for since, edition in self._retired if now - since >= after]
+    async def _close_retired(self) -> None:
+        """Close what was replaced and is not used any more: the last request has let go of it."""
+        due = [search for edition, search in self._retired if edition() is None]
         self._retired = [entry for entry in self._retired if entry[1] not in due]
-        for edition in due:
-            await edition.search.close()
+        for search in due:
+            await search.close()
+
+    def _report(self, trouble: str, fault: Exception | None = None) -> None:
+        """Remember what is wrong, and log it once; a fault that nobody foresaw, with its trace."""
+        if trouble and trouble != self.trouble:
+            is_foreseen = fault is None or isinstance(fault, BuildRefusal | Problem)
+            _log.error("%s", trouble, exc_info=None if is_foreseen else fault)
+        self.trouble = trouble
+
+
+def _look(link: Path) -> _Sighting | None:
+    """Return what stands behind the link, or behind a folder in its place; `None` for nothing."""
+    try:
+        folder = link.resolve(strict=True)
+    except OSError:
+        return None
+    return _Sighting(folder, _marks(folder / INDEX_FILE), _marks(folder / SITE_FOLDER))
+
+
+def _marks(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _sentence(fault: Exception) -> str:
+    if isinstance(fault, BuildRefusal | Problem):
+        return str(fault)
+    return "it could not be opened; the log says more"

@@ -52,7 +52,7 @@ def _read_head(line: bytes) -> IndexHead:
         _check_format(orjson.loads(text))
         return IndexHead.model_validate_json(text)
     except (orjson.JSONDecodeError, ValidationError):
-        raise BuildRefusal("the posts index is damaged in its first line: build again") from None
+        raise _damaged(1) from None
 
 
 def _check_format(head: object) -> None:
@@ -66,18 +66,25 @@ def _check_format(head: object) -> None:
 
 
 def _read_entries(lines: Iterator[bytes]) -> Iterator[Entry]:
+    """Yield the posts up to the closing line, without which the file was cut off."""
     for number, line in enumerate(lines, start=2):
         if line == INDEX_CLOSING:
             return
-        try:
-            record = PostRecord.model_validate_json(line.removesuffix(b",\n"))
-        except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-            where = ".".join(str(step) for step in fault["loc"]) or "the line"
-            raise BuildRefusal(
-                f"the posts index is damaged in line {number} "
-                f"({where} {sentence_of(fault)}): build again"
-            ) from None
-        if record.published_at != record.publishedAt:
-            raise BuildRefusal(f"the posts index is damaged in line {number}: build again")
-        yield make_entry(record)
+        yield make_entry(_read_record(number, line))
+    raise BuildRefusal("the posts index ends too early: build again")
+
+
+def _read_record(number: int, line: bytes) -> PostRecord:
+    try:
+        record = PostRecord.model_validate_json(line.removesuffix(b",\n"))
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in fault["loc"]) or "the line"
+        raise _damaged(number, f" ({where} {sentence_of(fault)})") from None
+    if record.published_at != record.publishedAt:
+        raise _damaged(number, " (its two times of publication differ)")
+    return record
+
+
+def _damaged(number: int, how: str = "") -> BuildRefusal:
+    return BuildRefusal(f"the posts index is damaged in line {number}{how}: build again")

@@ -20,9 +20,9 @@ CODINGS: Final[Mapping[str, str]] = MappingProxyType({"br": ".br", "gzip": ".gz"
 """Content codings that a build makes, the tightest first, and the suffixes of their files."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SiteFile:
-    """One public file."""
+    """One public file; it stands for itself alone, so that it is a cheap key."""
 
     name: str
     """Relative to the site's folder, with `/`."""

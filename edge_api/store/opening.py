@@ -6,7 +6,7 @@ Whatever does not hold is refused in one sentence, with the mend, and nothing is
 import os
 import sqlite3
 from collections.abc import Collection, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Timer
 from types import MappingProxyType
@@ -111,15 +111,16 @@ def _make_file(path: Path) -> None:
     """Make the folder and the file where they are missing, for their owner's eyes only."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        _sync(path.parent)
-    except FileExistsError:
-        if not path.is_file():
-            raise StoreRefusal(f"{path} is no file: set DATABASE_URL to one") from None
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            _sync(path.parent)
+        is_file = path.is_file()
     except OSError as error:
         raise StoreRefusal(
             f"{path} cannot be made ({error.strerror}): set DATABASE_URL to another place"
         ) from None
+    if not is_file:
+        raise StoreRefusal(f"{path} is no file: set DATABASE_URL to one")
 
 
 def _sync(folder: Path) -> None:
@@ -163,7 +164,7 @@ def _find_damage(connection: sqlite3.Connection) -> str:
     finally:
         timer.cancel()
         timer.join()
-    return "" if verdict == "ok" else str(verdict)
+    return "" if verdict == "ok" else str(verdict).splitlines()[-1]
 
 
 def schema_version(connection: sqlite3.Connection) -> int:

@@ -76,13 +76,15 @@ async def open_search(posts: Iterable[PostRecord]) -> Search:
     The file has no name any more when it is open, so that nothing is left behind even by a crash.
     Raises Problem `unavailable`.
     """
-    with TemporaryDirectory(prefix="search-") as folder:
-        path = Path(folder) / "posts.db"
-        try:
+    try:
+        with TemporaryDirectory(prefix="search-") as folder:
+            path = Path(folder) / "posts.db"
             await asyncio.to_thread(build_search, path, posts)
             return Search(await Connection.open(partial(_open, path)))
-        except sqlite3.Error as error:
-            raise problem_of(error) from error
+    except sqlite3.Error as error:
+        raise problem_of(error) from error
+    except OSError as error:
+        raise unavailable("There is no room for the search index") from error
 
 
 def build_search(path: Path, posts: Iterable[PostRecord]) -> None:

@@ -12,7 +12,7 @@ from aiohttp import web
 from edge_api.api.operation import Operation
 from edge_api.api.service import Service
 from edge_api.schema.problems import Problem
-from edge_api.web.cache import WireCache
+from edge_api.web.cache import SizedCache
 from edge_api.web.callers import Callers
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint
@@ -21,6 +21,9 @@ from edge_api.web.headers import API_HEADERS, Headers, transport
 from edge_api.web.site import Site
 from edge_api.web.trace import mark
 from edge_api.web.wire import EXTRA_HEADERS, Wire, header_lines, send
+
+Application = web.Application
+"""What is served; the wiring passes it on and needs to know no more."""
 
 API_PREFIX = "/api/"
 _ALLOWED_HEADERS = (
@@ -103,7 +106,7 @@ async def hide_server(_request: web.Request, response: web.StreamResponse) -> No
 
 def make_app(service: Service, operations: Sequence[Operation], site: Site) -> web.Application:
     """Return the application that serves `operations` and `site`."""
-    documents, callers = DocumentAnswers(WireCache()), Callers(service)
+    documents, callers = DocumentAnswers(SizedCache()), Callers(service)
     always = transport(service.settings.site_url)
     by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for operation in operations:

@@ -3,34 +3,40 @@
 The page is the built one, with the form in it rendered anew where it was not filled in well.
 """
 
+import asyncio
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import jinja2
 from aiohttp.web_request import BaseRequest
 
+from edge_api.api.reply import NO_STORE
 from edge_api.api.service import Service
-from edge_api.domain.edition import Edition
 from edge_api.domain.lead_input import LeadFaults, read_form
 from edge_api.domain.leads import Sender
 from edge_api.schema.index import FORM_TEMPLATE, SITE_FOLDER
 from edge_api.schema.problems import Problem
 from edge_api.web.body import read_bytes
 from edge_api.web.callers import Callers
-from edge_api.web.headers import SITE_HEADERS, transport
+from edge_api.web.headers import SITE_HEADERS, Headers, transport
 from edge_api.web.wire import Wire
 
 CONTACT: Final = "/contact/"
 THANKS: Final = "/contact/thanks/"
+CONTACT_FILE: Final = "contact/index.html"
 FORM_MOST: Final = 64 * 1024
 """Bytes of a posted form; the fields together are a tenth of that."""
 _FIELDS_MOST: Final = 50
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _OPENING, _CLOSING = "<!-- contact form -->", "<!-- end of contact form -->"
 """What stands around the form in the built page."""
+_SHOWN: Final = frozenset({"name", "email", "budget_tier", "message"})
+"""The fields that a person sees in the form."""
+
+Fields = Mapping[str, str]
 
 
 class Contact:
@@ -51,44 +57,41 @@ class Contact:
         try:
             await self._take(fields, self._callers.address_of(request))
         except LeadFaults as faults:
-            return self._form(400, fields, faults.by_field)
+            return await self._form(Problem("invalid"), fields, _told(faults))
         except Problem as problem:
-            retry = [(name, text) for name, text in problem.headers.items()]
-            return self._form(problem.status, fields, {"form": f"{problem.sentence}."}, retry)
-        return Wire(303, [("Location", THANKS), ("Cache-Control", "no-store"), *self._always])
+            return await self._form(problem, fields, {"form": f"{problem.sentence}."})
+        return self._answer(303, (("Location", THANKS),))
 
-    async def _take(self, fields: Mapping[str, str], address: str) -> None:
+    async def _take(self, fields: Fields, address: str) -> None:
         if self._service.settings.leads_require_credential:
             raise Problem("forbidden", "This form is closed; write to us by the API with a key")
         self._service.limiter.hit("leads_attempts", address)
         await self._service.leads.create(read_form(fields), Sender(None, address, "form"))
 
-    def _form(
-        self,
-        status: int,
-        fields: Mapping[str, str],
-        faults: Mapping[str, str],
-        more: list[tuple[str, str]] | None = None,
-    ) -> Wire:
-        headers = [
-            ("Content-Type", "text/html; charset=utf-8"),
-            ("Cache-Control", "no-store"),
-            *SITE_HEADERS,
-            *self._always,
-            *(more or []),
-        ]
-        return Wire(status, headers, _render(self._service.shelf.edition(), fields, faults))
+    async def _form(self, problem: Problem, fields: Fields, faults: Fields) -> Wire:
+        edition = self._service.shelf.edition()
+        body = await asyncio.to_thread(_render, edition.folder, fields, faults)
+        headers = (("Content-Type", "text/html; charset=utf-8"), *problem.headers.items())
+        return self._answer(problem.status, headers, body)
+
+    def _answer(self, status: int, headers: Headers, body: bytes = b"") -> Wire:
+        always = (("Cache-Control", NO_STORE), *SITE_HEADERS, *self._always)
+        return Wire(status, (*headers, *always), body)
 
 
 def check_origin(request: BaseRequest, site_url: str) -> None:
     """Refuse a form that another site sent. Raises Problem `forbidden`.
 
-    Browsers say where a form came from (Fetch Metadata; RFC 6454, section 7); others say nothing.
+    A browser says so itself (Fetch Metadata, section 2.4), an older one names where it came from
+    (Fetch, section 3.2); what is no browser says neither, and acts for nobody but itself.
     """
-    came_from = request.headers.get("Sec-Fetch-Site", "same-origin")
-    origin = request.headers.get("Origin", site_url)
-    own = {site_url, f"{request.scheme}://{request.host}"}
-    if came_from not in ("same-origin", "none") or origin not in own:
+    came_from = request.headers.get("Sec-Fetch-Site")
+    if came_from is None:
+        origin = request.headers.get("Origin", site_url)
+        is_own = origin == site_url or urlsplit(origin).netloc == request.host
+    else:
+        is_own = came_from in ("same-origin", "none")
+    if not is_own:
         raise Problem("forbidden", "This form was sent from another site: use the contact page")
 
 
@@ -106,24 +109,32 @@ async def _fields(request: BaseRequest) -> dict[str, str]:
     return dict(pairs)
 
 
-def _render(edition: Edition, fields: Mapping[str, str], faults: Mapping[str, str]) -> bytes:
-    """Return the contact page of the edition with the form as it was filled in."""
-    page = _read(edition.folder / SITE_FOLDER / "contact" / "index.html")
+def _told(faults: LeadFaults) -> dict[str, str]:
+    """Return a sentence for each field at fault; what no field of the form shows is about all."""
+    sentences = {name: f"{text[:1].upper()}{text[1:]}." for name, text in faults.by_field.items()}
+    hidden = sentences.keys() - _SHOWN
+    whole = {"form": " ".join(f"{name}: {sentences[name]}" for name in sorted(hidden))}
+    return {**sentences, **(whole if hidden else {})}
+
+
+def _render(folder: Path, fields: Fields, faults: Fields) -> bytes:
+    """Return the contact page of a build with the form as it was filled in.
+
+    Raises Problem `unavailable` when the build has no such page.
+    """
+    try:
+        page = (folder / SITE_FOLDER / CONTACT_FILE).read_text(encoding="utf-8")
+        source = (folder / FORM_TEMPLATE).read_text(encoding="utf-8")
+    except OSError:
+        sentence = "The form could not be taken, and its page cannot be shown: try again later"
+        raise Problem("unavailable", sentence, headers={"Retry-After": "60"}) from None
     before, _, rest = page.partition(_OPENING)
     _, _, after = rest.partition(_CLOSING)
-    form = _template(edition.folder / FORM_TEMPLATE).render(values=fields, faults=faults)
+    form = _template(source).render(values=fields, faults=faults)
     return f"{before}{_OPENING}\n{form}\n{_CLOSING}{after}".encode()
 
 
 @lru_cache(maxsize=2)
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        raise Problem("unavailable", "The contact page cannot be read now") from None
-
-
-@lru_cache(maxsize=2)
-def _template(path: Path) -> jinja2.Template:
+def _template(source: str) -> jinja2.Template:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_read(path))
+    return environment.from_string(source)

@@ -9,7 +9,7 @@ import brotli
 from aiohttp.web_request import BaseRequest
 
 from edge_api.api.reply import Document
-from edge_api.web.cache import WireCache
+from edge_api.web.cache import SizedCache
 from edge_api.web.conditional import etag_matches
 from edge_api.web.headers import API_HEADERS
 from edge_api.web.negotiation import best_coding
@@ -28,7 +28,7 @@ _CODINGS: Final = tuple(_CODERS)
 class DocumentAnswers:
     """Wire forms of documents, made on first use."""
 
-    def __init__(self, cache: WireCache) -> None:
+    def __init__(self, cache: SizedCache[Wire]) -> None:
         self._cache = cache
 
     async def answer(

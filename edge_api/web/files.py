@@ -1,156 +1,158 @@
-"""How a file is answered: from memory when small, in pieces when large; ranges and conditions."""
+"""How a file of the site is answered: conditions, ranges, and the bytes themselves.
+
+A small file is read once and kept ready for the wire; a large one is sent piece by piece, and the
+event loop waits for neither. Which file answers a request is not decided here.
+"""
 
 import asyncio
 from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from aiohttp import web
-from aiohttp.web_request import BaseRequest
 
 from edge_api.domain.site_files import CODINGS, SiteFile
-from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.problems import Problem
-from edge_api.web.cache import WireCache
 from edge_api.web.conditional import Span, asked_span, etag_matches, range_holds
-from edge_api.web.headers import SITE_HEADERS
+from edge_api.web.fields import whole_list
+from edge_api.web.headers import Headers
 from edge_api.web.wire import REQUEST_ID, Wire, send
 
 SMALL: Final = 1024 * 1024
 """Bytes up to which a file is kept in memory and answered with one write."""
 _PIECE: Final = 256 * 1024
 """Bytes that are read and sent at a time of a larger file."""
+_KNOWN: Final = frozenset({"Content-Type", "Link"})
+"""What a 304 leaves out: the client has it (RFC 9110, section 15.4.5)."""
 
-_ETAGS_MOST: Final = 100_000
-"""Validators that are remembered; builds come and go."""
 
-Headers = list[tuple[str, str]]
+class Said(NamedTuple):
+    """What an answer says before its form is known."""
+
+    status: int
+    headers: Headers
 
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """One form of one file, as one request gets it."""
+    """One form of one file, ready to be sent."""
 
-    build: Path
-    """The folder of the build."""
-    file: SiteFile
-    coding: str
-    """A content coding, or empty."""
+    path: Path
+    """Where its bytes lie."""
+    size: int
+    etag: str
     status: int
     headers: Headers
-
-    @property
-    def path(self) -> Path:
-        """Where its bytes lie."""
-        return self.build / SITE_FOLDER / f"{self.file.name}{CODINGS.get(self.coding, '')}"
-
-    @property
-    def key(self) -> tuple[str, str, str, int]:
-        """What its wire form is kept by: a page that stands for another is another answer."""
-        return str(self.build), self.file.name, self.coding, self._variant
-
-    @property
-    def _variant(self) -> int:
-        return hash((self.status, *self.headers))
+    """Everything that the whole is sent with, but its length."""
+    body: bytes | None
+    """`None` where it is too large to be kept."""
+    whole: Wire | None
+    unchanged: Wire
 
 
-class FileAnswers:
-    """Answers with files, the small ones kept ready."""
+def load(folder: Path, file: SiteFile, coding: str, said: Said) -> Representation:
+    """Read one form of a file, in a thread; `coding` is one of the file's or empty.
 
-    def __init__(self) -> None:
-        self._wires = WireCache()
-        self._etags: dict[Path, str] = {}
-
-    async def answer(self, shown: Representation, request: web.Request) -> web.StreamResponse:
-        """Return the answer. Raises Problem `unavailable` when the file cannot be read."""
-        etag = self._etags.get(shown.path) or await self._measure(shown.path)
-        headers = request.headers
-        condition = headers.get("If-None-Match")
-        if shown.status != HTTPStatus.OK:
-            return await self._whole(shown, etag, request)
-        if condition is not None and etag_matches(condition, etag):
-            return send(Wire(304, _whole_headers(shown, etag)), request)
-        ranged = "Range" in headers and request.method == "GET"
-        if ranged and range_holds(headers.get("If-Range"), etag):
-            return await self._range(shown, etag, request)
-        return await self._whole(shown, etag, request)
-
-    async def _measure(self, path: Path) -> str:
-        """Make the validator of a file: its builds never change it, so it is made once."""
-        try:
-            digest = await asyncio.to_thread(_digest, path)
-        except OSError:
-            raise Problem("unavailable", "Try again: this file cannot be read now") from None
-        if len(self._etags) > _ETAGS_MOST:
-            self._etags.clear()
-        self._etags[path] = f'"{digest}"'
-        return self._etags[path]
-
-    async def _whole(
-        self, shown: Representation, etag: str, request: web.Request
-    ) -> web.StreamResponse:
-        kept = self._wires.get(shown.key)
-        if kept is not None:
-            return send(kept, request)
-        size = (await asyncio.to_thread(shown.path.stat)).st_size
-        headers = _whole_headers(shown, etag)
-        if size > SMALL:
-            return await _stream(request, shown, shown.status, headers, Span(0, size))
-        body = await asyncio.to_thread(shown.path.read_bytes)
-        wire = Wire(shown.status, headers, body)
-        self._wires.keep(shown.key, wire, len(body))
-        return send(wire, request)
-
-    async def _range(
-        self, shown: Representation, etag: str, request: web.Request
-    ) -> web.StreamResponse:
-        """Answer with a part of the file (RFC 9110, section 14)."""
-        size = (await asyncio.to_thread(shown.path.stat)).st_size
-        span = asked_span(request.headers["Range"], size)
-        if span == "whole":
-            return await self._whole(shown, etag, request)
-        if span == "unsatisfiable":
-            raise Problem("range_not_satisfiable", headers={"Content-Range": f"bytes */{size}"})
-        headers = [*_whole_headers(shown, etag), ("Content-Range", span.content_range(size))]
-        return await _stream(request, shown, HTTPStatus.PARTIAL_CONTENT, headers, span)
+    Raises OSError.
+    """
+    path = folder / f"{file.name}{CODINGS.get(coding, '')}"
+    etag, size, body = _read(path)
+    coded: Headers = (("Content-Encoding", coding),) if coding else ()
+    headers = (*said.headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
+    return Representation(
+        path=path,
+        size=size,
+        etag=etag,
+        status=said.status,
+        headers=headers,
+        body=body,
+        whole=None if body is None else Wire(said.status, headers, body),
+        unchanged=Wire(304, [field for field in headers if field[0] not in _KNOWN]),
+    )
 
 
-def _whole_headers(shown: Representation, etag: str) -> Headers:
-    coded = [("Content-Encoding", shown.coding)] if shown.coding else []
-    ranges = [("Accept-Ranges", "bytes")]
-    return [*shown.headers, ("ETag", etag), *ranges, *coded, *SITE_HEADERS]
-
-
-def _digest(path: Path) -> str:
+def _read(path: Path) -> tuple[str, int, bytes | None]:
+    """Return the validator of a file, its size, and its bytes where they are few."""
+    digest, size, small = sha256(), 0, b""
     with path.open("rb") as file:
-        hashed = sha256()
-        while piece := file.read(_PIECE):
-            hashed.update(piece)
-    return hashed.hexdigest()[:24]
+        while piece := file.read(SMALL + 1):
+            digest.update(piece)
+            size += len(piece)
+            small = piece if size <= SMALL else b""
+    return f'"{digest.hexdigest()[:24]}"', size, small if size <= SMALL else None
+
+
+async def answer_file(form: Representation, request: web.Request) -> web.StreamResponse:
+    """Return the answer to a request for a form of a file.
+
+    Conditions and ranges are looked at for a 200 only (RFC 9110, section 13.2.1). Raises Problem
+    `range_not_satisfiable`, and OSError while nothing is sent yet.
+    """
+    if form.status == HTTPStatus.OK:
+        condition = whole_list(request.headers, "If-None-Match")
+        if condition is not None and etag_matches(condition, form.etag):
+            return send(form.unchanged, request)
+        span = _span(form, request)
+        if span is not None:
+            return await _part(form, span, request)
+    if form.whole is not None:
+        return send(form.whole, request)
+    return await _stream(form, form.status, form.headers, Span(0, form.size), request)
+
+
+def _span(form: Representation, request: web.Request) -> Span | None:
+    """Return the part that is asked for, or `None` for the whole."""
+    asked = request.headers.get("Range")
+    if asked is None or request.method != "GET":
+        return None
+    if not range_holds(request.headers.get("If-Range"), form.etag):
+        return None
+    span = asked_span(asked, form.size)
+    if span == "unsatisfiable":
+        raise Problem("range_not_satisfiable", headers={"Content-Range": f"bytes */{form.size}"})
+    return None if span == "whole" else span
+
+
+async def _part(form: Representation, span: Span, request: web.Request) -> web.StreamResponse:
+    headers = (*form.headers, ("Content-Range", span.content_range(form.size)))
+    if form.body is None:
+        return await _stream(form, 206, headers, span, request)
+    return send(Wire(206, headers, form.body[span.start : span.start + span.length]), request)
 
 
 async def _stream(
-    request: BaseRequest, shown: Representation, status: int, headers: Headers, span: Span
+    form: Representation, status: int, headers: Headers, span: Span, request: web.Request
 ) -> web.StreamResponse:
-    """Send a part of a file piece by piece, reading off the event loop."""
+    """Send a part of a large file piece by piece, reading off the event loop."""
     response = web.StreamResponse(status=status, headers=headers)
     response.headers["X-Request-ID"] = request[REQUEST_ID]
     response.content_length = span.length
-    with await asyncio.to_thread(shown.path.open, "rb") as file:
-        await asyncio.to_thread(file.seek, span.start)
-        await response.prepare(request)
-        if request.method != "HEAD":
-            await _copy(file, span.length, response)
-    await response.write_eof()
+    with await asyncio.to_thread(form.path.open, "rb") as file:
+        try:
+            await response.prepare(request)
+            if request.method != "HEAD":
+                await _copy(file, span, response)
+        except (OSError, EOFError):
+            _break_off(request)
     return response
 
 
-async def _copy(file: BinaryIO, length: int, response: web.StreamResponse) -> None:
-    while length > 0:
-        piece = await asyncio.to_thread(file.read, min(_PIECE, length))
+async def _copy(file: BinaryIO, span: Span, response: web.StreamResponse) -> None:
+    """Send the bytes. Raises EOFError when the file is shorter than it was."""
+    await asyncio.to_thread(file.seek, span.start)
+    left = span.length
+    while left > 0:
+        piece = await asyncio.to_thread(file.read, min(_PIECE, left))
         if not piece:
-            return
-        length -= len(piece)
+            raise EOFError
+        left -= len(piece)
         await response.write(piece)
+    await response.write_eof()
+
+
+def _break_off(request: web.Request) -> None:
+    """End the connection: the head is out, and nothing else can say that the rest is missing."""
+    if request.transport is not None:
+        request.transport.abort()

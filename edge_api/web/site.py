@@ -1,180 +1,137 @@
-"""The built site at `/`: which representation of which file a request gets.
+"""The built site at `/`: which file answers a request, and in which form.
 
 Files are found in the list that the edition made at load: no path of a request reaches the disk.
 """
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+import asyncio
+from typing import Final, NamedTuple
 
 from aiohttp import web
 
 from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
-from edge_api.domain.site_files import INDEX, SiteFile
+from edge_api.domain.site_files import SiteFile
+from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.problems import Problem
+from edge_api.web.cache import SizedCache
 from edge_api.web.contact import CONTACT, Contact
-from edge_api.web.files import FileAnswers, Representation
-from edge_api.web.headers import embedding, transport
+from edge_api.web.fields import whole_list
+from edge_api.web.files import Representation, Said, answer_file, load
+from edge_api.web.headers import SITE_HEADERS, Headers, transport
+from edge_api.web.media import BRIEFLY, address_of, describe, twin_of
 from edge_api.web.negotiation import best_coding, prefers_markdown
 from edge_api.web.wire import Wire, send
 
+_READING: Final = ("GET", "HEAD")
 _ALLOWED: Final = "GET, HEAD, OPTIONS"
+_ALLOWED_CONTACT: Final = "GET, HEAD, POST, OPTIONS"
 _MISSING: Final = "/404.html"
-_HASHED: Final = re.compile(r"\.[0-9a-f]{8,}\.\w+$")
-"""The name of a file that carries the hash of its content: such a name never changes meaning."""
-
-_FOREVER: Final = "public, max-age=31536000, immutable"
-_REVALIDATED: Final = "public, no-cache"
-"""Kept, but asked for each time: a new build counts at once, and a 304 costs next to nothing."""
-_BRIEFLY: Final = "public, max-age=300"
-_NEGOTIATED: Final = "private, no-store"
-"""Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
-
-_TYPES: Final[Mapping[str, str]] = {
-    "html": "text/html; charset=utf-8",
-    "md": "text/markdown; charset=utf-8",
-    "txt": "text/plain; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "json": "application/json",
-    "xml": "application/xml",
-    "svg": "image/svg+xml",
-    "png": "image/png",
-    "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "gif": "image/gif",
-    "webp": "image/webp",
-    "avif": "image/avif",
-    "ico": "image/x-icon",
-    "pdf": "application/pdf",
-    "woff2": "font/woff2",
-    "webmanifest": "application/manifest+json",
-}
-_BY_NAME: Final[Mapping[str, str]] = {"feed.xml": "application/atom+xml; charset=utf-8"}
+_LARGE: Final = 1024
+"""Bytes that the cache counts for a file that is not kept in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The file that answers, and how."""
+class _Choice(NamedTuple):
+    """The form of a file that a request gets; all that its answer depends on."""
 
     file: SiteFile
-    status: int = 200
-    negotiated: bool = False
-    """Whether it was chosen by `Accept`, in place of the page at this address."""
+    coding: str
+    status: int
+    negotiated: bool
+
+
+class Pages:
+    """The files of one edition's site, and what was made ready of them."""
+
+    def __init__(self, edition: Edition, always: Headers) -> None:
+        """Take from the edition what is needed, not the edition: its search may be closed first."""
+        self.files = edition.files
+        self._folder = edition.folder / SITE_FOLDER
+        self._always = always
+        self._ready: SizedCache[Representation] = SizedCache()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
+        path = request.path
+        file, status = self.files.get(path), 200
+        if file is None:
+            elsewhere = address_of(self.files, path)
+            if elsewhere is not None:
+                return send(self._redirect(elsewhere, request.rel_url.raw_query_string), request)
+            file, status = self._missing(), 404
+        choice = self._choose(file, status, request)
+        form = self._ready.get(choice) or await self._prepare(choice)
+        return await answer_file(form, request)
+
+    def _choose(self, file: SiteFile, status: int, request: web.Request) -> _Choice:
+        """Negotiate the form (RFC 9110, section 12)."""
+        accepted = whole_list(request.headers, "Accept")
+        twin = None
+        if accepted is not None and prefers_markdown(accepted):
+            twin = twin_of(self.files, file)
+        chosen = twin or file
+        codings = whole_list(request.headers, "Accept-Encoding") if chosen.codings else None
+        coding = "" if codings is None else best_coding(codings, chosen.codings)
+        return _Choice(chosen, coding, status, twin is not None)
+
+    async def _prepare(self, choice: _Choice) -> Representation:
+        headers = describe(self.files, choice.file, negotiated=choice.negotiated)
+        said = Said(choice.status, (*headers, *self._always))
+        form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, said)
+        self._ready.keep(choice, form, _LARGE if form.body is None else form.size)
+        return form
+
+    def _missing(self) -> SiteFile:
+        try:
+            return self.files[_MISSING]
+        except KeyError:
+            raise Problem("not_found", "There is no page at this address") from None
+
+    def _redirect(self, address: str, query: str) -> Wire:
+        location = f"{address}?{query}" if query else address
+        headers = (("Location", location), ("Cache-Control", BRIEFLY), *SITE_HEADERS)
+        return Wire(301, (*headers, *self._always))
 
 
 class Site:
-    """Serves the current edition's files."""
+    """Serves the current edition's site, and takes the contact form."""
 
     def __init__(self, service: Service) -> None:
         self._shelf = service.shelf
         self._always = transport(service.settings.site_url)
         self._contact = Contact(service)
-        self._files = FileAnswers()
+        self._pages: Pages | None = None
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
+        if request.method in _READING:
+            return await self._read(request)
         if request.method == "POST" and request.path == CONTACT:
             return send(await self._contact.answer(request), request)
-        if request.method not in ("GET", "HEAD"):
-            return send(self._refuse_method(request), request)
+        return send(self._refuse_method(request), request)
+
+    async def _read(self, request: web.Request) -> web.StreamResponse:
+        """Answer from the current edition; once more if that was swapped and cleared meanwhile."""
+        for _ in range(2):
+            pages = self._current()
+            try:
+                return await pages.answer(request)
+            except OSError:
+                if self._current() is pages:
+                    break
+        headers = {"Retry-After": "5"}
+        raise Problem("unavailable", "This file cannot be read now", headers=headers)
+
+    def _current(self) -> Pages:
         edition = self._shelf.edition()
-        found = _find(edition, request)
-        if isinstance(found, str):
-            return send(Wire(301, [("Location", found), *self._always]), request)
-        accepted = request.headers.get("Accept-Encoding")
-        coding = best_coding(accepted, found.file.codings) if accepted else ""
-        shown = Representation(
-            edition.folder, found.file, coding, found.status, self._headers(edition, found)
-        )
-        return await self._files.answer(shown, request)
+        if self._pages is None or self._pages.files is not edition.files:
+            self._pages = Pages(edition, self._always)
+        return self._pages
 
     def _refuse_method(self, request: web.Request) -> Wire:
+        files = self._current().files
+        if request.path not in files and address_of(files, request.path) is None:
+            raise Problem("not_found", "There is no page at this address")
+        allowed = _ALLOWED_CONTACT if request.path == CONTACT else _ALLOWED
         if request.method == "OPTIONS":
-            return Wire(204, [("Allow", _ALLOWED), *self._always])
-        raise Problem("method_not_allowed", headers={"Allow": _ALLOWED})
-
-    def _headers(self, edition: Edition, found: _Found) -> list[tuple[str, str]]:
-        name = found.file.name
-        media_type = _media_type(name)
-        is_page = name.endswith(".html")
-        headers = [
-            ("Content-Type", media_type),
-            ("Cache-Control", _NEGOTIATED if found.negotiated else _caching(name)),
-            (
-                "Vary",
-                "Accept, Accept-Encoding" if is_page or found.negotiated else "Accept-Encoding",
-            ),
-            embedding(media_type),
-            *self._always,
-        ]
-        if found.negotiated:
-            headers.append(("Content-Location", f"/{name}"))
-        if is_page:
-            headers.append(("Link", _links(edition, name)))
-        return headers
-
-
-def _find(edition: Edition, request: web.Request) -> _Found | str:
-    """Return what answers at the path of the request, or the address to go to instead."""
-    path = request.path
-    file = edition.files.get(path)
-    if file is None:
-        elsewhere = _address_of(edition, path)
-        if elsewhere is not None:
-            query = request.rel_url.raw_query_string
-            return f"{elsewhere}?{query}" if query else elsewhere
-        return _missing(edition, request)
-    twin = _twin(edition, file.name) if _wants_markdown(request) else None
-    return _Found(twin, negotiated=True) if twin else _Found(file)
-
-
-def _address_of(edition: Edition, path: str) -> str | None:
-    """Return the address of a page that was asked for by another of its names."""
-    if f"{path}/" in edition.files:
-        return f"{path}/"
-    folder = path.removesuffix(INDEX)
-    return folder if folder != path and folder in edition.files else None
-
-
-def _missing(edition: Edition, request: web.Request) -> _Found:
-    page = edition.files.get(_MISSING)
-    if page is None:
-        raise Problem("not_found", "There is no page at this address")
-    twin = _twin(edition, page.name) if _wants_markdown(request) else None
-    return _Found(twin, 404, negotiated=True) if twin else _Found(page, 404)
-
-
-def _wants_markdown(request: web.Request) -> bool:
-    accepted = request.headers.get("Accept")
-    return accepted is not None and prefers_markdown(accepted)
-
-
-def _twin(edition: Edition, name: str) -> SiteFile | None:
-    """Return the Markdown form of a page."""
-    if not name.endswith(".html"):
-        return None
-    return edition.files.get(f"/{name.removesuffix('.html')}.md")
-
-
-def _links(edition: Edition, name: str) -> str:
-    """Return where machines find more (RFC 8288): the twin, the summary, the API."""
-    twin = _twin(edition, name)
-    links = ['</llms.txt>; rel="describedby"; type="text/plain"']
-    links += ['</.well-known/api-catalog>; rel="api-catalog"']
-    links += ['</api/public/v1/openapi.json>; rel="service-desc"; type="application/json"']
-    links += [f'</{twin.name}>; rel="alternate"; type="text/markdown"'] if twin else []
-    return ", ".join(links)
-
-
-def _media_type(name: str) -> str:
-    last = name.rpartition("/")[2]
-    return _BY_NAME.get(last) or _TYPES.get(last.rpartition(".")[2], "application/octet-stream")
-
-
-def _caching(name: str) -> str:
-    if _HASHED.search(name):
-        return _FOREVER
-    return _REVALIDATED if name.endswith((".html", ".md")) else _BRIEFLY
+            return Wire(204, (("Allow", allowed), *SITE_HEADERS, *self._always))
+        raise Problem("method_not_allowed", headers={"Allow": allowed})

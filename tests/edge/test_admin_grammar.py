@@ -107,6 +107,23 @@ def test_whatever_the_pattern_draws_is_a_filter(table: Table, name: str) -> None
     assert len(set(taken)) > 1 or len(operators_of(table.columns[name].kind)) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ('in.("x,",a)b")', False),
+        ('in.("x",a)b")', False),
+        ('in.("x,")', True),
+        ('in.("x)")', True),
+        ('in.("x"y,z)', True),
+        ('in.("x)', True),
+    ],
+)
+def test_what_looks_quoted_is_quoted(text: str, *, taken: bool) -> None:
+    """Pattern and parser agree on where a quoted element ends, also when nothing fits then."""
+    assert fits(filter_pattern(Kind.TEXT), text) == taken
+    assert accepts(lambda: parse_filter(LEADS, "name", text)) == taken
+
+
 ELEMENTS = [*LEADS.columns, *GLUE, "*", "a:", ":", "::text", "::int", ".asc", ".desc", "desc"]
 
 

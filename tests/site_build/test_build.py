@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
-import feedparser
+import feedparser  # type: ignore[import-untyped]
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
@@ -240,7 +240,7 @@ def test_what_is_published_links_to_what_is_there(desk: Desk) -> None:
 
 
 def test_text_comes_compressed(desk: Desk) -> None:
-    """Text above half a kilobyte has both forms, which say the same; small and binary files none."""
+    """Text above half a kilobyte has both forms, which say the same; other files have none."""
     (desk.content / "images" / "photo.png").write_bytes(bytes(range(256)) * 9)
     files = take(desk.build() / "site")
 

@@ -29,6 +29,7 @@ PLAIN = Document(
     published=datetime(2026, 3, 1, tzinfo=UTC),
     updated=datetime(2026, 3, 1, tzinfo=UTC),
     tags=("one",),
+    lang="",
     draft=False,
     markdown="Words.\n",
     body_line=1,

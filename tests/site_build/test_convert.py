@@ -29,6 +29,7 @@ def convert(markdown: str, converter: Converter | None = None) -> Conversion:
         published=NOON,
         updated=NOON,
         tags=(),
+        lang="",
         draft=False,
         markdown=markdown,
         body_line=1,

@@ -61,6 +61,7 @@ def test_a_whole_head() -> None:
         published=NOON,
         updated=datetime(2026, 4, 1, tzinfo=UTC),
         tags=("one", "Two words"),
+        lang="en-GB",
         draft=True,
         markdown="First.\n\nSecond.\n",
         body_line=15,

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree as ET
 
-import feedparser
+import feedparser  # type: ignore[import-untyped]
 import pytest
 
 from edge_api.schema.index import PostRecord
@@ -32,6 +32,7 @@ def make(slug: str, published: datetime = DAY, **changes: object) -> Document:
         "published": published,
         "updated": published,
         "tags": (),
+        "lang": "",
         "draft": False,
         "markdown": "",
         "body_line": 1,

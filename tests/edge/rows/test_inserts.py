@@ -1,87 +1,24 @@
-"""Administrative rows on a real store: what is written, what is refused, what is written down."""
+"""Administrative rows that are stored and read: what they hold, what is refused."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from edge_api.domain.actor import Actor
-from edge_api.domain.audit import recent_entries
-from edge_api.domain.rows import CHANGE_MOST, INSERT_MOST, Rows
+from edge_api.domain.rows import INSERT_MOST, Rows
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import (
     EMAIL_SEND_LOG,
     EMAIL_SEND_STATE,
-    EMAIL_UNSUBSCRIBE_TOKENS,
     LEADS,
     SUPPRESSED_EMAILS,
 )
 from edge_api.store.plan import Insert, Store
-from edge_api.store.sqlite import open_store
+from tests.edge.rows.samples import ACTOR, HIDDEN, ID, LEAD, audited, everything, problem_of
 
-ACTOR = Actor("k-1", "test", "api_key", frozenset({"admin:write"}))
-START = datetime(2026, 6, 1, 12, tzinfo=UTC)
-LEAD = {"name": "Ada", "email": "Ada@Example.org", "budget_tier": "x", "message": "m"}
-ID = "00000000-0000-4000-8000-000000000001"
 SENT = {"template_name": "t", "recipient_email": "a@b.c", "status": "sent", "message_id": "m-1"}
-HIDDEN = {"dedupe_hash": "h"}
-
-
-class Ticking:
-    """A clock that a test moves on."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        """Return the instant."""
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Ticking:
-    """Return a clock that stands still."""
-    return Ticking()
-
-
-@pytest.fixture
-async def store(tmp_path: Path, clock: Ticking) -> AsyncIterator[Store]:
-    """Return an empty store of the test's own."""
-    opened = await open_store(tmp_path / "edge.db", clock)
-    try:
-        yield opened
-    finally:
-        await opened.close()
-
-
-@pytest.fixture
-def rows(store: Store, clock: Ticking) -> Rows:
-    """Return the administrative tables over that store."""
-    return Rows(store, clock)
-
-
-async def problem_of(work: Awaitable[Any]) -> Problem:
-    """Return the problem that a call ends with."""
-    with pytest.raises(Problem) as raised:
-        await work
-    return raised.value
-
-
-async def everything(rows: Rows, table: Table) -> list[Row]:
-    """Return all rows of a table."""
-    return (await rows.read(table, [("limit", "1000")])).rows
-
-
-async def audited(store: Store) -> list[tuple[Any, ...]]:
-    """Return verb, table, columns and number of rows of each audit entry, newest first."""
-    entries = await recent_entries(store, 100)
-    assert {entry["actor"] for entry in entries} <= {"credential:k-1"}
-    return [(e["verb"], e["table_name"], e["columns"], e["rows"]) for e in entries]
 
 
 async def test_an_insert_fills_in_what_is_left_out(rows: Rows) -> None:
@@ -231,156 +168,6 @@ async def test_the_sole_row(rows: Rows) -> None:
     assert (again["id"], again["batch_size"], again["send_delay_ms"]) == (1, 7, 200)
 
 
-async def test_a_change_touches_what_matches(rows: Rows, clock: Ticking) -> None:
-    """An update changes all matching rows, and its instant is their `updated_at`."""
-    given = [{**LEAD, "notes": note} for note in (None, "a", "b")]
-    await rows.insert(LEADS, given, ACTOR)
-    clock.now += timedelta(days=1)
-
-    changed = await rows.update(LEADS, {"notes": ["a", "b"]}, {"status": "won"}, ACTOR)
-
-    assert {(row["notes"], row["status"]) for row in changed} == {("a", "won"), ("b", "won")}
-    assert {row["updated_at"] for row in changed} == {"2026-06-02T12:00:00.000000Z"}
-    assert {row["created_at"] for row in changed} == {"2026-06-01T12:00:00.000000Z"}
-    assert [row["notes"] for row in await everything(rows, LEADS) if row["status"] == "new"] == [
-        None
-    ]
-
-
-async def test_a_change_may_set_the_touched_time_itself(rows: Rows) -> None:
-    """An `updated_at` that a client sends is stored."""
-    await rows.insert(LEADS, [LEAD], ACTOR)
-
-    (row,) = await rows.update(LEADS, {"name": "Ada"}, {"updated_at": "2020-01-01"}, ACTOR)
-
-    assert row["updated_at"] == "2020-01-01T00:00:00.000000Z"
-
-
-@pytest.mark.parametrize(
-    ("match", "found"),
-    [
-        ({"notes": None}, {"n"}),
-        ({"notes": "eq.a"}, {"e"}),
-        ({"notes": "a*"}, set()),
-        ({"notes": ["", "eq.a"]}, {"e", "s"}),
-        ({"notes": []}, set()),
-        ({"notes": "' OR '1'='1"}, set()),
-        ({"spam_score": 3}, {"e", "s"}),
-        ({"spam_score": [3, 4]}, {"e", "s"}),
-        ({"spam_score": 3.0}, {"e", "s"}),
-        ({"spam_score": 3, "notes": ""}, {"s"}),
-        ({"created_at": "2026-06-01T14:00:00+02:00"}, {"n", "e", "s"}),
-        ({"spam_reasons": None}, {"n", "e"}),
-        ({"name": None}, set()),
-        ({"id": "00000000-0000-4000-8000-0000000000FF"}, set()),
-    ],
-)
-async def test_a_match_is_equality(rows: Rows, match: Row, found: set[str]) -> None:
-    """Members of a match all hold: a value literally, null for NULL, any of an array."""
-    given: list[Row] = [
-        {**LEAD, "name": "n", "notes": None},
-        {**LEAD, "name": "e", "notes": "eq.a", "spam_score": 3},
-        {**LEAD, "name": "s", "notes": "", "spam_score": 3, "spam_reasons": ["x"]},
-    ]
-    await rows.insert(LEADS, given, ACTOR)
-
-    assert {row["name"] for row in await rows.delete(LEADS, match, ACTOR)} == found
-    assert {row["name"] for row in await everything(rows, LEADS)} == {"n", "e", "s"} - found
-
-
-MATCH_FAULTS = [
-    ({}, "21000"),
-    ({"nope": 1}, "42703"),
-    (HIDDEN, "42703"),
-    ({"dedupe_hash": None}, "42703"),
-    ({"rowid": 1}, "42703"),
-    ({"name": 1}, "22021"),
-    ({"name": {"a": 1}}, "22021"),
-    ({"name": ["a", None]}, "22021"),
-    ({"name": [["a"]]}, "22021"),
-    ({"name": "a\0"}, "22021"),
-    ({"spam_score": "3"}, "22P02"),
-    ({"spam_score": True}, "22P02"),
-    ({"spam_score": 3.5}, "22P02"),
-    ({"spam_score": 10**19}, "22P02"),
-    ({"id": "5"}, "22P02"),
-    ({"created_at": "x"}, "22007"),
-    ({"spam_reasons": ["x"]}, "42883"),
-    ({"name": "Ada", "nope": 1}, "42703"),
-]
-
-
-@pytest.mark.parametrize(("match", "code"), MATCH_FAULTS)
-async def test_a_faulty_match_changes_nothing(
-    rows: Rows, store: Store, match: Row, code: str
-) -> None:
-    """A match that names no column, or a value of another kind, is refused for both verbs."""
-    (row,) = await rows.insert(LEADS, [LEAD], ACTOR)
-
-    for work in (
-        rows.update(LEADS, match, {"status": "won"}, ACTOR),
-        rows.delete(LEADS, match, ACTOR),
-    ):
-        problem = await problem_of(work)
-        assert (problem.code, problem.sqlstate) == ("invalid", code)
-        assert "match" in problem.sentence or code == "42703"
-
-    assert await everything(rows, LEADS) == [row]
-    assert len(await audited(store)) == 1
-
-
-@pytest.mark.parametrize(
-    ("values", "code"),
-    [
-        ({}, "PGRST100"),
-        ({"nope": 1}, "42703"),
-        (HIDDEN, "42703"),
-        ({"id": ID}, "428C9"),
-        ({"name": None}, "22P02"),
-        ({"name": ""}, "23514"),
-        ({"name": 5}, "22P02"),
-        ({"status": "old"}, "23514"),
-        ({"spam_score": 1.5}, "22P02"),
-        ({"status": "won", "nope": 1}, "42703"),
-    ],
-)
-async def test_faulty_values_change_nothing(
-    rows: Rows, store: Store, values: Row, code: str
-) -> None:
-    """Values that name no column, the key, a hidden column or another kind are refused."""
-    (row,) = await rows.insert(LEADS, [LEAD], ACTOR)
-
-    problem = await problem_of(rows.update(LEADS, {"name": "Ada"}, values, ACTOR))
-
-    assert (problem.code, problem.sqlstate) == ("invalid", code)
-    assert await everything(rows, LEADS) == [row]
-    assert len(await audited(store)) == 1
-
-
-async def test_a_value_can_be_set_to_null(rows: Rows) -> None:
-    """A nullable column takes null."""
-    await rows.insert(LEADS, [{**LEAD, "notes": "x", "spam_reasons": ["y"]}], ACTOR)
-
-    (row,) = await rows.update(LEADS, {"notes": "x"}, {"notes": None, "spam_reasons": None}, ACTOR)
-
-    assert (row["notes"], row["spam_reasons"]) == (None, None)
-
-
-async def test_a_change_that_breaks_a_uniqueness_changes_nothing(rows: Rows) -> None:
-    """Of several rows that would become equal none is changed."""
-    given = [{"email": f"{name}@b.c", "token": name * 32} for name in "xy"]
-    await rows.insert(EMAIL_UNSUBSCRIBE_TOKENS, given, ACTOR)
-    match = {"used_at": None}
-
-    problem = await problem_of(
-        rows.update(EMAIL_UNSUBSCRIBE_TOKENS, match, {"email": "Z@b.c"}, ACTOR)
-    )
-
-    assert problem.code == "conflict"
-    stored = await everything(rows, EMAIL_UNSUBSCRIBE_TOKENS)
-    assert sorted(row["email"] for row in stored) == ["x@b.c", "y@b.c"]
-
-
 async def test_a_message_is_sent_once(rows: Rows) -> None:
     """A message has one row that says sent, and any number of rows that say something else."""
     await rows.insert(EMAIL_SEND_LOG, [SENT, {**SENT, "status": "failed"}], ACTOR)
@@ -388,51 +175,6 @@ async def test_a_message_is_sent_once(rows: Rows) -> None:
     assert (await problem_of(rows.insert(EMAIL_SEND_LOG, [SENT], ACTOR))).code == "conflict"
     change = rows.update(EMAIL_SEND_LOG, {"status": "failed"}, {"status": "sent"}, ACTOR)
     assert (await problem_of(change)).code == "conflict"
-
-
-async def test_every_write_is_audited(rows: Rows, store: Store) -> None:
-    """Verb, table, columns of the match and number of rows stand in the log; values do not."""
-    await rows.insert(LEADS, [LEAD, LEAD], ACTOR)
-    await rows.update(LEADS, {"name": "Ada", "notes": None}, {"status": "won"}, ACTOR)
-    await rows.update(LEADS, {"name": "nobody"}, {"status": "lost"}, ACTOR)
-    await rows.delete(LEADS, {"status": ["won", "lost"]}, ACTOR)
-
-    assert sorted(await audited(store)) == [
-        ("delete", "leads", "status", 2),
-        ("insert", "leads", "", 2),
-        ("update", "leads", "name", 0),
-        ("update", "leads", "name,notes", 2),
-    ]
-
-
-async def test_a_change_of_too_many_rows_changes_none(rows: Rows, store: Store) -> None:
-    """Ten thousand rows are changed in one call; one more is refused and none is changed."""
-    await store.run(
-        Insert(
-            SUPPRESSED_EMAILS,
-            [
-                SUPPRESSED_EMAILS.new_row(
-                    {"email": f"{number}@b.c", "reason": "bounce"},
-                    "2026-01-01T00:00:00.000000Z",
-                    lambda number=number: f"00000000-0000-4000-8000-{number:012}",  # type: ignore[misc]
-                )
-                for number in range(CHANGE_MOST + 1)
-            ],
-        )
-    )
-    match = {"reason": "bounce"}
-
-    for work in (
-        rows.update(SUPPRESSED_EMAILS, match, {"reason": "complaint"}, ACTOR),
-        rows.delete(SUPPRESSED_EMAILS, match, ACTOR),
-    ):
-        assert (await problem_of(work)).code == "invalid"
-    page = await rows.read(SUPPRESSED_EMAILS, [("reason", "eq.bounce")], counted=True)
-    assert page.total == CHANGE_MOST + 1
-    assert await audited(store) == []
-
-    await rows.delete(SUPPRESSED_EMAILS, {"email": "7@b.c"}, ACTOR)
-    assert len(await rows.delete(SUPPRESSED_EMAILS, match, ACTOR)) == CHANGE_MOST
 
 
 async def test_writes_at_the_same_time_do_not_mix(rows: Rows, store: Store) -> None:

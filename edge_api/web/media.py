@@ -1,0 +1,127 @@
+"""What kind of thing a file of the site is, as headers say it: its type, its caching, its links.
+
+Pure: names in, header fields out.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import quote
+
+from edge_api.domain.site_files import INDEX, SiteFile
+from edge_api.web.headers import SITE_HEADERS, Headers, embedding
+
+_HASHED: Final = re.compile(r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+")
+"""An asset whose name carries the hash of its content: such a name never changes meaning."""
+
+FOREVER: Final = "public, max-age=31536000, immutable"
+REVALIDATED: Final = "public, no-cache"
+"""Kept, but asked for each time: a new build counts at once, on all its pages, and a 304 costs
+next to nothing."""
+BRIEFLY: Final = "public, max-age=300"
+NEGOTIATED: Final = "private, no-store"
+"""Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
+
+_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "html": "text/html; charset=utf-8",
+        "md": "text/markdown; charset=utf-8",
+        "txt": "text/plain; charset=utf-8",
+        "css": "text/css; charset=utf-8",
+        "js": "text/javascript; charset=utf-8",
+        "csv": "text/csv; charset=utf-8",
+        "json": "application/json",
+        "xml": "application/xml",
+        "pdf": "application/pdf",
+        "zip": "application/zip",
+        "webmanifest": "application/manifest+json",
+        "svg": "image/svg+xml",
+        "png": "image/png",
+        "jpg": "image/jpeg",
+        "jpeg": "image/jpeg",
+        "gif": "image/gif",
+        "webp": "image/webp",
+        "avif": "image/avif",
+        "ico": "image/x-icon",
+        "mp3": "audio/mpeg",
+        "ogg": "audio/ogg",
+        "mp4": "video/mp4",
+        "webm": "video/webm",
+        "woff2": "font/woff2",
+    }
+)
+_TYPES_BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
+    {"feed.xml": "application/atom+xml", "feed.json": "application/feed+json"}
+)
+_FOR_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "/llms.txt": 'rel="describedby"; type="text/plain"',
+        "/sitemap.xml": 'rel="sitemap"; type="application/xml"',
+    }
+)
+"""Files that every page points at, where the build has them."""
+_API_LINKS: Final = (
+    '</.well-known/api-catalog>; rel="api-catalog"',
+    '</api/public/v1/openapi.json>; rel="service-desc"; type="application/json"',
+)
+
+
+def media_type(name: str) -> str:
+    """Return the media type of a file, with the charset where it is text."""
+    last = name.rpartition("/")[2].lower()
+    ending = last.rpartition(".")[2] if "." in last else ""
+    return _TYPES_BY_NAME.get(last) or _TYPES.get(ending, "application/octet-stream")
+
+
+def caching(name: str) -> str:
+    """Return how long caches may go on giving a file out."""
+    if _HASHED.fullmatch(name):
+        return FOREVER
+    return REVALIDATED if name.endswith((".html", ".md")) else BRIEFLY
+
+
+def twin_of(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFile | None:
+    """Return the Markdown form of a page, where the build has one."""
+    if not file.name.endswith(".html"):
+        return None
+    return files.get(f"/{file.name.removesuffix('.html')}.md")
+
+
+def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool) -> Headers:
+    """Return the header fields that say what a file is, whatever its coding.
+
+    `negotiated`: it was chosen by `Accept`, in place of the page at the same address.
+    """
+    kind = media_type(file.name)
+    varies = "Accept, Accept-Encoding" if negotiated or twin_of(files, file) else "Accept-Encoding"
+    location: Headers = (("Content-Location", quote(f"/{file.name}")),) if negotiated else ()
+    return (
+        ("Content-Type", kind),
+        ("Cache-Control", NEGOTIATED if negotiated else caching(file.name)),
+        ("Vary", varies),
+        *location,
+        *_links(files, file),
+        embedding(kind),
+        *SITE_HEADERS,
+    )
+
+
+def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
+    """Return where machines find more about a page (RFC 8288), and the page of a twin."""
+    if file.name.endswith(".md"):
+        page = f"/{file.name.removesuffix('index.md')}"
+        is_twin = file.name.endswith("index.md") and page in files
+        return (("Link", f'<{quote(page)}>; rel="canonical"'),) if is_twin else ()
+    if not file.name.endswith(".html"):
+        return ()
+    twin = twin_of(files, file)
+    own = [f'<{quote(f"/{twin.name}")}>; rel="alternate"; type="text/markdown"'] if twin else []
+    machines = [f"<{path}>; {rest}" for path, rest in _FOR_MACHINES.items() if path in files]
+    return (("Link", ", ".join([*own, *machines, *_API_LINKS])),)
+
+
+def address_of(files: Mapping[str, SiteFile], path: str) -> str | None:
+    """Return the one address of a page that was asked for by another of its names."""
+    folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
+    return quote(folder) if folder in files else None

@@ -1,0 +1,23 @@
+"""Asking the parser of administrative query strings, in brief."""
+
+import pytest
+
+from edge_api.domain.query import Question, parse_query
+from edge_api.schema.problems import Problem
+from edge_api.schema.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS
+
+TABLES = {"leads": LEADS, "log": EMAIL_SEND_LOG, "state": EMAIL_SEND_STATE}
+
+
+def ask(table: str, *pairs: tuple[str, str]) -> Question:
+    """Return what decoded pairs ask."""
+    return parse_query(TABLES[table], pairs)
+
+
+def sqlstate_of(table: str, *pairs: tuple[str, str]) -> str:
+    """Return the code of the problem that pairs give, which names something to mend."""
+    with pytest.raises(Problem) as raised:
+        ask(table, *pairs)
+    assert (raised.value.code, raised.value.status) == ("invalid", 400)
+    assert ": " in raised.value.sentence
+    return raised.value.sqlstate

@@ -1,0 +1,180 @@
+"""The list of posts and its parts, against a plain model of them."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge_api.domain.posts import Place, Posts, Selection, encode_list, make_entry
+from edge_api.schema.index import PostRecord
+from edge_api.schema.problems import Problem
+from tests.edge.small_builds import START, make_post, spell_instant, timedelta
+
+
+def shelve(*records: dict[str, Any]) -> Posts:
+    """Return the posts of these records, in whatever order they come."""
+    entries = [make_entry(PostRecord.model_validate_json(json.dumps(item))) for item in records]
+    entries.sort(key=lambda entry: entry.place.slug)
+    entries.sort(key=lambda entry: entry.place.published, reverse=True)
+    return Posts(entries)
+
+
+@pytest.fixture(scope="module")
+def posts() -> Posts:
+    """Return four posts, two of them of one instant."""
+    return shelve(
+        make_post("old", 1, tags=["Paper"]),
+        make_post("b-twin", 5, tags=["Paper", "Ink"]),
+        make_post("a-twin", 5, tags=[]),
+        make_post("new", 9, tags=["ink"]),
+    )
+
+
+def slugs(part: Any) -> list[str]:
+    """Return the slugs of entries, in their order."""
+    return [entry.place.slug for entry in part]
+
+
+def test_newest_stand_first(posts: Posts) -> None:
+    """Posts stand newest first, and by slug where the instants are equal."""
+    assert slugs(posts.select(Selection()).entries) == ["new", "a-twin", "b-twin", "old"]
+
+
+def test_a_post_is_its_record(posts: Posts) -> None:
+    """A post's document is the JSON of its whole record, with a strong validator."""
+    document = posts.document("b-twin")
+
+    assert json.loads(document.body) == {
+        **make_post("b-twin", 5, tags=["Paper", "Ink"]),
+        **dict.fromkeys(("publishedAt", "published_at", "updatedAt"), "2026-01-06T00:00:00Z"),
+    }
+    assert document.etag.startswith('"')
+    assert document.cache_control.startswith("private")
+
+
+def test_the_list_leaves_the_text_out(posts: Posts) -> None:
+    """The whole list has every post as a summary, and says how many there are."""
+    listed = json.loads(posts.whole.body)
+
+    assert listed["count"] == len(listed["posts"]) == 4
+    assert {"content", "content_html"}.isdisjoint(listed["posts"][0])
+    assert listed["posts"][0]["published_at"] == listed["posts"][0]["publishedAt"]
+    assert "next" not in listed
+
+
+def test_no_posts() -> None:
+    """A journal without posts has an empty list."""
+    assert json.loads(shelve().whole.body) == {"posts": [], "count": 0}
+    assert shelve().select(Selection(limit=5)).entries == ()
+
+
+@pytest.mark.parametrize("slug", ["", "missing", "NEW", "new ", "new\n", "../new", "new\x00"])
+def test_a_missing_post_is_a_problem(posts: Posts, slug: str) -> None:
+    """What is not exactly a slug is not found."""
+    with pytest.raises(Problem) as caught:
+        posts.document(slug)
+
+    assert caught.value.code == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("tag", "found"),
+    [
+        ("Paper", ["b-twin", "old"]),
+        ("paper", ["b-twin", "old"]),
+        (" INK ", ["new", "b-twin"]),
+        ("pap", []),
+        ("", []),
+    ],
+)
+def test_a_tag_counts_whatever_its_case(posts: Posts, tag: str, found: list[str]) -> None:
+    """Posts with the very tag are selected, in their order."""
+    assert slugs(posts.select(Selection(tag=tag)).entries) == found
+
+
+def test_a_tag_counts_however_it_is_composed() -> None:
+    """One word in two normal forms of Unicode is one tag."""
+    assert slugs(
+        shelve(make_post("a", tags=["Caf\u00e9"])).select(Selection(tag="cafe\u0301")).entries
+    )
+
+
+def test_since_is_inclusive(posts: Posts) -> None:
+    """A post of the very instant is among those since it."""
+    since = spell_instant(START + timedelta(days=5))
+
+    assert slugs(posts.select(Selection(since=since)).entries) == ["new", "a-twin", "b-twin"]
+
+
+def test_a_place_outlives_its_post(posts: Posts) -> None:
+    """A list goes on behind a post that is gone, and sees one that has come behind it."""
+    after = posts.select(Selection(limit=2)).next
+    later = shelve(make_post("b-twin", 5), make_post("c", 4), make_post("old", 1))
+
+    assert str(after) == "2026-01-06T00:00:00.000000Z_a-twin"
+    assert slugs(later.select(Selection(after=after)).entries) == ["b-twin", "c", "old"]
+
+
+def test_a_place_need_not_be_an_instant(posts: Posts) -> None:
+    """Digits that are no date are a place all the same: before or behind everything."""
+    first, last = (
+        Place("9999-99-99T99:99:99.999999Z", "a"),
+        Place("0000-00-00T00:00:00.000000Z", "a"),
+    )
+
+    assert len(posts.select(Selection(after=first)).entries) == 4
+    assert posts.select(Selection(after=last)).entries == ()
+
+
+def test_records_come_back_as_they_went_in(posts: Posts) -> None:
+    """The records that search is built from are those of the index."""
+    assert [record.slug for record in posts.records()] == ["new", "a-twin", "b-twin", "old"]
+    assert next(posts.records()).content == "Words of new."
+
+
+def test_a_part_names_the_next() -> None:
+    """The JSON of a part carries the address of the one behind it."""
+    assert json.loads(encode_list([], "/more")) == {"posts": [], "count": 0, "next": "/more"}
+
+
+SLUGS = st.from_regex(r"[a-d]{1,2}", fullmatch=True)
+JOURNALS = st.dictionaries(
+    SLUGS, st.tuples(st.integers(0, 4), st.sets(st.sampled_from(["X", "y", "Z"]))), max_size=12
+)
+
+
+@given(
+    journal=JOURNALS,
+    limit=st.none() | st.integers(1, 5),
+    tag=st.none() | st.sampled_from(["x", "Y", "z"]),
+    since=st.none() | st.integers(0, 5),
+    found=st.none() | st.sets(SLUGS),
+)
+def test_parts_put_together_are_the_whole(
+    journal: Any, limit: int | None, tag: str | None, since: int | None, found: Any
+) -> None:
+    """Going from part to part gives each matching post once, in order, as filtering a list would."""
+    records = [make_post(slug, day, tags=sorted(tags)) for slug, (day, tags) in journal.items()]
+    posts = shelve(*records)
+    expected = [
+        slug
+        for slug, (day, tags) in sorted(journal.items(), key=lambda item: (-item[1][0], item[0]))
+        if (tag is None or tag.upper() in {name.upper() for name in tags})
+        and (since is None or day >= since)
+        and (found is None or slug in found)
+    ]
+    spelt = None if since is None else spell_instant(START + timedelta(days=since))
+
+    gathered: list[str] = []
+    after = None
+    for _ in range(len(expected) + 2):
+        part = posts.select(Selection(limit, after, tag, spelt), found)
+        assert limit is None or len(part.entries) <= limit
+        gathered += slugs(part.entries)
+        after = part.next
+        if after is None:
+            break
+
+    assert (gathered, after) == (expected, None)

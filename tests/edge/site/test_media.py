@@ -1,0 +1,149 @@
+"""What a file is said to be, as tables."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from edge_api.domain.site_files import SiteFile
+from edge_api.web.media import (
+    BRIEFLY,
+    FOREVER,
+    NEGOTIATED,
+    REVALIDATED,
+    address_of,
+    caching,
+    describe,
+    media_type,
+    twin_of,
+)
+
+
+def listed(*names: str) -> Mapping[str, SiteFile]:
+    """Return files by the paths at which they answer."""
+    return {
+        f"/{name.removesuffix('index.html')}"
+        if name.endswith("index.html")
+        else f"/{name}": SiteFile(name, 1)
+        for name in names
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("index.html", "text/html; charset=utf-8"),
+        ("journal/a/index.md", "text/markdown; charset=utf-8"),
+        ("llms.txt", "text/plain; charset=utf-8"),
+        ("theme/style.0123456789ab.css", "text/css; charset=utf-8"),
+        ("feed.xml", "application/atom+xml"),
+        ("tags/a/feed.xml", "application/atom+xml"),
+        ("sitemap.xml", "application/xml"),
+        ("images/A.PNG", "image/png"),
+        ("images/a.jpeg", "image/jpeg"),
+        ("theme/icon.svg", "image/svg+xml"),
+        ("a.unknown", "application/octet-stream"),
+        ("html", "application/octet-stream"),
+        ("CNAME", "application/octet-stream"),
+        (".well-known/security.txt", "text/plain; charset=utf-8"),
+    ],
+)
+def test_media_type(name: str, kind: str) -> None:
+    """The name tells the type; text says its charset; what is unknown is not guessed at."""
+    assert media_type(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "control"),
+    [
+        ("theme/style.aeb533b7b54a.css", FOREVER),
+        ("theme/fonts/book.aeb533b7b54a.woff2", FOREVER),
+        ("theme/style.css", BRIEFLY),
+        ("theme/style.aeb533b.css", BRIEFLY),
+        ("images/photo.20260101.jpg", BRIEFLY),
+        ("index.html", REVALIDATED),
+        ("journal/a/index.md", REVALIDATED),
+        ("feed.xml", BRIEFLY),
+        ("theme/page.aeb533b7b54a.html", FOREVER),
+    ],
+)
+def test_caching(name: str, control: str) -> None:
+    """Only an asset that carries its hash is kept for ever; pages are asked for each time."""
+    assert caching(name) == control
+
+
+def test_a_page_names_its_other_forms() -> None:
+    """A page points at its twin, at what the build has for machines, and at the API."""
+    files = listed("a/index.html", "a/index.md", "llms.txt")
+    headers = dict(describe(files, files["/a/"], negotiated=False))
+
+    assert headers["Link"].startswith('</a/index.md>; rel="alternate"; type="text/markdown", ')
+    assert '</llms.txt>; rel="describedby"' in headers["Link"]
+    assert 'rel="service-desc"' in headers["Link"]
+    assert "sitemap" not in headers["Link"]
+    assert headers["Vary"] == "Accept, Accept-Encoding"
+
+
+def test_a_page_without_a_twin_does_not_vary_by_accept() -> None:
+    """Where there is nothing to choose, caches need not look at `Accept`."""
+    files = listed("a/index.html")
+
+    assert dict(describe(files, files["/a/"], negotiated=False))["Vary"] == "Accept-Encoding"
+    assert twin_of(files, files["/a/"]) is None
+
+
+def test_a_twin_names_its_page() -> None:
+    """A twin points at the page it says the same as, and may be cached."""
+    files = listed("a/index.html", "a/index.md", "404.html", "404.md")
+    headers = dict(describe(files, files["/a/index.md"], negotiated=False))
+
+    assert headers["Link"] == '</a/>; rel="canonical"'
+    assert headers["Cache-Control"] == REVALIDATED
+    assert "Content-Location" not in headers
+    assert "Link" not in dict(describe(files, files["/404.md"], negotiated=False))
+
+
+def test_a_negotiated_twin_is_not_cached() -> None:
+    """A twin in place of its page says where it lies and is kept by nobody."""
+    files = listed("a/index.html", "a/index.md")
+    headers = dict(describe(files, files["/a/index.md"], negotiated=True))
+
+    assert headers["Content-Location"] == "/a/index.md"
+    assert headers["Cache-Control"] == NEGOTIATED
+    assert headers["Vary"] == "Accept, Accept-Encoding"
+
+
+def test_names_are_escaped_in_headers() -> None:
+    """A name in any script is written in ASCII where it stands in a header."""
+    files = listed("tags/\u672c/index.html", "tags/\u672c/index.md")
+    every = [
+        value
+        for path, file in files.items()
+        for negotiated in (True, False)
+        for _, value in describe(files, file, negotiated=negotiated)
+        if path
+    ]
+
+    assert all(value.isascii() for value in every)
+    assert any("/tags/%E6%9C%AC/index.md" in value for value in every)
+    assert address_of(files, "/tags/\u672c") == "/tags/%E6%9C%AC/"
+
+
+@pytest.mark.parametrize(
+    ("path", "address"),
+    [
+        ("/a", "/a/"),
+        ("/a/index.html", "/a/"),
+        ("/index.html", "/"),
+        ("/b", None),
+        ("/b/index.html", None),
+        ("/aindex.html", None),
+        ("/xindex.html", None),
+        ("//a", None),
+        ("", "/"),
+    ],
+)
+def test_other_names_of_a_page(path: str, address: str | None) -> None:
+    """A folder without its slash, and the file of a page, lead to the one address of the page."""
+    files = listed("index.html", "a/index.html", "xindex.html")
+
+    assert address_of(files, path) == address

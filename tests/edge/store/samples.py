@@ -1,0 +1,34 @@
+"""Rows that tests put into a store, and the instant at which they do so."""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from edge_api.domain.identity import new_id
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.table import Row, Table
+from edge_api.schema.tables import EMAIL_SEND_LOG, LEADS
+
+NOW = datetime(2026, 1, 31, 8, 5, 9, tzinfo=UTC)
+
+
+def clock() -> datetime:
+    """Return the instant at which every test takes place."""
+    return NOW
+
+
+def make_row(table: Table, given: dict[str, Any]) -> Row:
+    """Return a whole new row of any table."""
+    return table.new_row(given, spell_instant(NOW), partial(new_id, datetime.now(UTC)))
+
+
+def make_lead(**given: Any) -> Row:
+    """Return a whole new lead."""
+    plain = {"name": "Ada", "email": "ada@example.org", "budget_tier": "small", "message": "Hi"}
+    return make_row(LEADS, {**plain, **given})
+
+
+def make_entry(**given: Any) -> Row:
+    """Return a whole new entry of the log of mail, the table with the most nullable columns."""
+    plain = {"template_name": "t", "recipient_email": "ada@example.org", "status": "pending"}
+    return make_row(EMAIL_SEND_LOG, {**plain, **given})

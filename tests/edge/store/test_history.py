@@ -1,0 +1,194 @@
+"""The schema's steps, taken on an empty file, against the tables as they are declared today."""
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.schema.history import HISTORY
+from edge_api.schema.table import Table
+from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
+from edge_api.store.ddl import create_all
+from edge_api.store.opening import bring_up, lay_file
+from edge_api.store.sql import insert_row
+from tests.edge.store.samples import make_row
+
+INSTANT = "2026-01-31T08:05:09.000000Z"
+GIVEN: dict[str, dict[str, Any]] = {
+    "leads": {"name": "A", "email": "a@b", "budget_tier": "s", "message": "m"},
+    "email_send_log": {"template_name": "t", "recipient_email": "a@b", "status": "sent"},
+    "email_send_state": {},
+    "email_unsubscribe_tokens": {"token": "t" * 32, "email": "a@b"},
+    "suppressed_emails": {"email": "a@b", "reason": "bounce"},
+    "credentials": {
+        "name": "n",
+        "type": "api_key",
+        "digest": "d" * 64,
+        "last_four": "abcd",
+        "scopes": "",
+    },
+    "idempotency_keys": {
+        "id": "i" * 64,
+        "request_digest": "d" * 64,
+        "status": 201,
+        "response": "{}",
+        "expires_at": INSTANT,
+    },
+    "audit_log": {"actor": "a", "verb": "v", "table_name": "t", "columns": "", "rows": 0},
+}
+"""The members that a new row of each table must bring."""
+
+BREACHES = [
+    ("leads", {"name": ""}),
+    ("leads", {"name": "x" * 101}),
+    ("leads", {"email": "x" * 256}),
+    ("leads", {"message": "x" * 2001}),
+    ("leads", {"status": "lukewarm"}),
+    ("leads", {"source": ""}),
+    ("leads", {"id": "1"}),
+    ("leads", {"created_at": "2026-01-31"}),
+    ("leads", {"created_at": "2026-01-31 08:05:09.000000Z"}),
+    ("leads", {"consent_at": "x" * 27}),
+    ("leads", {"spam_reasons": "{"}),
+    ("leads", {"spam_score": 10**18 + 1}),
+    ("leads", {"spam_score": "many"}),
+    ("leads", {"spam_score": None}),
+    ("leads", {"name": None}),
+    ("leads", {"notes": b"bytes"}),
+    ("email_send_log", {"status": "lost"}),
+    ("email_send_log", {"error_message": "x" * 1001}),
+    ("email_send_log", {"metadata": "not json"}),
+    ("email_send_state", {"id": 2}),
+    ("email_send_state", {"batch_size": 0}),
+    ("email_send_state", {"batch_size": 1001}),
+    ("email_send_state", {"send_delay_ms": -1}),
+    ("email_unsubscribe_tokens", {"token": "t" * 31}),
+    ("email_unsubscribe_tokens", {"email": "A@B"}),
+    ("suppressed_emails", {"email": "Ada@example.org"}),
+    ("suppressed_emails", {"reason": "dislike"}),
+    ("credentials", {"digest": "d" * 63}),
+    ("credentials", {"type": "password"}),
+    ("idempotency_keys", {"id": "short"}),
+    ("audit_log", {"rows": None}),
+]
+
+
+@pytest.fixture
+def stepped(path: Path) -> Iterator[sqlite3.Connection]:
+    """Return a connection to a file that has seen every step."""
+    lay_file(path)
+    bring_up(path, INSTANT)
+    with closing(sqlite3.connect(path)) as connection:
+        yield connection
+
+
+def definitions(statements: Iterable[str]) -> dict[str, list[str]]:
+    """Return the parts of each definition, in an order that does not depend on their history."""
+    plain = [re.sub(r'["`]', "", " ".join(statement.split())) for statement in statements]
+    return {text.partition("(")[0].strip(): sorted(parts(text)) for text in plain}
+
+
+def parts(text: str) -> Iterator[str]:
+    """Yield what stands between the commas of the outermost parentheses, and what follows them."""
+    start = text.index("(") + 1
+    depth = 1
+    for at in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if (text[at] == "," and depth == 1) or (text[at] == ")" and depth == 0):
+            yield text[start:at].strip()
+            start = at + 1
+    yield text[start:].strip()
+
+
+def insert(connection: sqlite3.Connection, table: Table, row: dict[str, Any]) -> None:
+    """Store a row past all checks but those of the schema itself."""
+    values = [row[name] for name in table.columns]
+    connection.execute(insert_row(table), values)
+
+
+def test_the_steps_add_up_to_the_declared_tables(stepped: sqlite3.Connection) -> None:
+    """Every column with its rules and every index is there, and nothing else."""
+    made = stepped.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+
+    assert definitions(text for (text,) in made) == definitions(create_all(TABLES.values()))
+
+
+def test_a_difference_between_steps_and_tables_would_show(stepped: sqlite3.Connection) -> None:
+    """A column more, a rule less and an index of another order are all differences."""
+    declared = create_all(TABLES.values())
+    for change in (
+        "ALTER TABLE leads ADD COLUMN colour TEXT",
+        "DROP INDEX leads_recent",
+        "CREATE INDEX leads_recent ON leads (created_at, id)",
+    ):
+        stepped.execute(change)
+        made = stepped.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+
+        assert definitions(text for (text,) in made) != definitions(declared)
+
+
+def test_a_column_that_a_later_step_adds_is_the_declared_one() -> None:
+    """What ALTER TABLE appends is told from the rest, wherever the declaration has it."""
+    before = "CREATE TABLE t (\n  a TEXT NOT NULL CHECK (a IN ('x', 'y')),\n  c TEXT\n) STRICT"
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(before)
+        connection.execute("ALTER TABLE t ADD COLUMN b TEXT CHECK (length(b) BETWEEN 1 AND 3)")
+        (text,) = connection.execute("SELECT sql FROM sqlite_schema").fetchone()
+    declared = (
+        "CREATE TABLE \"t\" (\"a\" TEXT NOT NULL CHECK (a IN ('x', 'y')), "
+        "b TEXT CHECK (length(b) BETWEEN 1 AND 3), c TEXT) STRICT"
+    )
+
+    assert definitions([text]) == definitions([declared])
+
+
+def test_the_dispatcher_of_mail_has_its_row(stepped: sqlite3.Connection) -> None:
+    """The one row of email_send_state is there from the start, with the defaults."""
+    expected = make_row(EMAIL_SEND_STATE, {"id": 1})
+    found = stepped.execute("SELECT * FROM email_send_state").fetchall()
+
+    assert found == [tuple({**expected, "updated_at": INSTANT}.values())]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_row_that_the_declaration_passes_is_stored(
+    stepped: sqlite3.Connection, name: str
+) -> None:
+    """The rules of the file are not narrower than those of the row's model."""
+    table = TABLES[name]
+    stepped.execute("DELETE FROM email_send_state")
+    insert(stepped, table, make_row(table, GIVEN[name]))
+
+    assert stepped.execute(f"SELECT count(*) FROM {name}").fetchone() == (1,)  # noqa: S608
+
+
+@pytest.mark.parametrize(("name", "breach"), BREACHES)
+def test_a_row_that_breaks_a_rule_is_refused(
+    stepped: sqlite3.Connection, name: str, breach: dict[str, Any]
+) -> None:
+    """Whatever slips past the checks of the service, the file holds the last fence."""
+    table = TABLES[name]
+    stepped.execute("DELETE FROM email_send_state")
+    with pytest.raises(sqlite3.IntegrityError):
+        insert(stepped, table, {**make_row(table, GIVEN[name]), **breach})
+
+
+@pytest.mark.parametrize("table", [LEADS, SUPPRESSED_EMAILS])
+def test_lengths_count_characters(stepped: sqlite3.Connection, table: Table) -> None:
+    """A character beyond the Basic Multilingual Plane is one, in Python as in the file."""
+    column = "name" if table is LEADS else "email"
+    _, most = table.columns[column].bounds
+    row = make_row(table, {**GIVEN[table.name], column: "🦊" * (most or 0)})
+    insert(stepped, table, row)
+
+    with pytest.raises(sqlite3.IntegrityError):
+        insert(stepped, table, {**row, "id": "0" * 36, column: "🦊" * ((most or 0) + 1)})
+
+
+def test_every_step_says_what_it_is_for() -> None:
+    """Somebody who migrates a store can read what happens to it."""
+    assert [step.sentence for step in HISTORY if len(step.sentence.split()) < 3] == []

@@ -1,0 +1,174 @@
+"""From plans to SQL: what is asked, and that nothing of a request ever stands in the text."""
+
+# ruff: noqa: S608  the SQL here is what is expected, and goes nowhere
+
+import pytest
+
+from edge_api.schema.operators import OPERATORS
+from edge_api.schema.problems import Problem
+from edge_api.schema.tables import EMAIL_SEND_STATE, IDEMPOTENCY_KEYS, LEADS, SUPPRESSED_EMAILS
+from edge_api.store import sql
+from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Order, Read, Update
+
+HOSTILE = "x'); DROP TABLE leads; --\" ? :name"
+
+CONDITIONS = [
+    (Condition("name", "eq", "a"), '"name" = ?', ["a"]),
+    (Condition("name", "eq", "a", negated=True), 'NOT ("name" = ?)', ["a"]),
+    (Condition("name", "neq", "a"), '"name" <> ?', ["a"]),
+    (Condition("spam_score", "gt", 3), '"spam_score" > ?', [3]),
+    (Condition("spam_score", "gte", 3), '"spam_score" >= ?', [3]),
+    (Condition("spam_score", "lt", 3), '"spam_score" < ?', [3]),
+    (Condition("spam_score", "lte", -3), '"spam_score" <= ?', [-3]),
+    (Condition("name", "like", "a%"), 'like_text("name", ?)', ["a%"]),
+    (Condition("name", "ilike", "a%", negated=True), 'NOT (ilike_text("name", ?))', ["a%"]),
+    (Condition("notes", "is", None), '"notes" IS NULL', []),
+    (Condition("notes", "is", None, negated=True), 'NOT ("notes" IS NULL)', []),
+    (
+        Condition("name", "in", ("a", 'b"')),
+        '"name" IN (SELECT value FROM json_each(?))',
+        ['["a", "b\\""]'],
+    ),
+    (Condition("name", "in", ()), '"name" IN (SELECT value FROM json_each(?))', ["[]"]),
+    (Condition("name", "eq", HOSTILE), '"name" = ?', [HOSTILE]),
+]
+
+ORDERS = [
+    ((), '"id" ASC'),
+    ((Order("name"),), '"name" ASC, "id" ASC'),
+    ((Order("created_at", descending=True),), '"created_at" DESC, "id" DESC'),
+    ((Order("id", descending=True), Order("name")), '"id" DESC, "name" ASC'),
+    ((Order("notes"),), '"notes" ASC NULLS LAST, "id" ASC'),
+    ((Order("notes", nulls_first=True),), '"notes" ASC NULLS FIRST, "id" ASC'),
+    ((Order("notes", descending=True),), '"notes" DESC NULLS LAST, "id" DESC'),
+    (
+        (Order("notes", descending=True, nulls_first=True), Order("name", nulls_first=True)),
+        '"notes" DESC NULLS FIRST, "name" ASC, "id" ASC',
+    ),
+]
+
+
+@pytest.mark.parametrize(("condition", "text", "parameters"), CONDITIONS)
+def test_a_condition_is_text_of_declared_names_and_parameters(
+    condition: Condition, text: str, parameters: list[object]
+) -> None:
+    """A value never stands in the text, whatever it holds."""
+    statement = sql.count_rows(Read(LEADS, where=(condition,)))
+
+    assert statement.text == f'SELECT count(*) FROM "leads" WHERE {text}'
+    assert list(statement.parameters) == parameters
+
+
+@pytest.mark.parametrize(("orders", "text"), ORDERS)
+def test_an_order_places_nulls_and_ends_with_the_key(orders: tuple[Order, ...], text: str) -> None:
+    """Where there can be NULLs they are placed, and the key follows the way of the last term."""
+    statement = sql.read_rows(Read(LEADS, ("id",), order=orders))
+
+    assert statement.text == f'SELECT "id" FROM "leads" ORDER BY {text} LIMIT ? OFFSET ?'
+
+
+def test_every_operator_has_its_sql() -> None:
+    """The declared operators are those that SQL is known for."""
+    assert set(sql.OPERATIONS) == set(OPERATORS)
+
+
+def test_conditions_all_hold() -> None:
+    """Conditions are joined by AND, and limit and offset come after their values."""
+    where = (Condition("name", "eq", "a"), Condition("spam_score", "lt", 5))
+    statement = sql.read_rows(Read(LEADS, ("id", "name"), where, limit=3, offset=6))
+
+    assert statement.text == (
+        'SELECT "id", "name" FROM "leads" WHERE "name" = ? AND "spam_score" < ?'
+        ' ORDER BY "id" ASC LIMIT ? OFFSET ?'
+    )
+    assert list(statement.parameters) == ["a", 5, 3, 6]
+
+
+def test_a_read_without_columns_names_every_column() -> None:
+    """Hidden columns are among them: hiding is the business of interfaces."""
+    statement = sql.read_rows(Read(EMAIL_SEND_STATE))
+
+    assert statement.text == (
+        'SELECT "id", "retry_after_until", "batch_size", "send_delay_ms", '
+        '"auth_email_ttl_minutes", "transactional_email_ttl_minutes", "updated_at" '
+        'FROM "email_send_state" ORDER BY "id" ASC LIMIT ? OFFSET ?'
+    )
+    assert list(statement.parameters) == [-1, 0]
+
+
+def test_an_insert_binds_every_column_of_every_row() -> None:
+    """JSON goes in as text, NULL stays NULL, and a number of rows stands where it was asked for."""
+    row = {"id": "i", "email": "e", "reason": "bounce", "metadata": {"ä": [1]}, "created_at": "t"}
+    plan = Insert(SUPPRESSED_EMAILS, [row, {**row, "metadata": None, "reason": AffectedBy(1)}])
+
+    assert sql.insert_row(SUPPRESSED_EMAILS) == (
+        'INSERT INTO "suppressed_emails" ("id", "email", "reason", "metadata", "created_at")'
+        " VALUES (?, ?, ?, ?, ?)"
+    )
+    assert sql.insert_parameters(plan, [7, 8]) == [
+        ("i", "e", "bounce", '{"ä":[1]}', "t"),
+        ("i", "e", 8, None, "t"),
+    ]
+
+
+def test_a_change_names_its_rows_and_gives_them_back() -> None:
+    """Updates and deletions return whole rows; the count before them stops at one too many."""
+    where = (Condition("id", "eq", "i"),)
+    columns = '"id", "request_digest", "status", "response", "created_at", "expires_at"'
+    update = sql.update_rows(Update(IDEMPOTENCY_KEYS, {"status": 201, "response": "r"}, where))
+    delete = sql.delete_rows(Delete(IDEMPOTENCY_KEYS, where))
+    count = sql.count_matches(Delete(IDEMPOTENCY_KEYS, where), 10)
+
+    assert update == sql.Statement(
+        'UPDATE "idempotency_keys" SET "status" = ?, "response" = ? WHERE "id" = ?'
+        f" RETURNING {columns}",
+        (201, "r", "i"),
+    )
+    assert delete.text == f'DELETE FROM "idempotency_keys" WHERE "id" = ? RETURNING {columns}'
+    assert count.text == (
+        'SELECT count(*) FROM (SELECT 1 FROM "idempotency_keys" WHERE "id" = ? LIMIT ?)'
+    )
+    assert list(count.parameters) == ["i", 11]
+
+
+@pytest.mark.parametrize(
+    ("plan", "sqlstate"),
+    [
+        (Update(LEADS, {"name": "a"}, ()), "21000"),
+        (Delete(LEADS, ()), "21000"),
+        (Delete(LEADS, (), at_most=5), "21000"),
+        (Update(LEADS, {}, (Condition("id", "eq", "i"),)), "PGRST100"),
+        (Update(LEADS, {"colour": "a"}, (Condition("id", "eq", "i"),)), "42703"),
+        (Delete(LEADS, (Condition("colour", "eq", "i"),)), "42703"),
+        (Delete(LEADS, (Condition('id" = 1 OR "id', "eq", "i"),)), "42703"),
+        (Delete(LEADS, (Condition("rowid", "eq", 1),)), "42703"),
+        (Delete(LEADS, (Condition("name", "like", "a\\"),)), "22025"),
+        (Delete(LEADS, (Condition("name", "ilike", "\\\\\\"),)), "22025"),
+    ],
+)
+def test_a_plan_that_cannot_be_meant_is_refused(plan: Update | Delete, sqlstate: str) -> None:
+    """Changing every row, unknown columns and malformed patterns are Problem `invalid`."""
+    make = sql.update_rows if isinstance(plan, Update) else sql.delete_rows
+    with pytest.raises(Problem) as refusal:
+        make(plan)  # type: ignore[arg-type]
+
+    assert (refusal.value.code, refusal.value.sqlstate) == ("invalid", sqlstate)
+
+
+@pytest.mark.parametrize("plan", [Read(LEADS, ("colour",)), Read(LEADS, order=(Order("colour"),))])
+def test_a_read_of_an_unknown_column_is_refused(plan: Read) -> None:
+    """Columns to read and to sort by are declared ones too."""
+    with pytest.raises(Problem) as refusal:
+        sql.read_rows(plan)
+
+    assert refusal.value.sqlstate == "42703"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
+def test_a_value_that_json_cannot_say_is_refused(value: object) -> None:
+    """It never becomes text that no reader of JSON takes."""
+    row = {"id": "i", "email": "e", "reason": "bounce", "metadata": value, "created_at": "t"}
+    with pytest.raises(Problem) as refusal:
+        sql.insert_parameters(Insert(SUPPRESSED_EMAILS, [row]), [])
+
+    assert (refusal.value.code, refusal.value.sqlstate) == ("invalid", "22P02")

@@ -1,0 +1,228 @@
+"""Each problem that an operation declares, met on that operation over HTTP."""
+
+import asyncio
+import io
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.api.openapi import problem_codes
+from edge_api.api.operation import Operation
+from edge_api.api.operations import OPERATIONS
+from edge_api.api.samples import new_row_sample
+from edge_api.schema.problems import PROBLEMS, Code
+from edge_api.schema.scopes import SCOPES
+from edge_api.schema.tables import ADMINISTRATIVE
+from edge_api.web import body as body_module
+
+Answer = tuple[int, dict[str, Any]]
+LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
+DECLARED = [(operation, code) for operation in OPERATIONS for code in problem_codes(operation)]
+
+
+def path_of(operation: Operation) -> str:
+    """Return a path at which the operation answers."""
+    return operation.path.replace("{slug}", "first-edge")
+
+
+def sample_of(operation: Operation) -> Any:
+    """Return a body that the operation takes, or nothing for one that takes none."""
+    if operation.body is None:
+        return None
+    return next(iter(operation.body.examples.values()))
+
+
+async def ask(edge: Any, operation: Operation, key: str | None, **more: Any) -> Answer:
+    """Return the status and the body of one request, whose own body is sound unless given."""
+    if "data" not in more and operation.body is not None:
+        more.setdefault("json", sample_of(operation))
+    async with edge.ask(operation.method, path_of(operation), key, **more) as answer:
+        return answer.status, await answer.json()
+
+
+async def unauthenticated(edge: Any, operation: Operation) -> Answer:
+    """Send a credential that nobody was given."""
+    return await ask(edge, operation, "fe_sk_made-up")
+
+
+async def invalid(edge: Any, operation: Operation) -> Answer:
+    """Send two credentials at once."""
+    return await ask(edge, operation, await edge.key(), headers={"Authorization": "Bearer other"})
+
+
+async def insufficient_scope(edge: Any, operation: Operation) -> Answer:
+    """Send a key that may do anything but this."""
+    others = [scope for scope in SCOPES if scope != operation.scope]
+    return await ask(edge, operation, await edge.key(*others))
+
+
+async def table_not_allowed(edge: Any, operation: Operation) -> Answer:
+    """Send a key that was given another table."""
+    table = operation.path.rpartition("/")[2]
+    other = next(name for name in ADMINISTRATIVE if name != table)
+    return await ask(edge, operation, await edge.key(tables=(other,)))
+
+
+async def unavailable(edge: Any, operation: Operation) -> Answer:
+    """Ask while the store is gone."""
+    key = await edge.key()
+    await edge.service.store.close()
+    return await ask(edge, operation, key)
+
+
+async def too_large(edge: Any, operation: Operation) -> Answer:
+    """Send more bytes than the operation takes."""
+    assert operation.body is not None
+    data = io.BytesIO(b'"' + b"x" * operation.body.most + b'"')
+    headers = {"Content-Type": "application/json"}
+    return await ask(edge, operation, await edge.key(), data=data, headers=headers)
+
+
+async def unsupported_media_type(edge: Any, operation: Operation) -> Answer:
+    """Send a form where JSON is wanted."""
+    headers = {"Content-Type": "text/plain"}
+    return await ask(edge, operation, await edge.key(), data=b"{}", headers=headers)
+
+
+async def body_timeout(edge: Any, operation: Operation) -> Answer:
+    """Announce a body and never send its end."""
+    head = (
+        f"{operation.method} {path_of(operation)} HTTP/1.1\r\nHost: x\r\n"
+        f"X-API-Key: {await edge.key()}\r\nContent-Type: application/json\r\n"
+        'Content-Length: 100\r\n\r\n{"match"'
+    )
+    port = int(edge.url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(head.encode())
+    status = int((await reader.readline()).split()[1])
+    while (await reader.readline()).strip():
+        pass
+    said = json.loads(await reader.read())
+    writer.close()
+    return status, said
+
+
+async def not_found(edge: Any, operation: Operation) -> Answer:
+    """Ask for a slug that no post has."""
+    path = operation.path.replace("{slug}", "no-such-post")
+    async with edge.ask(operation.method, path, await edge.key()) as answer:
+        return answer.status, await answer.json()
+
+
+async def not_acceptable(edge: Any, operation: Operation) -> Answer:
+    """Ask for exactly one row where none matches."""
+    headers = {"Accept": "application/vnd.pgrst.object+json"}
+    async with edge.ask(
+        "GET", f"{operation.path}?id=in.()", await edge.key(), headers=headers
+    ) as answer:
+        return answer.status, await answer.json()
+
+
+async def conflict(edge: Any, operation: Operation) -> Answer:
+    """Store what must be unique a second time, or change a row into its neighbour."""
+    key = await edge.key()
+    table = ADMINISTRATIVE[operation.path.rpartition("/")[2]]
+    first = {**new_row_sample(table), **_unique(0)} if not table.sole_row else {"id": 1}
+    async with edge.ask("POST", operation.path, key, json={**first, **_sent(table.name)}) as answer:
+        assert answer.status in (201, 409)
+    if operation.method == "POST":
+        return await ask(edge, operation, key, json={**first, **_sent(table.name)})
+    second = {**new_row_sample(table), **_unique(1), **_distinct(table.name)}
+    async with edge.ask("POST", operation.path, key, json=second) as answer:
+        assert answer.status == 201, await answer.text()
+    change = {"match": {"id": _unique(1)["id"]}, "values": _clash(table.name, first)}
+    return await ask(edge, operation, key, json=change)
+
+
+def _unique(number: int) -> dict[str, Any]:
+    return {"id": f"00000000-0000-4000-8000-00000000000{number}"}
+
+
+def _sent(table: str) -> dict[str, Any]:
+    return {"message_id": "m-1", "status": "sent"} if table == "email_send_log" else {}
+
+
+def _distinct(table: str) -> dict[str, Any]:
+    """Return what keeps a second row apart from the first."""
+    return {
+        "email_send_log": {"message_id": "m-2", "status": "sent"},
+        "email_unsubscribe_tokens": {"token": "t" * 32, "email": "other@example.org"},
+        "suppressed_emails": {"email": "other@example.org"},
+    }.get(table, {})
+
+
+def _clash(table: str, first: dict[str, Any]) -> dict[str, Any]:
+    """Return values that make the second row like the first."""
+    if table == "email_send_log":
+        return {"message_id": "m-1"}
+    return {"email": first["email"]}
+
+
+async def idempotency_mismatch(edge: Any, operation: Operation) -> Answer:
+    """Use one key for two different leads."""
+    key, headers = await edge.key(), {"Idempotency-Key": "twice"}
+    async with edge.ask("POST", operation.path, key, json=LEAD, headers=headers) as answer:
+        assert answer.status == 201
+    other = {**LEAD, "message": "something else"}
+    async with edge.ask("POST", operation.path, key, json=other, headers=headers) as answer:
+        return answer.status, await answer.json()
+
+
+async def too_many_requests(edge: Any, operation: Operation) -> Answer:
+    """Ask twice where once is allowed."""
+    key = await edge.key()
+    await ask(edge, operation, key)
+    return await ask(edge, operation, key)
+
+
+TRIGGERS: dict[Code, Callable[[Any, Operation], Awaitable[Answer]]] = {
+    "unauthenticated": unauthenticated,
+    "invalid": invalid,
+    "insufficient_scope": insufficient_scope,
+    "table_not_allowed": table_not_allowed,
+    "unavailable": unavailable,
+    "too_large": too_large,
+    "unsupported_media_type": unsupported_media_type,
+    "body_timeout": body_timeout,
+    "not_found": not_found,
+    "not_acceptable": not_acceptable,
+    "conflict": conflict,
+    "idempotency_mismatch": idempotency_mismatch,
+    "too_many_requests": too_many_requests,
+}
+ELSEWHERE = {"in_progress"}
+"""Met in `domain/test_idempotency`, where the first request can be held back."""
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        pytest.param(item, code, id=f"{item.name}-{code}")
+        for item, code in DECLARED
+        if code not in ELSEWHERE
+    ],
+)
+async def test_declared_problem_is_met(
+    make_edge: Any, monkeypatch: pytest.MonkeyPatch, operation: Operation, code: Code
+) -> None:
+    """The operation answers with the problem's status, and with the shape of errors it has."""
+    monkeypatch.setattr(body_module, "BODY_SECONDS", 0.2)
+    limits = {"RATE_AUTHENTICATED": "1/hour"} if code == "too_many_requests" else {}
+    async with make_edge(**limits) as edge:
+        status, said = await TRIGGERS[code](edge, operation)
+
+    assert status == PROBLEMS[code].status, said
+    plain = not operation.administrative or code == "unauthenticated"
+    assert set(said) == ({"error"} if plain else {"error", "message", "code", "details", "hint"})
+    assert said["error"]
+
+
+def test_problem_met_elsewhere_is_met(request: pytest.FixtureRequest) -> None:
+    """What is left out above has a test of its own."""
+    sources = Path(request.path).parent.rglob("test_*.py")
+    texts = "".join(path.read_text() for path in sources if path != request.path)
+
+    assert [code for code in ELSEWHERE if f'"{code}"' not in texts] == []

@@ -1,0 +1,336 @@
+"""What stops a build: it says so in a sentence, and the old build stands."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from site_build.edition import build
+from site_build.faults import BuildError, BusyError, ContentError
+from tests.site_build.workbench import (
+    ROOT,
+    Desk,
+    Snapshot,
+    compare,
+    name_build,
+    run_build,
+    run_journal,
+    run_pelican,
+    take,
+)
+
+BAD = "---\ntitle: No date\nslug: no-date\n---\n\nWords.\n"
+HOLDER = """
+import fcntl, sys
+with open(sys.argv[1], "ab") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+PATIENCE = 60
+"""Seconds after which a test gives up waiting."""
+
+
+def serve(desk: Desk) -> Snapshot:
+    """Return the files that are served now."""
+    return take((desk.output / "current").resolve())
+
+
+def list_left(desk: Desk) -> list[str]:
+    """Return what is in the folder of builds besides whole builds."""
+    return sorted(path.name for path in desk.output.iterdir() if not path.name[0].isdigit())
+
+
+def test_bad_content_leaves_the_old_build(desk: Desk) -> None:
+    """All findings are listed, the status is 1, and not a byte of the served site changes."""
+    desk.build()
+    before = serve(desk)
+    desk.write("posts/bad.md", BAD)
+    desk.write("posts/worse.md", "no front matter")
+
+    done = run_build(desk)
+
+    assert done.returncode == 1
+    assert "posts/bad.md:1:1  error" in done.stdout
+    assert "posts/worse.md:1:1  error" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert compare(before, serve(desk)) == []
+    assert list_left(desk) == [".cache", ".lock", "current"]
+
+
+def test_bad_content_writes_nothing_at_first(desk: Desk) -> None:
+    """Without an old build there is none afterwards."""
+    desk.write("posts/bad.md", BAD)
+
+    with pytest.raises(ContentError) as refusal:
+        build(desk.order())
+
+    assert [finding.path for finding in refusal.value.findings] == ["posts/bad.md"]
+    assert not (desk.output / "current").exists()
+    assert not list(desk.output.glob("[0-9]*"))
+
+
+def test_warnings_stop_a_strict_build_alone(desk: Desk) -> None:
+    """A broken link is listed; only --strict makes it stop the build."""
+    desk.post("broken", text="[gone](/journal/nowhere/)")
+
+    lenient, strict = run_build(desk), run_build(desk, "--strict")
+
+    assert (lenient.returncode, strict.returncode) == (0, 1)
+    for done in (lenient, strict):
+        assert "posts/broken.md:7:8  warning" in done.stdout
+
+
+def test_pelican_stops_at_bad_content(desk: Desk, tmp_path: Path) -> None:
+    """Pelican's own command lists the findings too, ends with 1 and writes nothing."""
+    desk.write("posts/bad.md", BAD)
+
+    done = run_pelican(desk.content, tmp_path / "output")
+
+    assert done.returncode == 1
+    assert "posts/bad.md:1:1" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.parametrize(
+    ("template", "text", "sentence"),
+    [
+        ("base.html", "{{ asset('missing.css') }}", "asset('missing.css')"),
+        ("base.html", "{% if %}", "base.html:1"),
+        ("article.html", "{{ article.nothing.at.all }}", "article.html:1"),
+        ("article.html", "{% include 'gone.html' %}", "gone.html"),
+        ("page.html", "{{ 1 / 0 }}", "page.html:1"),
+    ],
+)
+def test_a_broken_theme_is_told_in_a_sentence(
+    desk: Desk, tmp_path: Path, template: str, text: str, sentence: str
+) -> None:
+    """The template and the line are named, and no trace is shown."""
+    theme = tmp_path / "theme" / "templates"
+    theme.mkdir(parents=True)
+    (tmp_path / "theme" / "static").mkdir()
+    names = ["index", "journal", "tags", "archives", "404", "contact_thanks", "page", "tag"]
+    for name in [*names, "article", "base"]:
+        (theme / f"{name}.html").write_text("Words.")
+    (theme / template).write_text(text)
+    if template == "base.html":
+        (theme / "article.html").write_text("{% extends 'base.html' %}")
+
+    done = run_pelican(desk.content, tmp_path / "output", "-t", tmp_path / "theme")
+
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 1
+    assert sentence in said.replace(" ", "") or sentence in said
+    assert "Traceback" not in said
+
+
+def test_a_sheet_that_names_a_missing_file_is_told(desk: Desk, tmp_path: Path) -> None:
+    """A style sheet's reference to nothing stops the build."""
+    done = run_pelican(desk.content, tmp_path / "output", "-t", make_theme_with_gap(tmp_path))
+
+    assert done.returncode == 1
+    assert "fonts/gone.woff2" in done.stdout + done.stderr
+
+
+def make_theme_with_gap(folder: Path) -> Path:
+    """Return a theme whose style sheet names a font that is not there."""
+    (folder / "theme" / "templates").mkdir(parents=True)
+    (folder / "theme" / "static").mkdir()
+    (folder / "theme" / "static" / "style.css").write_text("p { src: url(fonts/gone.woff2) }")
+    return folder / "theme"
+
+
+def test_two_builds_at_once_are_one_too_many(desk: Desk) -> None:
+    """The second says so in a sentence and ends with 2; the first is not disturbed."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(make_lock(desk))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout
+    assert holder.stdout.readline() == "held\n"
+
+    done = run_build(desk)
+    with pytest.raises(BusyError):
+        build(desk.order())
+    holder.communicate()
+
+    assert done.returncode == 2
+    assert "another build is at work" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert run_build(desk).returncode == 0
+
+
+def make_lock(desk: Desk) -> Path:
+    """Return the file that a build holds while it is at work."""
+    desk.output.mkdir()
+    return desk.output / ".lock"
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_a_killed_build_leaves_the_old_one(desk: Desk, share: float) -> None:
+    """Killed in the middle, a build harms nothing: the old site is served whole, and the next build clears up."""
+    for number in range(120):
+        desk.post(f"p-{number}", text="Some *words* and\n\n```python\nx = 1\n```\n" * 20)
+    desk.build()
+    before = serve(desk)
+    for number in range(120):
+        desk.post(f"p-{number}", text="Other *words* and\n\n```python\ny = 2\n```\n" * 20)
+
+    kill_at_work(desk, wanted=int(share * 120))
+
+    assert compare(before, serve(desk)) == []
+    assert [name for name in list_left(desk) if name.startswith(".staging-")]
+    wait_for_free_lock(desk)
+    assert "Other" in (desk.build() / "site" / "journal" / "p-7" / "index.html").read_text()
+    assert list_left(desk) == [".cache", ".lock", "current", "previous"]
+
+
+def kill_at_work(desk: Desk, wanted: int) -> None:
+    """Kill a build, and nobody but it, once it has written so many posts."""
+    process = subprocess.Popen(
+        name_build(desk, "--jobs", 2),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        if sum(1 for _ in desk.output.glob(".staging-*/site/journal/p-*/index.md")) >= wanted:
+            break
+        time.sleep(0.01)
+    children = psutil.Process(process.pid).children()
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(PATIENCE) == -signal.SIGKILL
+    _, alive = psutil.wait_procs(children, PATIENCE)
+    assert alive == []
+
+
+def wait_for_free_lock(desk: Desk) -> None:
+    """Wait until no process of the killed build is left."""
+    for _ in range(PATIENCE):
+        if run_build(desk).returncode != 2:
+            return
+        time.sleep(1)
+
+
+def test_a_killed_process_of_the_crew_stops_the_build(desk: Desk) -> None:
+    """When one process dies the build says so, ends with 1 and leaves the old site."""
+    for number in range(120):
+        desk.post(f"p-{number}", text="Some *words* and\n\n```python\nx = 1\n```\n" * 40)
+    desk.output.mkdir()
+    process = subprocess.Popen(
+        name_build(desk, "--jobs", 2),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + PATIENCE
+    crew: list[psutil.Process] = []
+    while time.monotonic() < deadline and not crew and process.poll() is None:
+        crew = psutil.Process(process.pid).children()
+    crew[0].kill()
+    _, said = process.communicate(timeout=PATIENCE)
+
+    assert process.returncode == 1
+    assert "a process of the build died (SIGKILL)" in said
+    assert "Traceback" not in said
+    assert not list(desk.output.glob("[0-9]*"))
+
+
+def limit_files() -> None:
+    """Let no file grow above 64 KiB, which the system tells as a full disk does: by an error."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+
+
+def test_a_disk_that_refuses_is_told_in_a_sentence(desk: Desk) -> None:
+    """What the disk refuses ends the build with one sentence; the old build stands."""
+    desk.build()
+    before = serve(desk)
+    (desk.content / "images" / "big.bin").write_bytes(os.urandom(200_000))
+
+    done = subprocess.run(
+        name_build(desk),
+        cwd=ROOT,
+        preexec_fn=limit_files,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("the build cannot go on: File too large")
+    assert done.stderr.count("\n") == 1
+    assert compare(before, serve(desk)) == []
+    assert list_left(desk) == [".cache", ".lock", "current"]
+
+
+@pytest.mark.parametrize("output", ["/proc/nowhere/build", "/dev/null/build"])
+def test_a_place_that_cannot_be_written_is_told(desk: Desk, output: str) -> None:
+    """A folder of builds that cannot be made ends the build with one sentence."""
+    done = run_build(Desk(desk.content, Path(output)))
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("the build cannot go on: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_content_folder_is_told(desk: Desk, tmp_path: Path) -> None:
+    """A folder that is not there ends the build with one sentence."""
+    done = run_build(Desk(tmp_path / "nowhere", desk.output))
+
+    assert done.returncode == 1
+    assert "nowhere cannot be read" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_in_place_of_the_link_is_told(desk: Desk) -> None:
+    """A copied `current` is not overwritten."""
+    (desk.output / "current" / "site").mkdir(parents=True)
+
+    done = run_build(desk)
+
+    assert done.returncode == 1
+    assert "is a folder, not the link" in done.stderr
+
+
+def test_a_dangling_link_does_no_harm(desk: Desk) -> None:
+    """When the served build was taken away, the next build stands by itself."""
+    desk.output.mkdir()
+    (desk.output / "current").symlink_to("20200101T000000Z-000000000000")
+
+    assert (desk.build() / "site" / "index.html").is_file()
+
+
+def test_two_things_at_one_address_are_told(desk: Desk, tmp_path: Path) -> None:
+    """A page at the address of a template's page stops the build and says which."""
+    desk.write(
+        "pages/thanks.md", "---\ntitle: T\nslug: contact-thanks\ndescription: D.\n---\n\nWords.\n"
+    )
+    with pytest.raises(BuildError, match=r"two things want to be /contact-thanks/index\.html"):
+        run_journal(
+            desk.content,
+            tmp_path / "output",
+            CONTACT_THANKS_SAVE_AS="contact-thanks/index.html",
+        )
+
+
+def test_builds_that_nothing_names_go(desk: Desk) -> None:
+    """The served build and the one before stay; older ones go, and foreign folders never."""
+    foreign = desk.output / "notes"
+    foreign.mkdir(parents=True)
+
+    editions = [desk.build(f"2026-05-0{day}T00:00:00Z") for day in range(1, 5)]
+
+    assert [edition.exists() for edition in editions] == [False, False, True, True]
+    assert foreign.is_dir()

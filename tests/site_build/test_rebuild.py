@@ -1,0 +1,345 @@
+"""Building again: the same bytes whatever the way, and only what changed is made anew."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.site_build.workbench import (
+    NOW,
+    THEME,
+    Desk,
+    compare,
+    list_inodes,
+    run_build,
+    run_journal,
+    run_pelican,
+    take,
+)
+
+MEMORY = "ledger.json"
+"""Tells times of files, which no two builds share."""
+
+
+def edit(desk: Desk, name: str, before: str, after: str) -> None:
+    """Replace words in a post's file."""
+    path = desk.content / "posts" / f"{name}.md"
+    text = path.read_text(encoding="utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after), encoding="utf-8")
+
+
+def build_elsewhere(desk: Desk, folder: Path, jobs: int = 1) -> Path:
+    """Build a desk's content into a folder that knows nothing of it."""
+    return Desk(desk.content, folder / "elsewhere").build(jobs=jobs)
+
+
+def differ(first: Path, second: Path) -> list[str]:
+    """Return where two editions differ."""
+    return [path for path in compare(take(first), take(second)) if path != MEMORY]
+
+
+def test_a_build_in_processes_is_the_same(desk: Desk, tmp_path: Path) -> None:
+    """Any number of processes writes the same bytes."""
+    for number in range(20):
+        desk.post(f"more-{number}")
+
+    assert differ(desk.build(jobs=1), build_elsewhere(desk, tmp_path, jobs=3)) == []
+
+
+def test_a_build_over_an_old_one_is_the_same(desk: Desk) -> None:
+    """A second build of the same writes the same bytes under the same name."""
+    first = desk.build()
+    before = take(first)
+
+    second = desk.build()
+
+    assert second == first
+    assert compare(before, take(second)) == []
+
+
+def test_a_warm_cache_changes_no_byte(desk: Desk) -> None:
+    """With the cache kept and every build gone, the same site comes out."""
+    first = take(desk.build())
+    shutil.rmtree((desk.output / "current").resolve())
+
+    second = take(desk.build())
+
+    assert [path for path in compare(first, second) if path != MEMORY] == []
+
+
+def test_the_seed_of_hashes_changes_no_byte(desk: Desk, tmp_path: Path) -> None:
+    """Sets and dictionaries in another order write the same bytes."""
+    for number in range(12):
+        desk.post(f"more-{number}", tags=f"[T{number % 5}, Light, Sight]")
+    trees = []
+    for seed in ("1", "424242"):
+        other = Desk(desk.content, tmp_path / seed)
+        done = run_build(other, "--jobs", 2, PYTHONHASHSEED=seed)
+        assert done.returncode == 0, done.stderr
+        trees.append((other.output / "current").resolve())
+
+    assert differ(*trees) == []
+
+
+def test_an_edited_text_touches_only_its_own_files(desk: Desk) -> None:
+    """Another word in a post makes its page, its twin and the full texts anew, nothing else."""
+    first = desk.build()
+    edit(desk, "first", "Words with", "Other words with")
+
+    second = desk.build()
+
+    before, after = list_inodes(first / "site"), list_inodes(second / "site")
+    changed = {path for path in after if before.get(path) != after[path]}
+    assert {path.removesuffix(".gz").removesuffix(".br") for path in changed} == {
+        "journal/first-light/index.html",
+        "journal/first-light/index.md",
+        "feed.xml",
+        "llms-full.txt",
+    }
+
+
+def test_an_unchanged_build_writes_no_public_file(desk: Desk) -> None:
+    """For another instant with the same posts every file is linked from the build before."""
+    first = desk.build()
+
+    second = desk.build("2026-05-02T00:00:00Z")
+
+    assert second != first
+    assert list_inodes(first / "site") == list_inodes(second / "site")
+
+
+def test_a_new_title_shows_wherever_the_post_is_named(desk: Desk, tmp_path: Path) -> None:
+    """Lists, neighbours, feed and sitemap follow an edit as if all had been made anew."""
+    desk.build()
+    edit(desk, "third", "三番目", "The third")
+
+    second = desk.build()
+
+    assert differ(second, build_elsewhere(desk, tmp_path)) == []
+    neighbour = (second / "site" / "journal" / "first-light" / "index.html").read_text(
+        encoding="utf-8"
+    )
+    assert "The third" in neighbour
+
+
+def test_what_is_removed_is_gone(desk: Desk) -> None:
+    """The files of a removed post and of its tag stay behind."""
+    desk.build()
+    (desk.content / "posts" / "second.md").unlink()
+
+    site = desk.build() / "site"
+
+    assert not (site / "journal" / "second-sight").exists()
+    assert not (site / "tags" / "sight").exists()
+    assert "second-sight" not in (site / "llms.txt").read_text(encoding="utf-8")
+
+
+def test_what_is_renamed_moves(desk: Desk, tmp_path: Path) -> None:
+    """A post with another slug leaves nothing at its old address, in either kind of build."""
+    desk.build()
+    run_pelican(desk.content, tmp_path / "output")
+    edit(desk, "second", "slug: second-sight", "slug: moved")
+
+    site = desk.build() / "site"
+    done = run_pelican(desk.content, tmp_path / "output")
+
+    assert done.returncode == 0, done.stderr
+    assert not (site / "journal" / "second-sight").exists()
+    assert (site / "journal" / "moved" / "index.html").is_file()
+    assert compare(take(site), take(tmp_path / "output")) == []
+
+
+def test_pelican_leaves_foreign_files_alone(desk: Desk, tmp_path: Path) -> None:
+    """Files in the output folder that no build wrote stay there."""
+    output = tmp_path / "output"
+    run_journal(desk.content, output)
+    (output / "CNAME").write_text("journal.test")
+    (desk.content / "posts" / "second.md").unlink()
+
+    run_journal(desk.content, output)
+
+    assert (output / "CNAME").read_text(encoding="utf-8") == "journal.test"
+    assert not (output / "journal" / "second-sight").exists()
+
+
+def edit_at_random(desk: Desk, luck: random.Random) -> None:
+    """Add, change, hide, move or remove a post."""
+    posts = sorted((desk.content / "posts").glob("r-*.md"))
+    slug = f"r-{luck.randrange(30)}"
+    match luck.randrange(4):
+        case 0 if posts:
+            luck.choice(posts).unlink()
+        case 1 if posts:
+            post = luck.choice(posts)
+            post.write_text(f"{post.read_text(encoding='utf-8')}\nMore {luck.random()}.\n")
+        case _:
+            desk.post(
+                slug,
+                f"2026-0{luck.randrange(1, 7)}-1{luck.randrange(10)}",
+                text=f"Text {luck.random()}.\n\n## Heading\n\nMore.",
+                title=f"Title {luck.randrange(9)}",
+                tags=str(luck.sample(["a", "b", "c", "d"], luck.randrange(3))).replace("'", ""),
+                status=luck.choice(["published", "published", "draft"]),
+            )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_chain_of_edits_ends_as_if_built_at_once(desk: Desk, tmp_path: Path, seed: int) -> None:
+    """After every step of a random history, the build over the last one equals one from nothing."""
+    luck = random.Random(seed)  # noqa: S311 - no secret
+    for step in range(5):
+        for _ in range(luck.randrange(1, 9)):
+            edit_at_random(desk, luck)
+
+        assert differ(desk.build(), build_elsewhere(desk, tmp_path / str(step))) == []
+
+
+@pytest.mark.parametrize(
+    ("template", "before", "after"),
+    [
+        ("article.html", "{{ article.title }}</h1>", "<b>{{ article.title }}</b></h1>"),
+        ("base.html", "<body>", "<body>{{ articles|length }}"),
+        ("base.html", "<body>", "<body>{{ articles[0].content }}"),
+        ("base.html", "<body>", "<body>{% for tag, found in tags %}{{ tag }}{% endfor %}"),
+        ("base.html", "<body>", "<body>{{ generated_content|length }}"),
+        ("base.html", "<body>", "<body>{% include 'pagination.html' ignore missing %}"),
+    ],
+)
+def test_templates_may_show_anything(
+    desk: Desk, tmp_path: Path, template: str, before: str, after: str
+) -> None:
+    """Whatever a theme shows of other posts is as fresh after an edit as in a new build."""
+    theme = tmp_path / "theme"
+    shutil.copytree(THEME, theme)
+    path = theme / "templates" / template
+    path.write_text(path.read_text(encoding="utf-8").replace(before, after))
+    warm, cold = tmp_path / "warm", tmp_path / "cold"
+    run_journal(desk.content, warm, theme)
+    desk.post("newest", "2026-04-01", tags="[fresh]")
+    edit(desk, "second", "More words", "Fresh words")
+
+    run_journal(desk.content, warm, theme)
+    run_journal(desk.content, cold, theme)
+
+    assert compare(take(warm), take(cold)) == []
+
+
+def test_a_changed_theme_changes_every_page(desk: Desk, tmp_path: Path) -> None:
+    """A template's new words are on pages whose posts are as they were."""
+    theme = tmp_path / "theme"
+    shutil.copytree(THEME, theme)
+    run_journal(desk.content, tmp_path / "output", theme)
+    path = theme / "templates" / "base.html"
+    path.write_text(path.read_text(encoding="utf-8").replace("<body>", "<body>New words"))
+
+    run_journal(desk.content, tmp_path / "output", theme)
+
+    pages = [path.read_text(encoding="utf-8") for path in (tmp_path / "output").rglob("*.html")]
+    assert all("New words" in page for page in pages)
+
+
+def test_old_static_files_stay_for_one_change(desk: Desk, tmp_path: Path) -> None:
+    """Pages open in a browser still find their style sheet; after the next change it goes."""
+    theme, output = tmp_path / "theme", tmp_path / "output"
+    shutil.copytree(THEME, theme)
+    sheets = []
+    for colour in ("#111", "#222", "#333"):
+        (theme / "static" / "style.css").write_text(f"body {{ color: {colour} }}\n")
+        for _ in range(2):  # An unchanged build between two changes takes nothing away.
+            run_journal(desk.content, output, theme)
+        sheets.append(
+            {path.read_text(encoding="utf-8")[14:18] for path in output.glob("theme/style.*.css")}
+        )
+
+    assert sheets == [{"#111"}, {"#111", "#222"}, {"#222", "#333"}]
+
+
+def test_a_setting_makes_its_pages_anew(desk: Desk, tmp_path: Path) -> None:
+    """Another name of the site is on every page of the next build."""
+    run_journal(desk.content, tmp_path / "output")
+
+    run_journal(desk.content, tmp_path / "output", SITENAME="Renamed")
+
+    pages = [path.read_text(encoding="utf-8") for path in (tmp_path / "output").rglob("*.html")]
+    assert all("Renamed" in page for page in pages)
+
+
+def truncate(path: Path) -> None:
+    """Cut a file in half."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def scramble(path: Path) -> None:
+    """Replace every byte of a file but its first hundred."""
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + bytes(255 - byte for byte in data[100:]))
+
+
+def flip(path: Path) -> None:
+    """Turn some bytes in the middle and at the end of a file."""
+    data = bytearray(path.read_bytes())
+    for offset in range(len(data) // 2, len(data), 97):
+        data[offset] ^= 0xFF
+    path.write_bytes(bytes(data))
+
+
+def empty(path: Path) -> None:
+    """Leave nothing of a file."""
+    path.write_bytes(b"")
+
+
+def replace_by_folder(path: Path) -> None:
+    """Put a folder where the file was."""
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES = [truncate, scramble, flip, empty, replace_by_folder]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_cache_is_made_again(
+    desk: Desk, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    """Whatever happened to the cache's file, the site comes out right and nobody hears of it."""
+    desk.build()
+    damage(desk.output / ".cache" / "cache.sqlite")
+    shutil.rmtree((desk.output / "current").resolve())
+
+    done = run_build(desk)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    edition = (desk.output / "current").resolve()
+    assert differ(edition, build_elsewhere(desk, tmp_path)) == []
+
+
+@pytest.mark.parametrize("damage", [truncate, scramble, flip, empty])
+@pytest.mark.parametrize(
+    "name", ["ledger.json", "posts.json", "site/journal/third/index.html", "site/llms.txt"]
+)
+def test_a_damaged_old_build_is_not_carried_on(
+    desk: Desk, tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    """A file that is not as it was written is made again, not linked."""
+    old = desk.build()
+    damage(old / name)
+
+    new = desk.build("2026-05-02T00:00:00Z")
+
+    other = Desk(desk.content, tmp_path / "elsewhere").build("2026-05-02T00:00:00Z")
+    assert differ(new, other) == []
+
+
+def test_a_damaged_build_is_mended_under_its_name(desk: Desk, tmp_path: Path) -> None:
+    """Building the same again repairs the edition that is served, file by file."""
+    edition = desk.build()
+    (edition / "site" / "index.html").unlink()
+    truncate(edition / "site" / "feed.xml")
+
+    again = desk.build(NOW)
+
+    assert again == edition
+    assert differ(again, build_elsewhere(desk, tmp_path)) == []
