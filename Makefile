@@ -2,7 +2,7 @@
 # from the environment or from the command line: make run PORT=9000.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build setup check format test bench lock upgrade clean
+.PHONY: help run build setup check format test judge bench lock upgrade clean
 
 PYTHON_IN_VENV := .venv/bin/python
 # A release is taken a week after it appeared, when a bad one has been found out and withdrawn.
@@ -35,6 +35,10 @@ format: setup ## bring the code into the house's form
 test: check ## everything that proves the project: check, then every test
 	@tools/provide chromium >/dev/null
 	@tools/prove
+
+judge: setup ## the long runs: 200 kills under load, 200 examples an operation
+	@DRILL_KILLS=200 SCHEMATHESIS_EXAMPLES=200 $(PYTHON_IN_VENV) -m pytest --no-header \
+		tests/drills tests/edge/test_schemathesis.py
 
 bench: setup ## the figures, against peers, in one run
 	@tools/provide wrk >/dev/null

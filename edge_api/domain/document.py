@@ -1,6 +1,6 @@
 """What many clients get alike: bytes made once, with their validator."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 JSON = "application/json"
@@ -19,10 +19,9 @@ class Document:
     headers: tuple[tuple[str, str], ...] = ()
     is_lasting: bool = True
     """Whether others will ask for this very object; one made for a single request is not kept."""
-    etag: str = ""
-    """Quoted; made from the body when left empty."""
+    etag: str = field(init=False)
+    """Quoted; made from the body."""
 
     def __post_init__(self) -> None:
         """Give the document its ETag."""
-        if not self.etag:
-            object.__setattr__(self, "etag", f'"{sha256(self.body).hexdigest()[:24]}"')
+        object.__setattr__(self, "etag", f'"{sha256(self.body).hexdigest()[:24]}"')

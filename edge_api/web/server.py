@@ -23,6 +23,8 @@ DRAIN_SECONDS: Final = 2.0
 GRACE_SECONDS: Final = 10.0
 """How long requests under way may take after that."""
 BACKLOG: Final = 1024
+REQUEST_LINE_MOST: Final = 64 * 1024
+"""Bytes of a request line: a filter may list hundreds of identifiers."""
 
 _log = logging.getLogger(__name__)
 
@@ -71,6 +73,7 @@ async def start(app: web.Application, host: str, port: int) -> Server:
         loop=asyncio.get_running_loop(),
         access_log=None,  # type: ignore[arg-type]  # that is how aiohttp switches it off
         keepalive_timeout=KEEPALIVE_SECONDS,
+        max_line_size=REQUEST_LINE_MOST,
     )
     try:
         listener = await asyncio.get_running_loop().create_server(

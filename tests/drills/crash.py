@@ -1,163 +1,158 @@
-"""The drill: writers post leads, the server is killed in the middle, and comes back.
+"""The crash drill: a process that stores rows is killed, again and again, while many write to it.
 
-What was acknowledged must be there. `python crash.py KILLS` runs it and prints what it saw.
+Whatever it acknowledged before it died has to be there afterwards, whole. Which process that is,
+and how a row is written to it, is the target's business: see `Target`.
+
+`python -m tests.drills.crash store 200`, or `edge`, runs it and prints what it found.
 """
 
-import json
+import asyncio
 import os
 import random
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import Final, Protocol
 
-WRITERS = 8
-START_SECONDS = 20.0
-LEADS = "/api/public/v1/leads"
-PRODUCT = ("-m", "edge_api", "serve")
-ROOT = Path(__file__).parents[2]
-_UNLIMITED = ("RATE_LEADS", "RATE_LEADS_ATTEMPTS", "RATE_AUTHENTICATED", "RATE_FAILED_AUTH")
+from tests.drills.targets import TARGETS
+
+ROOT: Final = Path(__file__).parents[2]
+WRITERS: Final = 8
+LONGEST_LIFE: Final = 0.06
+"""Seconds from the first acknowledgement to the kill, at the most: a few dozen commits."""
+START_SECONDS: Final = 30.0
 
 
-@dataclass
-class Seen:
-    """What the drill saw."""
+class Client(Protocol):
+    """A way into one running process of the target."""
 
+    async def write(self) -> str:
+        """Have one new row stored, and return its id when that is acknowledged.
+
+        Raises ConnectionError when the process has died instead.
+        """
+
+    async def close(self) -> None:
+        """Let go, once the process is dead and its acknowledgements have arrived."""
+
+
+class Target(Protocol):
+    """What is killed."""
+
+    command: Sequence[str]
+    """Starts the process, from the project's folder; its standard input and output are pipes."""
+    environment: Mapping[str, str]
+    """What the process finds in its environment on top of ours."""
+
+    async def connect(self, process: Process) -> Client:
+        """Return a way in, when the process takes rows. Raises ConnectionError if it dies first."""
+
+    def stored(self) -> Collection[str]:
+        """Return the ids of the rows that are found while no process runs."""
+
+    def halves(self) -> Collection[str]:
+        """Return what is found to be there without what belongs to it."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a drill found."""
+
+    kills: int = 0
     acknowledged: set[str] = field(default_factory=set)
-    stored: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+    halves: set[str] = field(default_factory=set)
     restarts: list[float] = field(default_factory=list)
-    """Seconds from the start of each process to its first answer."""
+    """Seconds from each start of the process to the moment at which it took rows."""
 
-    @property
-    def lost(self) -> set[str]:
-        """Ids of leads that were acknowledged and are not there."""
-        return self.acknowledged - self.stored
-
-
-@dataclass(frozen=True)
-class Target:
-    """How the server under test is started, and where it listens."""
-
-    words: Sequence[str]
-    port: int
-    folder: Path
-
-    @contextmanager
-    def running(self, seen: Seen) -> Iterator[subprocess.Popen[bytes]]:
-        """Run the server, and kill it without warning at the end."""
-        changes = {
-            **dict.fromkeys(_UNLIMITED, "0"),
-            "PORT": str(self.port),
-            "DATABASE_URL": f"sqlite:///{self.folder}/edge.db",
-            "BUILD_DIR": str(self.folder / "build"),
-        }
-        started = time.monotonic()
-        process = subprocess.Popen(
-            [sys.executable, *self.words],
-            env={**os.environ, **changes},
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+    def __str__(self) -> str:
+        """Return the report as a line for a person."""
+        median = sorted(self.restarts)[len(self.restarts) // 2]
+        return (
+            f"{self.kills} kills under {WRITERS} writers: {len(self.acknowledged)} rows "
+            f"acknowledged, {len(self.lost)} lost, {len(self.halves)} half-written; "
+            f"restart {median:.2f} s (median), {max(self.restarts):.2f} s (longest)"
         )
-        try:
-            self._wait()
-            seen.restarts.append(time.monotonic() - started)
-            yield process
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            with suppress(OSError, HTTPException):
-                if self.ask("GET", "/api/public/ping")[0] == 200:
-                    return
-            time.sleep(0.01)
-        raise TimeoutError("the server did not come back")
-
-    def ask(self, method: str, path: str, body: str = "", key: str = "") -> tuple[int, bytes]:
-        """Return the status and the body of one answer."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            headers = {"Content-Type": "application/json"} if body else {}
-            headers |= {"X-API-Key": key} if key else {}
-            connection.request(method, path, body or None, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+async def drill(target: Target, kills: int, seed: int = 1, *, until_lost: bool = False) -> Report:
+    """Start and kill the target so many times, and compare what it said with what is there.
+
+    `until_lost` ends the drill at the first loss.
+    """
+    chance = random.Random(seed)  # noqa: S311  the moments of the kills, to be had again
+    report = Report()
+    while report.kills < kills and not (until_lost and report.lost):
+        life = Life(chance.uniform(0, LONGEST_LIFE), ends_on_answer=chance.random() < 0.5)
+        report.acknowledged |= await _live_and_die(target, life, report)
+        report.kills += 1
+        report.lost |= report.acknowledged.difference(target.stored())
+        report.halves |= set(target.halves())
+    return report
 
 
-def drill(words: Sequence[str], kills: int, folder: Path, seed: int = 7) -> Seen:
-    """Kill the server `kills` times under eight writers; return what became of their leads."""
-    target, seen, chance = Target(words, free_port(), folder), Seen(), random.Random(seed)  # noqa: S311  no secret
-    for _ in range(kills):
-        stop = threading.Event()
-        writers = [
-            threading.Thread(target=_write, args=(target, seen, stop)) for _ in range(WRITERS)
-        ]
-        with target.running(seen):
-            for writer in writers:
-                writer.start()
-            time.sleep(chance.uniform(0.05, 0.3))
-        stop.set()
-        for writer in writers:
-            writer.join()
-    with target.running(seen):
-        seen.stored = _stored(target, folder)
-    return seen
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How long a process lives."""
+
+    seconds: float
+    """From its first acknowledgement on."""
+    ends_on_answer: bool
+    """Whether it lives on until it acknowledges another row: the moment that tells the most."""
 
 
-def _write(target: Target, seen: Seen, stop: threading.Event) -> None:
-    """Post leads until told to stop or the server is gone; note each that is acknowledged."""
-    while not stop.is_set():
-        body = json.dumps(
-            {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
-        )
-        try:
-            status, answer = target.ask("POST", LEADS, body)
-        except (OSError, HTTPException):
-            return
-        if status == 201:
-            seen.acknowledged.add(json.loads(answer)["id"])
+async def _live_and_die(target: Target, life: Life, report: Report) -> set[str]:
+    """Run the process for a while under many writers, kill it, return what it acknowledged."""
+    began = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        *target.command, stdin=PIPE, stdout=PIPE, cwd=ROOT, env={**os.environ, **target.environment}
+    )
+    acknowledged: set[str] = set()
+    answer = asyncio.Event()
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            client = await target.connect(process)
+            report.restarts.append(time.monotonic() - began)
+            writers = [
+                asyncio.create_task(_write(client, acknowledged, answer)) for _ in range(WRITERS)
+            ]
+            await answer.wait()
+            await asyncio.sleep(life.seconds)
+            if life.ends_on_answer:
+                answer.clear()
+                await answer.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+    await asyncio.gather(*writers)
+    await client.close()
+    return acknowledged
 
 
-def _stored(target: Target, folder: Path) -> set[str]:
-    """Return the ids of all leads, as the service itself lists them."""
-    key = (folder / "edge.dev-key").read_text().strip()
-    found: set[str] = set()
+async def _write(client: Client, acknowledged: set[str], answer: asyncio.Event) -> None:
+    """Write one row after the other until the process is dead."""
     while True:
-        path = f"/api/public/v1/admin/leads?select=id&order=id&limit=1000&offset={len(found)}"
-        status, answer = target.ask("GET", path, key=key)
-        assert status == 200, answer
-        rows = json.loads(answer)
-        if not rows:
-            return found
-        found |= {row["id"] for row in rows}
+        try:
+            acknowledged.add(await client.write())
+        except ConnectionError:
+            return
+        answer.set()
+
+
+def main() -> int:
+    """Run the drill on a target and print what it found. Returns 1 when something was lost."""
+    name, kills = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        target: Target = TARGETS[name](Path(folder) / "edge.db")
+        report = asyncio.run(drill(target, int(kills)))
+    print(report)
+    return 1 if report.lost or report.halves else 0
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as temporary:
-        outcome = drill(PRODUCT, int(sys.argv[1]), Path(temporary))
-    slowest = max(outcome.restarts)
-    print(
-        f"{len(outcome.restarts) - 1} kills, {len(outcome.acknowledged)} leads acknowledged, "
-        f"{len(outcome.lost)} lost; slowest restart {slowest:.2f} s"
-    )
-    sys.exit(1 if outcome.lost else 0)
+    sys.exit(main())

@@ -23,12 +23,12 @@ NOW = "2026-06-01T00:00:00Z"
 CONTENT = Path(__file__).parent / "content"
 
 
-def build_journal(content: Path, output: Path, now: str = NOW, site_url: str = SITE_URL) -> None:
+def run_build(content: Path, output: Path, now: str = NOW, site_url: str = SITE_URL) -> None:
     """Build a journal with the product's own command."""
     options = {"--content": content, "--output": output, "--site-url": site_url, "--now": now}
     words = [str(word) for option in options.items() for word in option]
     command = [sys.executable, "-m", "site_build", "build", *words]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
 
 
 @dataclass
@@ -57,10 +57,16 @@ EdgeMaker = Callable[..., AbstractAsyncContextManager[RunningEdge]]
 
 
 @pytest.fixture(scope="session")
+def build_journal() -> Callable[..., None]:
+    """Return the builder of journals, for tests with content of their own."""
+    return run_build
+
+
+@pytest.fixture(scope="session")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a BUILD_DIR with a build of the three public posts of `content/`."""
     output = tmp_path_factory.mktemp("journal") / "build"
-    build_journal(CONTENT, output)
+    run_build(CONTENT, output)
     return output
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "20")
+EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "10")
 """For each operation; `make judge` asks for 200."""
 SECONDS = 3000
 

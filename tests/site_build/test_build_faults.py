@@ -177,7 +177,7 @@ def make_lock(desk: Desk) -> Path:
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_a_killed_build_leaves_the_old_one(desk: Desk, share: float) -> None:
-    """Killed in the middle, a build harms nothing: the old site is served whole, and the next build clears up."""
+    """Killed in the middle, a build harms nothing, and the next one clears up behind it."""
     for number in range(120):
         desk.post(f"p-{number}", text="Some *words* and\n\n```python\nx = 1\n```\n" * 20)
     desk.build()
@@ -289,9 +289,11 @@ def test_a_missing_content_folder_is_told(desk: Desk, tmp_path: Path) -> None:
     """A folder that is not there ends the build with one sentence."""
     done = run_build(Desk(tmp_path / "nowhere", desk.output))
 
-    assert done.returncode == 1
-    assert "nowhere cannot be read" in done.stderr
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
     assert done.stderr.count("\n") == 1
+    with pytest.raises(BuildError, match="nowhere cannot be read: No such file"):
+        build(Desk(tmp_path / "nowhere", desk.output).order())
 
 
 def test_a_folder_in_place_of_the_link_is_told(desk: Desk) -> None:

@@ -1,6 +1,7 @@
 """The list of posts and its parts, against a plain model of them."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from edge_api.domain.posts import Place, Posts, Selection, encode_list, make_entry
 from edge_api.schema.index import PostRecord
+from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
-from tests.edge.small_builds import START, make_post, spell_instant, timedelta
+from tests.edge.small_builds import START, make_post
 
 
 def shelve(*records: dict[str, Any]) -> Posts:
@@ -155,7 +157,7 @@ JOURNALS = st.dictionaries(
 def test_parts_put_together_are_the_whole(
     journal: Any, limit: int | None, tag: str | None, since: int | None, found: Any
 ) -> None:
-    """Going from part to part gives each matching post once, in order, as filtering a list would."""
+    """Going from part to part gives each matching post once, as filtering a list would."""
     records = [make_post(slug, day, tags=sorted(tags)) for slug, (day, tags) in journal.items()]
     posts = shelve(*records)
     expected = [

@@ -55,7 +55,7 @@ CHROME = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image
     ],
 )
 def test_the_preferred_coding_is_chosen(header: str, coding: str) -> None:
-    """Of the codings there are the one with the highest weight is chosen, the tightest of equals."""
+    """The coding with the highest weight is chosen, and of equals the tightest."""
     assert best_coding(header, BOTH) == coding
 
 

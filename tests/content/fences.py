@@ -1,0 +1,73 @@
+"""The fenced blocks of a Markdown paper: which of them run, and what they promise to print.
+
+Every block of `bash`, `python` or `js` runs, in the order of the paper. An `output` block says what
+the block before it prints: `…` stands for any text within a line, and alone for any lines.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+RUN = frozenset({"bash", "python", "js"})
+OUTPUT = "output"
+SHOWN = frozenset({"console", "ini", "json", "markdown", "nginx", "text", "yaml"})
+"""For what only a reader's own machine could run, and for what is no code."""
+
+_FENCE = re.compile(
+    r"^(?P<mark>`{3,})(?P<language>[^\n`]*)\n(?P<code>.*?)^(?P=mark)$", re.MULTILINE | re.DOTALL
+)
+_NAME = re.compile(r"(?:#|//) (?P<name>[\w-]+\.(?:sh|py|mjs))\n")
+_SUFFIXES = {"bash": ".sh", "python": ".py", "js": ".mjs"}
+
+
+@dataclass(frozen=True)
+class Fence:
+    """One block of code."""
+
+    line: int
+    """From 1, where its fence opens."""
+    language: str
+    code: str
+    output: str | None = None
+    """What it says it prints; None where it says nothing."""
+
+    @property
+    def file(self) -> str:
+        """The name under which it is kept: the comment on its first line, else its place."""
+        named = _NAME.match(self.code)
+        return named["name"] if named else f"line-{self.line}{_SUFFIXES[self.language]}"
+
+
+def read_fences(text: str) -> Iterator[Fence]:
+    """Yield every block of `text` but the outputs, each with the output that follows it."""
+    blocks = [
+        Fence(text.count("\n", 0, found.start()) + 1, found["language"], found["code"])
+        for found in _FENCE.finditer(text)
+    ]
+    followers = [*blocks[1:], Fence(0, "", "")]
+    for block, follower in zip(blocks, followers, strict=True):
+        if block.language != OUTPUT:
+            promised = follower.code if follower.language == OUTPUT else None
+            yield Fence(block.line, block.language, block.code, promised)
+
+
+def find_strays(text: str) -> list[int]:
+    """Return the lines of outputs that belong to no code, and of blocks in no known language."""
+    strays = []
+    before = ""
+    for found in _FENCE.finditer(text):
+        language = found["language"]
+        is_known = language in RUN | SHOWN or (language == OUTPUT and before in RUN)
+        if not is_known:
+            strays.append(text.count("\n", 0, found.start()) + 1)
+        before = language
+    return strays
+
+
+def fits(promised: str, printed: str) -> bool:
+    """Tell whether what was printed is what was promised."""
+    lines = (
+        r"(?:[^\n]*\n)*?" if line == "…" else re.escape(line).replace("…", r"[^\n]*") + r"[ \t]*\n"
+        for line in promised.rstrip().split("\n")
+    )
+    return re.fullmatch("".join(lines), f"{printed.rstrip()}\n") is not None

@@ -1,0 +1,116 @@
+"""A folder like a reader's own checkout, with the journal built and an edge running in it.
+
+Whoever takes it apart ends what was started by its process id.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import playwright
+
+from tests.content.fences import Fence
+
+ROOT = Path(__file__).resolve().parents[2]
+NOW = "2026-11-20T00:00:00Z"
+"""The journal is built as it stood then, so that outputs hold when later posts are added."""
+
+_SECONDS = 120
+"""After which a block that hangs is given up."""
+_COPIED = ("content", "theme", "edge_api", "site_build", "pelicanconf.py", "Procfile")
+_NODE = Path(playwright.__file__).parent / "driver" / "node"
+"""Node comes with the library that drives the browser, so nobody has to install it."""
+_GREETING = "development key"
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where the blocks of one paper run."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def run(self, fence: Fence) -> str:
+        """Run a block and return all that it printed; AssertionError when it fails."""
+        file = self.folder / fence.file
+        file.write_text(fence.code, encoding="utf-8")
+        done = subprocess.run(
+            [*self._command(fence.language), file.name],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    def _command(self, language: str) -> list[str]:
+        commands = {
+            "bash": ["bash", "-euo", "pipefail"],
+            "python": ["python"],
+            "js": ["node"],
+        }
+        return commands[language]
+
+
+def lay_out(folder: Path) -> None:
+    """Fill `folder` with what a checkout has, and build the journal in it."""
+    for name in _COPIED:
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copyfile
+        copy(source, folder / name)
+    (folder / ".venv").symlink_to(sys.prefix)
+    build = [sys.executable, "-m", "site_build", "build", "--strict", "--now", NOW]
+    subprocess.run(build, cwd=folder, env=plain_environment(), check=True, capture_output=True)
+
+
+def plain_environment() -> dict[str, str]:
+    """Return an environment without any setting: defaults hold."""
+    programs = (Path(sys.executable).parent, _NODE.parent)
+    path = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
+    return {"PATH": path, "LANG": "C.UTF-8", "TZ": "UTC"}
+
+
+@contextmanager
+def open_workshop(folder: Path) -> Iterator[Workshop]:
+    """Run an edge in `folder`, on a port of its own, for as long as the workshop is open."""
+    port = _free_port()
+    command = [sys.executable, "-m", "edge_api", "serve", "--port", str(port)]
+    environment = {**plain_environment(), "HOME": str(folder)}
+    with (folder / ".edge.log").open("wb") as log:
+        edge = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    try:
+        key = _read_key(edge)
+        yield Workshop(folder, {**environment, "BASE": f"http://127.0.0.1:{port}", "KEY": key})
+    finally:
+        edge.kill()
+        edge.communicate()
+
+
+def _read_key(edge: subprocess.Popen[str]) -> str:
+    """Return the key that the edge prints when it is ready."""
+    assert edge.stdout is not None
+    said = []
+    for line in edge.stdout:
+        if line.startswith(_GREETING):
+            return line.rpartition(": ")[2].strip()
+        said.append(line)
+    raise AssertionError(f"the edge did not start: {said}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,79 @@
+"""Many posts that people wrote, built and served: every surface names the same ones."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from xml.etree import ElementTree as ET
+
+import feedparser
+import pytest
+
+from edge_api.schema.index import PostRecord
+
+SHARED = Path(os.environ.get("SHARED_DIR", Path(__file__).parents[3] / "shared"))
+CORPUS = SHARED / "corpus" / "posts"
+NOW = "2026-11-01T00:00:00Z"
+FEED_NEWEST = 50
+
+
+@pytest.fixture(scope="module")
+def corpus_build(tmp_path_factory: pytest.TempPathFactory, build_journal: Any) -> Path:
+    """Return a BUILD_DIR with a build of the corpus, or of the project's own few posts."""
+    content = CORPUS if CORPUS.is_dir() else Path(__file__).parent / "content"
+    output = tmp_path_factory.mktemp("corpus") / "build"
+    build_journal(content, output, NOW)
+    return output
+
+
+async def read_text(edge: Any, path: str) -> str:
+    """Return a file of the site."""
+    async with edge.ask("GET", path) as answer:
+        assert answer.status == 200, path
+        return str(await answer.text())
+
+
+async def test_every_surface_names_the_same_posts(make_edge: Any, corpus_build: Path) -> None:
+    """List, single posts, pages, twins, sitemap, feed and llms.txt agree with each other."""
+    async with make_edge(BUILD_DIR=str(corpus_build)) as edge:
+        key = await edge.key()
+        async with edge.ask("GET", "/api/public/v1/posts", key) as answer:
+            listed = await answer.json()
+        slugs = [post["slug"] for post in listed["posts"]]
+        sitemap = ET.fromstring(await read_text(edge, "/sitemap.xml"))  # noqa: S314  ours
+        feed = feedparser.parse(await read_text(edge, "/feed.xml"))
+        summary = await read_text(edge, "/llms.txt")
+        for post in listed["posts"]:
+            await look_at_post(edge, key, post)
+
+    assert listed["count"] == len(slugs) == len(set(slugs)) > 0
+    assert set(slugs) == set(slugs_in(location.text or "" for location in sitemap.iter(LOCATION)))
+    assert slugs[:FEED_NEWEST] == list(slugs_in(entry.link for entry in feed.entries))
+    assert slugs == list(slugs_in(re.findall(r"\]\((\S+?)\)", summary)))
+
+
+LOCATION = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+
+
+def slugs_in(addresses: Any) -> Any:
+    """Yield the slugs of those addresses that belong to posts, or to their twins."""
+    for address in addresses:
+        match = re.fullmatch(r"/journal/([^/]+)/(?:index\.md)?", urlsplit(address).path)
+        if match and match[1] != "page":
+            yield match[1]
+
+
+async def look_at_post(edge: Any, key: str, listed: dict[str, Any]) -> None:
+    """Check one post by itself: what the list says of it, its page and its twin."""
+    slug = listed["slug"]
+    async with edge.ask("GET", f"/api/public/v1/posts/{slug}", key) as answer:
+        assert answer.status == 200
+        record = PostRecord.model_validate(post := await answer.json())
+
+    assert {name: post[name] for name in listed} == listed
+    assert record.published_at == record.publishedAt
+    page = await read_text(edge, f"/journal/{slug}/")
+    twin = await read_text(edge, f"/journal/{slug}/index.md")
+    assert "<h1" in page
+    assert record.content.strip()[:40] in twin
