@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import frontmatter
 
@@ -48,14 +49,15 @@ def read_samples(folder: Path) -> list[Sample]:
 
 def _read(path: Path) -> Sample:
     post = frontmatter.load(str(path))
-    date = post["date"]
+    date: Any = post["date"]
+    tags: Any = post["tags"]
     moment = date if isinstance(date, datetime) else datetime(date.year, date.month, date.day)  # noqa: DTZ001
     return Sample(
         # Nine slugs of the corpus were cut badly: no address ends with a hyphen or has two.
         slug=re.sub("-+", "-", str(post["slug"])).strip("-"),
         title=str(post["title"]),
         date=moment if moment.tzinfo else moment.replace(tzinfo=UTC),
-        tags=tuple(post["tags"]),
+        tags=tuple(tags),
         summary=str(post["summary"]),
         body=post.content,
     )
@@ -86,14 +88,14 @@ def write_posts(folder: Path, count: int, form: str = "yaml") -> None:
 
 
 def _write_yaml(sample: Sample) -> str:
-    head = {
+    head: dict[str, Any] = {
         "title": sample.title,
         "date": sample.date,
         "slug": sample.slug,
         "tags": list(sample.tags),
         "summary": sample.summary,
     }
-    return f"{frontmatter.dumps(frontmatter.Post(sample.body, **head))}\n"
+    return f"{frontmatter.dumps(frontmatter.Post(sample.body, None, **head))}\n"
 
 
 def _write_pelican(sample: Sample) -> str:

@@ -52,7 +52,7 @@ def _edge(
     key = _key(environment)
     with served(words, port, PING, environment) as origin:
         slug = _newest(origin, key)
-        post = load(f"{origin}/api/public/v1/posts/{slug}", **{"X-API-Key": key})
+        post = load(f"{origin}/api/public/v1/posts/{slug}", {"X-API-Key": key})
         page = load(f"{origin}/journal/{slug}/")
         leads = load(f"{origin}/api/public/v1/leads", script=HERE / "leads.lua")
     return post, page, leads

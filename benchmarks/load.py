@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from urllib.request import urlopen
 
 SERVER_CORE, LOAD_CORE = "0", "1"
@@ -63,7 +64,12 @@ def _wait_for(url: str) -> None:
     raise SystemExit(f"{url} did not answer within {START_SECONDS} s")
 
 
-def load(url: str, connections: int = 64, script: Path | None = None, **headers: str) -> Figure:
+def load(
+    url: str,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    connections: int = 64,
+    script: Path | None = None,
+) -> Figure:
     """Return what wrk reaches: one thread, a warm-up, the median of the rounds.
 
     Ends the program when any answer was no success: such a figure would mean nothing.

@@ -9,7 +9,7 @@ import hashlib
 import os
 import pickle
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _VERSION = 1
@@ -72,6 +72,16 @@ class Cache:
         except sqlite3.Error:
             return None
         return _unpack(row[0]) if row else None
+
+    def find(self, stage: str, keys: Collection[bytes]) -> dict[bytes, object]:
+        """Return what is kept for `keys`, all of a stage in one go."""
+        wanted = set(keys)
+        try:
+            rows = self._reader().execute("SELECT key, value FROM entry WHERE stage = ?", (stage,))
+            found = {key: _unpack(value) for key, value in rows if key in wanted}
+        except sqlite3.Error:
+            return {}
+        return {key: value for key, value in found.items() if value is not None}
 
     def put(self, stage: str, values: Iterable[tuple[bytes, object]]) -> None:
         """Keep each value under its key; a cache that cannot be written stays as it is."""

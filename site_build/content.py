@@ -6,7 +6,7 @@ said once, and read a text only when a template asks for it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from markupsafe import Markup, escape
@@ -46,6 +46,8 @@ class Neighbour:
     description: str
     published: datetime
     updated: datetime
+    digest: bytes
+    """Stands for all of the above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +63,12 @@ class Shelf:
     """Reading time by path."""
 
 
-def make_neighbour(document: Document) -> Neighbour:
+def make_neighbour(post: Document) -> Neighbour:
     """Return what a link to the post shows."""
-    return Neighbour(
-        document.title,
-        addresses.locate_post(document.slug),
-        document.description,
-        document.published,
-        document.updated,
-    )
+    url = addresses.locate_post(post.slug)
+    published, updated = post.published, post.updated
+    said = (post.title, url, post.description, published.isoformat(), updated.isoformat())
+    return Neighbour(post.title, url, post.description, published, updated, make_key(said))
 
 
 class _Light:
@@ -100,10 +99,13 @@ class _Light:
             self.date, self.modified = document.published, document.updated
 
     def _seal(self, *more: object) -> None:
-        """Work out the digest: every value above that differs between documents, and `more`."""
-        own = replace(self.document, digest="")  # It stands for the text, which lists do not show.
-        tags = [(tag.name, tag.slug) for tag in self.tags]
-        self.digest = make_key(own, self.reading_minutes, tags, self.lang, more)
+        """Work out the digest of every value above that differs between documents, and `more`."""
+        self.digest = make_key(
+            (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
+            (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
+            [(tag.name, tag.slug) for tag in self.tags],
+            more,
+        )
 
     def __str__(self) -> str:
         return self.source_path
@@ -151,7 +153,7 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
         self._describe(document, shelf, path, addresses.name_file(path))
         self.template = "article"
         self.prev_article, self.next_article = earlier, later
-        self._seal(earlier, later)
+        self._seal(*(neighbour and neighbour.digest for neighbour in (earlier, later)))
 
 
 class Page(_Light, PelicanPage):  # type: ignore[misc]

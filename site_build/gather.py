@@ -91,14 +91,11 @@ def _recall(
     content: Path, paths: tuple[str, ...], cache: Cache, code: str
 ) -> tuple[dict[str, Reading], list[str]]:
     """Part the files that the cache knows, as they are now, from those it does not."""
-    known, unknown = {}, []
-    for path in paths:
-        kept = cache.get(STAGE, make_key(code, path, _digest(content, path)))
-        if isinstance(kept, Reading):
-            known[path] = kept
-        else:
-            unknown.append(path)
-    return known, unknown
+    keys = {path: make_key(code, path, _digest(content, path)) for path in paths}
+    found = cache.find(STAGE, keys.values())
+    kept = {path: found.get(key) for path, key in keys.items()}
+    known = {path: reading for path, reading in kept.items() if isinstance(reading, Reading)}
+    return known, [path for path in paths if path not in known]
 
 
 def _digest(content: Path, path: str) -> str:

@@ -1,26 +1,29 @@
 """What a build wrote and from what: the memory by which the next one leaves things alone.
 
 It is kept beside the site, never in it, and is only a help: without it, or with a damaged one,
-everything is made anew.
+everything is made anew. There are tens of thousands of entries, so they are bare tuples.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
-FORMAT = 1
+FORMAT = 2
 LEDGER_FILE = "ledger.json"
 
+SUFFIXES = ("", ".gz", ".br")
+"""A file and its compressed forms."""
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+
+class Stamp(NamedTuple):
     """How one file on disk looked when it was written."""
 
     suffix: str
-    """Empty for the file itself, `.gz` and `.br` for its compressed forms."""
+    """One of SUFFIXES."""
     size: int
     """Bytes."""
     mtime: int
@@ -35,37 +38,45 @@ class Stamp:
         return found.st_size == self.size and found.st_mtime_ns == self.mtime
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One file of the site with its compressed forms."""
 
     path: str
     """Relative to the site's folder, with `/`."""
     key: str
-    """Digest of all that the file was made from."""
+    """Digest of all that the file was made from; empty: made anew every time."""
     digest: str
     """SHA-256 of its bytes, hexadecimal."""
-    stamps: tuple[Stamp, ...]
-    names: tuple[str, ...] = ()
-    """What a template looked up, in order of first use; the key covers their values."""
-    texts: tuple[str, ...] = ()
-    """Documents whose text a template read."""
+    sizes: Sequence[int]
+    """Bytes of the file and of its compressed forms, in the order of SUFFIXES."""
+    mtimes: Sequence[int]
+    """Nanoseconds, likewise; 0 stands for a form that is not there."""
+    names: str = ""
+    """What a template looked up, a name a line; the key covers what they stood for."""
+    texts: str = ""
+    """Paths of the documents whose text a template read, one a line."""
     carried: bool = False
     """Kept from an earlier build for pages that are still open in a browser."""
 
-    @property
-    def size(self) -> int:
-        """Bytes of the file with its compressed forms."""
-        return sum(stamp.size for stamp in self.stamps)
+    def list_stamps(self) -> Iterator[Stamp]:
+        """Yield the stamp of each form that is there."""
+        for suffix, size, mtime in zip(SUFFIXES, self.sizes, self.mtimes, strict=True):
+            if mtime:
+                yield Stamp(suffix, size, mtime)
+
+    def count_forms(self) -> int:
+        """Return how many files there are of this one."""
+        return len(self.mtimes) - list(self.mtimes).count(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One post's line in the posts index."""
 
     slug: str
     key: str
+    """Digest of all that the line was made from."""
     digest: str
+    """SHA-256 of the line, hexadecimal."""
     offset: int
     """Bytes from the start of the file."""
     length: int
@@ -77,7 +88,9 @@ class Ledger:
     """Everything that one build wrote."""
 
     entries: dict[str, Entry]
+    """By path."""
     lines: dict[str, Line]
+    """By slug."""
     index: Stamp | None
 
 
@@ -90,14 +103,12 @@ def read_ledger(folder: Path) -> Ledger:
         raw = orjson.loads((folder / LEDGER_FILE).read_bytes())
         if raw["format"] != FORMAT:
             return EMPTY
-        entries = (_read_entry(row) for row in raw["entries"])
-        lines = (Line(*row) for row in raw["lines"])
         return Ledger(
-            {entry.path: entry for entry in entries},
-            {line.slug: line for line in lines},
-            Stamp(*raw["index"]) if raw["index"] else None,
+            {row[0]: Entry(*row) for row in raw["entries"]},
+            {row[0]: Line(*row) for row in raw["lines"]},
+            Stamp(*raw["index"]),
         )
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, LookupError):
         return EMPTY
 
 
@@ -110,30 +121,8 @@ def write_ledger(folder: Path, ledger: Ledger) -> None:
         "lines": list(ledger.lines.values()),
     }
     partial = folder / f".{LEDGER_FILE}"
-    partial.write_bytes(orjson.dumps(rows, option=orjson.OPT_PASSTHROUGH_DATACLASS, default=_list))
+    partial.write_bytes(orjson.dumps(rows, default=list))
     partial.replace(folder / LEDGER_FILE)
-
-
-def _list(value: object) -> list[object]:
-    """Write a record as a bare array: there are tens of thousands, all with the same fields."""
-    if not isinstance(value, Entry | Line | Stamp):
-        raise TypeError(f"{type(value)} has no place in a ledger")
-    return [getattr(value, name) for name in value.__slots__]
-
-
-def _read_entry(row: list[object]) -> Entry:
-    path, key, digest, stamps, names, texts, carried = row
-    if not isinstance(stamps, list) or not isinstance(names, list) or not isinstance(texts, list):
-        raise TypeError("a ledger's entry has lists here")
-    return Entry(
-        str(path),
-        str(key),
-        str(digest),
-        tuple(Stamp(*stamp) for stamp in stamps),
-        tuple(names),
-        tuple(texts),
-        carried is True,
-    )
 
 
 def list_carried(before: Ledger, fresh: Iterable[str], folder: str) -> list[Entry]:

@@ -1,6 +1,6 @@
 """Which renderer writes which file of the site: everything but the pages that templates make."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,8 +24,7 @@ def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iter
         yield RecordTask(path, post, minutes[post.path], identity.absolute(path))
     for page in site.pages:
         yield _make_twin(identity, page, addresses.locate_page(page.slug))
-    for path, text in _render_overviews(site).items():
-        yield _make_text(addresses.name_twin(path), text)
+    yield from _list_overviews(site)
     yield from _list_leaves(identity, "Journal", addresses.JOURNAL, site.posts, leaf_size)
     for tag in site.tags:
         folder = addresses.locate_tag(tag.slug)
@@ -33,7 +32,6 @@ def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iter
     for path, text in sitemap.render_sitemaps(site).items():
         yield _make_text(path, text)
     yield _make_text(addresses.ROBOTS, robots.render_robots(identity))
-    yield _make_text(addresses.LLMS, llms.render_llms(site))
 
 
 def list_digests(site: Site, records: Sequence[PostRecord]) -> Iterator[Task]:
@@ -59,28 +57,37 @@ def _make_text(path: str, text: str | bytes) -> Task:
 
 
 def _make_twin(identity: Identity, document: Document, path: str) -> Task:
-    render = partial(_render_twin, identity, document, path)
-    return TextTask(addresses.name_twin(path), render, make_key(document))
+    def render(texts: Texts) -> str:
+        return twins.render_document(identity, document, texts.read(document).markdown, path)
+
+    return TextTask(addresses.name_twin(path), render, make_key(document.path, document.digest))
 
 
-def _render_twin(identity: Identity, document: Document, path: str, texts: Texts) -> str:
-    return twins.render_document(identity, document, texts.read(document).markdown, path)
-
-
-def _render_overviews(site: Site) -> dict[str, str]:
-    return {
-        addresses.HOME: twins.render_home(site),
-        addresses.TAGS: twins.render_tags(site.identity, site.tags),
-        addresses.ARCHIVE: twins.render_archive(site.identity, site.posts),
-        addresses.MISSING: twins.render_missing(site.identity),
+def _list_overviews(site: Site) -> Iterator[Task]:
+    identity = site.identity
+    renders: dict[str, Callable[[Texts], str]] = {
+        addresses.name_twin(addresses.HOME): lambda _: twins.render_home(site),
+        addresses.name_twin(addresses.TAGS): lambda _: twins.render_tags(identity, site.tags),
+        addresses.name_twin(addresses.ARCHIVE): lambda _: twins.render_archive(
+            identity, site.posts
+        ),
+        addresses.name_twin(addresses.MISSING): lambda _: twins.render_missing(identity),
+        addresses.LLMS: lambda _: llms.render_llms(site),
     }
+    for path, render in renders.items():
+        yield TextTask(path, render)
 
 
 def _list_leaves(
     identity: Identity, title: str, folder: str, posts: Sequence[Document], size: int
 ) -> Iterator[Task]:
-    leaves = [posts[first : first + size] for first in range(0, len(posts), size)] or [posts]
-    for number, leaf in enumerate(leaves, 1):
+    groups = [posts[first : first + size] for first in range(0, len(posts), size)] or [posts]
+    for number, group in enumerate(groups, 1):
+        leaf = twins.Leaf(title, folder, number, len(groups), group)
         path = addresses.name_twin(addresses.locate_leaf(folder, number))
-        text = twins.render_leaf(identity, twins.Leaf(title, folder, number, len(leaves), leaf))
-        yield _make_text(path, text)
+        sources = make_key(title, len(groups), [post.digest for post in group])
+        yield TextTask(path, partial(_render_leaf, identity, leaf), sources)
+
+
+def _render_leaf(identity: Identity, leaf: twins.Leaf, _: Texts) -> str:
+    return twins.render_leaf(identity, leaf)

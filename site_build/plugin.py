@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pelican  # type: ignore[import-untyped]
+from jinja2.exceptions import TemplateSyntaxError
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
     PagesGenerator,
+    PelicanTemplateNotFound,
     StaticGenerator,
 )
 from pelican.log import console  # type: ignore[import-untyped]
@@ -34,6 +36,7 @@ from site_build.request import Place, Report, Request
 from site_build.sight import watch
 from site_build.site import Identity
 from site_build.spread import count_processors
+from site_build.tasks import explain_syntax
 from site_build.writer import TaskWriter, find_production
 
 SETTINGS_FILE = Path(__file__).resolve().parent.parent / "pelicanconf.py"
@@ -81,11 +84,19 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         """Build what is asked for; raises BuildError and OSError."""
         settings = self.settings
         style = Style(
-            Path(self.theme), fingerprint_settings(settings), settings["DEFAULT_PAGINATION"]
+            Path(self.theme),
+            [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
+            fingerprint_settings(settings),
+            settings["DEFAULT_PAGINATION"],
         )
         production = Production(request, _identify(settings), style)
         settings["BUILD_PRODUCTION"] = production
-        super().run()
+        try:
+            super().run()
+        except TemplateSyntaxError as error:
+            raise explain_syntax(error) from error
+        except PelicanTemplateNotFound as error:
+            raise BuildError(f"the theme lacks a template: {error}") from error
         return production.report
 
     def _get_generator_classes(self) -> list[type]:

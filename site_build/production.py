@@ -5,8 +5,8 @@ builds are kept.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import copyfile
 
@@ -25,7 +25,7 @@ from site_build.request import Report, Request
 from site_build.sight import Sight
 from site_build.site import Identity, publish
 from site_build.spread import spread
-from site_build.tasks import Task, Workshop
+from site_build.tasks import Kept, Result, Task, Workshop
 from site_build.texts import STAGE, Text, Texts
 from site_build.tree import Tree
 
@@ -38,6 +38,8 @@ class Style:
     """How the site is made, apart from the code."""
 
     theme: Path
+    overrides: Sequence[Path]
+    """Folders whose templates go before the theme's."""
     settings: str
     """Digest of the settings."""
     leaf_size: int
@@ -48,14 +50,18 @@ class Style:
 class _Outcome:
     """What tasks have brought so far."""
 
+    before: Mapping[str, Entry]
     entries: dict[str, Entry] = field(default_factory=dict)
     pieces: dict[str, Piece] = field(default_factory=dict)
 
-    def add(self, result: Entry | Piece) -> None:
-        if isinstance(result, Piece):
-            self.pieces[result.slug] = result
-        else:
-            self.entries[result.path] = result
+    def add(self, result: Result) -> None:
+        match result:
+            case Kept():
+                self.entries[result] = self.before[result]
+            case Piece():
+                self.pieces[result.slug] = result
+            case Entry():
+                self.entries[result.path] = result
 
 
 class Production:
@@ -78,7 +84,9 @@ class Production:
         self.assets = Assets(style.theme / "static")
         self.seen: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, identity.url)
-        self._workshop = self._equip(make_key(code, fingerprint_theme(style.theme), style.settings))
+        self._workshop = self._equip(
+            make_key(code, fingerprint_theme([style.theme, *style.overrides]), style.settings)
+        )
 
     def _gather(self, code: str) -> Gathered:
         request = self.request
@@ -113,7 +121,7 @@ class Production:
             self.add(task)
         for task in list_outputs(self.site, self.gathered.minutes, self._leaf_size):
             self.add(task)
-        outcome = _Outcome()
+        outcome = _Outcome(self._before.entries)
         self._run(list(self._tasks.values()), outcome)
         pieces = [outcome.pieces[post.slug] for post in self.site.posts]
         newest = read_records(pieces[: max(feed.NEWEST, llms.NEWEST)])
@@ -134,9 +142,7 @@ class Production:
                 self._cache.put(STAGE, texts)
             self.request.observer.advance()
 
-    def _run_group(
-        self, tasks: Sequence[Task]
-    ) -> tuple[list[Entry | Piece], list[tuple[bytes, Text]]]:
+    def _run_group(self, tasks: Sequence[Task]) -> tuple[list[Result], list[tuple[bytes, Text]]]:
         """Do the tasks of one folder; return also the texts that the cache does not know yet."""
         results = [task.run(self._workshop) for task in tasks]
         texts, self.texts.fresh = self.texts.fresh, []
@@ -178,7 +184,7 @@ class Production:
         fresh = [asset.path for asset in self.assets.published.values()]
         for entry in list_carried(self._before, fresh, addresses.THEME):
             if self._workshop.tree.keep(entry):
-                yield replace(entry, carried=True)
+                yield entry._replace(carried=True)
 
     def _report(self, build_id: str, entries: dict[str, Entry]) -> Report:
         before = self._before.entries
@@ -189,7 +195,7 @@ class Production:
             build_id=build_id,
             posts=len(self.site.posts),
             files=_count_files(entries.values()),
-            size=sum(entry.size for entry in entries.values()),
+            size=sum(sum(entry.sizes) for entry in entries.values()),
             kept=_count_files(kept),
             sources=self.gathered.sources,
             hits=self.gathered.hits,
@@ -207,8 +213,8 @@ def _group(tasks: Iterable[Task]) -> list[list[Task]]:
 
 
 def _is_kept(entry: Entry, before: Entry | None) -> bool:
-    return before is not None and before.stamps == entry.stamps
+    return before is not None and before.mtimes == entry.mtimes
 
 
 def _count_files(entries: Iterable[Entry]) -> int:
-    return sum(len(entry.stamps) for entry in entries)
+    return sum(entry.count_forms() for entry in entries)

@@ -30,10 +30,11 @@ def fingerprint_code() -> str:
     return digest.hexdigest()
 
 
-def fingerprint_theme(theme: Path) -> str:
-    """Return the digest of every file of the theme."""
+def fingerprint_theme(folders: Iterable[Path]) -> str:
+    """Return the digest of every file of the theme, and of folders whose templates go before it."""
     digest = hashlib.blake2b(digest_size=20)
-    _add_files(digest, theme, sorted(path for path in theme.rglob("*") if path.is_file()))
+    for folder in folders:
+        _add_files(digest, folder, sorted(path for path in folder.rglob("*") if path.is_file()))
     return digest.hexdigest()
 
 

@@ -5,7 +5,7 @@ when the same names still stand for the same values: so a theme may show whateve
 posts, and no list of dependencies has to be kept by hand.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from jinja2.runtime import Context
@@ -43,7 +43,7 @@ class Sight:
     def __init__(self) -> None:
         self._remembered: dict[int, tuple[object, bytes]] = {}
 
-    def digest(self, names: tuple[str, ...], values: Mapping[str, object]) -> bytes:
+    def digest(self, names: Sequence[str], values: Mapping[str, object]) -> bytes:
         """Return the digest of what `names` stand for.
 
         Raises UnknownValueError when one of them stands for something that cannot be told.

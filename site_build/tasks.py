@@ -39,6 +39,15 @@ class Workshop:
     """Digest of how files are made: code, theme and settings."""
 
 
+class Kept(str):
+    """The path of a file that is as the ledger of the build before has it."""
+
+    __slots__ = ()
+
+
+Result = Entry | Piece | Kept
+
+
 class Task(Protocol):
     """Makes one file, or takes it over from the build before."""
 
@@ -46,7 +55,7 @@ class Task(Protocol):
     def path(self) -> str:
         """Where the file goes; tasks of one folder are done by one process."""
 
-    def run(self, workshop: Workshop) -> Entry | Piece:
+    def run(self, workshop: Workshop) -> Result:
         """Do it, and return what the ledger has to know."""
 
 
@@ -61,37 +70,33 @@ class TemplateTask:
     own: Mapping[str, object]
     """What this page is given besides."""
 
-    def run(self, workshop: Workshop) -> Entry:
+    def run(self, workshop: Workshop) -> Entry | Kept:
         """Render the page unless what its templates looked at is as it was."""
         values = {**self.shared, **self.own, "output_file": self.path}
         before = workshop.tree.recall(self.path)
         if before:
             key = self._digest(workshop, values, before.names, before.texts)
             if key and key == before.key and workshop.tree.keep(before):
-                return before
+                return Kept(self.path)
         workshop.seen.clear()
         workshop.texts.asked.clear()
         data = _render(self.template, values, self.path).encode()
-        names, texts = tuple(workshop.seen), tuple(workshop.texts.asked)
+        names, texts = "\n".join(workshop.seen), "\n".join(workshop.texts.asked)
         recipe = Recipe(self._digest(workshop, values, names, texts), names, texts)
         return workshop.tree.write(self.path, data, recipe)
 
     def _digest(
-        self,
-        workshop: Workshop,
-        values: Mapping[str, object],
-        names: tuple[str, ...],
-        texts: tuple[str, ...],
+        self, workshop: Workshop, values: Mapping[str, object], names: str, texts: str
     ) -> str:
         """Return the key for what was looked at; an empty one, never reused, if it defies telling.
 
-        `texts` are the documents whose text was read.
+        `names` and `texts` are lines, as the ledger has them.
         """
-        digests = [
-            workshop.documents[path].digest if path in workshop.documents else "" for path in texts
-        ]
+        documents = workshop.documents
+        paths = texts.split("\n") if texts else []
+        digests = [documents[path].digest if path in documents else "" for path in paths]
         try:
-            seen = workshop.sight.digest(names, values)
+            seen = workshop.sight.digest(names.split("\n"), values)
         except UnknownValueError:
             return ""
         return make_key(workshop.method, self.template.name, self.path, seen, digests).hex()
@@ -106,12 +111,12 @@ class TextTask:
     sources: bytes | None = None
     """Digest of all that it is made from."""
 
-    def run(self, workshop: Workshop) -> Entry:
+    def run(self, workshop: Workshop) -> Entry | Kept:
         """Render the file unless its sources are as they were."""
         key = make_key(workshop.method, self.path, self.sources).hex() if self.sources else ""
         before = workshop.tree.recall(self.path)
         if key and before and before.key == key and workshop.tree.keep(before):
-            return before
+            return Kept(self.path)
         data = self.render(workshop.texts)
         data = data.encode() if isinstance(data, str) else data
         return workshop.tree.write(self.path, data, Recipe(key))
@@ -140,7 +145,8 @@ class RecordTask:
 
     def run(self, workshop: Workshop) -> Piece:
         """Make the line unless the post is as it was."""
-        sources = make_key(workshop.method, self.document, self.minutes, self.url).hex()
+        document = self.document
+        sources = make_key(workshop.method, document.path, document.digest, self.url).hex()
         if before := workshop.index.recall(self.document.slug, sources):
             return before
         text = workshop.texts.read(self.document)
@@ -152,12 +158,17 @@ def _render(template: Template, values: Mapping[str, object], path: str) -> str:
     try:
         return template.render(values)
     except TemplateSyntaxError as error:
-        raise BuildError(f"{error.filename}:{error.lineno}: {error.message}") from error
-    except (BuildError, OSError):
+        raise explain_syntax(error) from error
+    except BuildError:
         raise
     except Exception as error:
         # Whatever a template's expression trips over, its author can only be told where.
         raise BuildError(f"{_find_place(error, template)}: {error} (for {path})") from error
+
+
+def explain_syntax(error: TemplateSyntaxError) -> BuildError:
+    """Return a template's fault as a sentence with its place."""
+    return BuildError(f"{error.filename or error.name}:{error.lineno}: {error.message}")
 
 
 def _find_place(error: Exception, template: Template) -> str:

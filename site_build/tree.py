@@ -10,14 +10,15 @@ import gzip
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import brotli
 
 from site_build.faults import BuildError
-from site_build.ledger import Entry, Ledger, Stamp
+from site_build.ledger import SUFFIXES, Entry, Ledger, Stamp
 
 _COMPRESSED = frozenset({"css", "html", "js", "json", "md", "svg", "txt", "xml"})
 _WORTHWHILE = 500
@@ -35,8 +36,8 @@ class Recipe:
     """From what one file was made, as the ledger remembers it."""
 
     key: str
-    names: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
+    names: str = ""
+    texts: str = ""
 
 
 class Tree:
@@ -56,11 +57,12 @@ class Tree:
     def keep(self, entry: Entry) -> bool:
         """Take over a file of the build before; False when it is not as it was written."""
         old, new = f"{self._before_root}/{entry.path}", f"{self._root}/{entry.path}"
-        if not all(stamp.fits(old) for stamp in entry.stamps):
+        stamps = list(entry.list_stamps())
+        if not all(stamp.fits(old) for stamp in stamps):
             return False
         if not self._in_place:
             self._make_folder(new)
-            for stamp in entry.stamps:
+            for stamp in stamps:
                 _link(f"{old}{stamp.suffix}", f"{new}{stamp.suffix}")
         return True
 
@@ -69,13 +71,15 @@ class Tree:
         digest = hashlib.sha256(data).hexdigest()
         before = self.recall(path)
         if before and before.digest == digest and self.keep(before):
-            return replace(
-                before, key=recipe.key, names=recipe.names, texts=recipe.texts, carried=False
+            return before._replace(
+                key=recipe.key, names=recipe.names, texts=recipe.texts, carried=False
             )
         full = f"{self._root}/{path}"
         self._make_folder(full)
-        stamps = tuple(_write(full, suffix, form) for suffix, form in _list_forms(path, data))
-        return Entry(path, recipe.key, digest, stamps, recipe.names, recipe.texts)
+        forms = _make_forms(path, data)
+        stamps = [_write(full, suffix, forms[suffix]) for suffix in SUFFIXES if suffix in forms]
+        sizes, mtimes = _tabulate(stamps)
+        return Entry(path, recipe.key, digest, sizes, mtimes, recipe.names, recipe.texts)
 
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
         """Remove what the build before wrote and this one did not; only where both are one folder.
@@ -100,19 +104,25 @@ class Tree:
 
 
 def _list_paths(entries: dict[str, Entry]) -> set[str]:
-    return {f"{entry.path}{stamp.suffix}" for entry in entries.values() for stamp in entry.stamps}
+    return {
+        f"{entry.path}{stamp.suffix}" for entry in entries.values() for stamp in entry.list_stamps()
+    }
 
 
-def _list_forms(path: str, data: bytes) -> list[tuple[str, bytes]]:
+def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
     """Return the file and the compressed forms that are smaller than it, by their suffixes."""
-    forms = [("", data)]
+    forms = {"": data}
     if path.rpartition(".")[2] in _COMPRESSED and len(data) > _WORTHWHILE:
-        packed = (
-            (".gz", gzip.compress(data, _GZIP_LEVEL, mtime=0)),
-            (".br", brotli.compress(data, mode=brotli.MODE_TEXT, quality=_BROTLI_QUALITY)),
-        )
-        forms += [(suffix, form) for suffix, form in packed if len(form) < len(data)]
-    return forms
+        forms[".gz"] = gzip.compress(data, _GZIP_LEVEL, mtime=0)
+        forms[".br"] = brotli.compress(data, mode=brotli.MODE_TEXT, quality=_BROTLI_QUALITY)
+    return {suffix: form for suffix, form in forms.items() if not suffix or len(form) < len(data)}
+
+
+def _tabulate(stamps: Iterable[Stamp]) -> tuple[list[int], list[int]]:
+    """Return the sizes and the times of all forms, 0 for those that are not there."""
+    found = {stamp.suffix: stamp for stamp in stamps}
+    sizes = [found[suffix].size if suffix in found else 0 for suffix in SUFFIXES]
+    return sizes, [found[suffix].mtime if suffix in found else 0 for suffix in SUFFIXES]
 
 
 def _write(path: str, suffix: str, data: bytes) -> Stamp:

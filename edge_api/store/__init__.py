@@ -1,1 +1,4 @@
-"""Where rows are kept: plans in, rows out. The only SQL of the service stands in this package."""
+"""Where rows are kept: plans in, rows out.
+
+The only SQL of the service stands in this package, but for the literal steps of `schema.history`.
+"""

@@ -16,8 +16,13 @@ class Claim:
 
     def __init__(self, path: Path) -> None:
         """Take the claim on the store at `path`. Raises StoreRefusal where another edge has it."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        self._descriptor = os.open(path.with_name(f"{path.name}-lock"), flags, 0o600)
+        file = path.with_name(f"{path.name}-lock")
+        try:
+            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreRefusal(
+                f"{file} cannot be written ({error.strerror}): let this user write its folder"
+            ) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

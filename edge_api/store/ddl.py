@@ -56,7 +56,7 @@ def _index_term(name: str) -> str:
 
 
 def _column(table: Table, column: Column) -> str:
-    words = [column.name, "INTEGER" if column.kind == Kind.INTEGER else "TEXT"]
+    words = [column.name, "INTEGER" if column.kind is Kind.INTEGER else "TEXT"]
     if not column.nullable:
         words.append("NOT NULL")
     if column.name == table.key:
@@ -74,11 +74,11 @@ def _rules(table: Table, column: Column) -> Iterator[str]:
     name = column.name
     if column.choices:
         yield f"{name} IN ({', '.join(map(_literal, column.choices))})"
-    elif column.kind == Kind.TEXT:
+    elif column.kind is Kind.TEXT:
         yield from _range(f"length({name})", column.bounds)
-    elif column.kind == Kind.INTEGER:
+    elif column.kind is Kind.INTEGER:
         yield from _range(name, column.bounds)
-    elif column.kind == Kind.JSON:
+    elif column.kind is Kind.JSON:
         yield f"{name} IS NULL OR json_valid({name})"
     else:
         yield f"{name} GLOB {_literal(SHAPES[column.kind])}"

@@ -40,7 +40,7 @@ _REASONS: Mapping[int, str] = MappingProxyType(
         sqlite3.SQLITE_READONLY: "cannot be written: let this user write the file and its folder",
         sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user write the file and its folder",
         sqlite3.SQLITE_FULL: "lies on a full disk: make room",
-        sqlite3.SQLITE_IOERR: "lies on a disk that fails: look into the system's log",
+        sqlite3.SQLITE_IOERR: "lies on a disk that is full or fails: make room, or replace it",
         sqlite3.SQLITE_CORRUPT: "is damaged: restore it from a backup",
         sqlite3.SQLITE_NOTADB: "is no SQLite database: set DATABASE_URL to another file",
     }
@@ -174,18 +174,21 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 
 def _advance(connection: sqlite3.Connection, now: str) -> None:
-    """Take the steps that are missing: all of them, or none."""
-    if schema_version(connection) == len(HISTORY):
-        return
+    """Take the steps that are missing: all of them, or none.
+
+    Marks are set in any case, if only to be undone: a file that may not be written is opened for
+    reading without a word, and shows at the first write.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Looked at again: another process may have taken the steps in the meantime.
-        for step in HISTORY[schema_version(connection) :]:
+        steps = HISTORY[schema_version(connection) :]
+        for step in steps:
             for statement in step.sqlite:
                 connection.execute(statement, {"now": now})
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(HISTORY)}")
-        connection.execute("COMMIT")
+        if steps:
+            connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -204,7 +204,7 @@ def _order_term(table: Table, order: Order) -> str:
 
 
 def _bind(column: Column, value: Any) -> Any:
-    return write_json(value) if column.kind == Kind.JSON and value is not None else value
+    return write_json(value) if column.kind is Kind.JSON and value is not None else value
 
 
 def _resolve(value: Any, affected: Sequence[int]) -> Any:

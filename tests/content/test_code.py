@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.content.fences import RUN, find_strays, fits, read_fences
+from tests.content.fences import RUN, fits, read_fences
 from tests.content.workshop import ROOT, Workshop, open_workshop
 
 PAPERS = sorted(
@@ -23,7 +23,7 @@ def find_faults(text: str, workshop: Workshop) -> list[str]:
 
     A block that fails ends the run, since those behind it build on it.
     """
-    faults = []
+    faults: list[str] = []
     for fence in read_fences(text):
         if fence.language not in RUN:
             continue

@@ -70,7 +70,7 @@ def lay_out(folder: Path) -> None:
         copy = shutil.copytree if source.is_dir() else shutil.copyfile
         copy(source, folder / name)
     (folder / ".venv").symlink_to(sys.prefix)
-    build = [sys.executable, "-m", "site_build", "build", "--strict", "--now", NOW]
+    build = [sys.executable, "-m", "site_build", "build", "--now", NOW]
     subprocess.run(build, cwd=folder, env=plain_environment(), check=True, capture_output=True)
 
 

@@ -90,7 +90,7 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
         opened.close()
 
 
-ODD = st.sampled_from(
+ODD: st.SearchStrategy[Any] = st.sampled_from(
     [
         None,
         True,
@@ -111,7 +111,7 @@ ODD = st.sampled_from(
         ["a\0"],
     ]
 )
-LIKELY = {
+LIKELY: dict[Kind, list[Any]] = {
     Kind.TEXT: ["a@b", "x" * 32, "x" * 50, "x" * 51, "x" * 255, "x" * 256, "x" * 2001, "\u00e9\n"],
     Kind.INTEGER: [1, 10, 1000, 1001, 60_000, 60_001, -5],
     Kind.UUID: ["01989f3a-7c00-7000-8000-3d2b1c0a9f8e", "01989F3A-7C00-7000-8000-3D2B1C0A9F8E"],
@@ -122,7 +122,7 @@ LIKELY = {
 
 def values_of(column: Column) -> st.SearchStrategy[Any]:
     """Draw what a column takes, nearly takes or does not take."""
-    likely = st.sampled_from(column.choices or LIKELY[column.kind])
+    likely: st.SearchStrategy[Any] = st.sampled_from(column.choices or LIKELY[column.kind])
     return likely | likely | st.lists(likely, max_size=3) | ODD
 
 

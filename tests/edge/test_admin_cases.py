@@ -6,7 +6,6 @@ that SHARED_DIR names or in `shared` beside the project.
 
 import json
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,7 +62,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def admin(edge: Any) -> AsyncIterator[Admin]:
+async def admin(edge: Any) -> Admin:
     """Return a client with a key for everything."""
     return Admin(edge, await edge.key())
 

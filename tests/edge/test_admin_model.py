@@ -102,7 +102,7 @@ def holds(row: dict[str, Any], asked: Asked) -> bool:
 def truth(held: Any, asked: Asked) -> bool | None:
     """Return what the bare comparison gives in three-valued logic."""
     if asked.operator == "is":
-        return (held is None) == (asked.value == "null")
+        return bool((held is None) == (asked.value == "null"))
     if asked.operator == "in" and not asked.value:
         return False
     return None if held is None else bool(MEANINGS[asked.operator](held, asked.value))
@@ -215,6 +215,7 @@ def filters(draw: st.DrawFn) -> Asked:
     likes = ["like", "ilike"] if column in TEXTS else []
     compared = ["eq", "neq", "gt", "gte", "lt", "lte", "in", *likes]
     word = draw(st.sampled_from(["is", *(compared if column in COMPARABLE else [])]))
+    value: Any
     if word == "is":
         value = draw(st.sampled_from(["null", "not_null"]))
     elif word in likes:

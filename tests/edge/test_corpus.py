@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
-import feedparser
+import feedparser  # type: ignore[import-untyped]
 import pytest
 
 from edge_api.schema.index import PostRecord

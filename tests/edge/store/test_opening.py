@@ -290,6 +290,7 @@ async def test_a_store_that_may_not_be_written_is_refused(public_folder: Path) -
     public_folder.chmod(0o555)
     with somebody_without_rights():
         assert "cannot be written" in await refusal_of(path)
+        assert "cannot be written (Permission denied)" in await refusal_of(path, alone=True)
         path = public_folder / "other.db"
         assert "cannot be made (Permission denied)" in await refusal_of(path)
 

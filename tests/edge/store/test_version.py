@@ -29,6 +29,7 @@ async def test_a_write_of_another_process_changes_the_version(
     """So a key that a command has revoked is refused by the next request."""
     before = store.version()
     rival.execute("UPDATE email_send_state SET batch_size = 20")
+    await asyncio.sleep(0)  # another turn of the loop, as for another request
 
     assert store.version() != before
 
@@ -49,10 +50,31 @@ async def test_a_version_of_a_locked_store_is_had_at_once(
     before = store.version()
     rival.execute("BEGIN IMMEDIATE")
     rival.execute("UPDATE email_send_state SET batch_size = 20")
+    await asyncio.sleep(0)
     assert store.version() == before
     rival.execute("COMMIT")
+    await asyncio.sleep(0)
 
     assert store.version() != before
+
+
+async def test_a_version_is_never_older_than_an_answer(store: SQLiteStore) -> None:
+    """However many ask in the same turn, whoever has just written sees another version."""
+
+    async def write() -> bool:
+        before = store.version()
+        await store.run(Insert(LEADS, [make_lead()]))
+        return store.version() != before
+
+    async def ask() -> None:
+        for _ in range(500):
+            store.version()
+            await asyncio.sleep(0)
+
+    asking = asyncio.gather(*(ask() for _ in range(4)))
+    for _ in range(20):
+        assert all(await asyncio.gather(*(write() for _ in range(10))))
+    await asking
 
 
 async def test_a_probe_tells_of_a_lock(store: SQLiteStore, rival: sqlite3.Connection) -> None:

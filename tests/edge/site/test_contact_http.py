@@ -1,0 +1,238 @@
+"""The contact form over HTTP, on a real build: taken, shown again, and closed to other sites."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+PATH = "/contact/"
+GOOD = {
+    "name": "Ann Lee",
+    "email": "ann@example.org",
+    "budget_tier": "Not decided yet",
+    "message": "Hello,\r\ntell me about edges.",
+    "_gotcha": "",
+}
+HOSTILE = "\"'><script>alert(1)</script></textarea></select>{{ 7*7 }}"
+
+
+async def send(edge: Any, fields: Any, **headers: str) -> tuple[ClientResponse, LexborHTMLParser]:
+    """Post a form; return the answer and its page."""
+    async with edge.ask("POST", PATH, data=fields, headers=headers) as answer:
+        return answer, LexborHTMLParser(await answer.read())
+
+
+async def leads(edge: Any) -> list[Any]:
+    """Return every stored lead."""
+    async with edge.ask("GET", "/api/public/v1/admin/leads", await edge.key()) as answer:
+        return list(await answer.json())
+
+
+def find(page: LexborHTMLParser, selector: str) -> LexborNode:
+    """Return the first node that fits; there must be one."""
+    node = page.css_first(selector)
+    assert node is not None, selector
+    return node
+
+
+def fault(page: LexborHTMLParser, field: str) -> str:
+    """Return what the page says of a field."""
+    node = page.css_first(f"#{field}-fault")
+    return node.text() if node else ""
+
+
+async def test_a_form_becomes_a_lead(edge: Any) -> None:
+    """A form that is filled in well is stored and leads to the thanks, which are there."""
+    answer, _ = await send(edge, GOOD)
+
+    assert (answer.status, answer.headers["Location"]) == (303, "/contact/thanks/")
+    assert answer.headers["Cache-Control"] == "no-store"
+    async with edge.ask("GET", answer.headers["Location"]) as thanks:
+        assert thanks.status == 200
+    (lead,) = await leads(edge)
+    assert (lead["name"], lead["source"], lead["status"]) == ("Ann Lee", "form", "new")
+    assert lead["message"] == "Hello,\ntell me about edges."
+
+
+async def test_a_form_with_faults_comes_back(edge: Any) -> None:
+    """Each fault stands at its field, all at once; what was typed stays; nothing is stored."""
+    fields = {**GOOD, "name": " ", "email": "ann at example", "message": "x" * 2001}
+    answer, page = await send(edge, fields)
+
+    assert (answer.status, answer.content_type) == (400, "text/html")
+    assert fault(page, "name") == "Must have 1 to 100 characters."
+    assert fault(page, "email") == "Not a valid e-mail address."
+    assert fault(page, "message") == "Must have 1 to 2000 characters."
+    assert fault(page, "budget_tier") == ""
+    assert find(page, "#email").attributes["value"] == "ann at example"
+    assert find(page, "option[selected]").text() == GOOD["budget_tier"]
+    assert find(page, "#message").text().strip() == "x" * 2001
+    assert find(page, "nav").text()
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    assert await leads(edge) == []
+
+
+async def test_the_page_is_the_built_one(edge: Any) -> None:
+    """Without its form, the answer is the contact page as it was built."""
+    async with edge.ask("GET", PATH) as answer:
+        built = LexborHTMLParser(await answer.read())
+    _, page = await send(edge, {})
+    for tree in (built, page):
+        find(tree, "form").decompose()
+
+    assert str(page.html).split() == str(built.html).split()
+
+
+async def test_an_empty_form_asks_for_everything(edge: Any) -> None:
+    """What a browser would not let through is told field by field."""
+    answer, page = await send(edge, {})
+
+    assert answer.status == 400
+    for field in ("name", "email", "budget_tier", "message"):
+        assert fault(page, field) == "Is required."
+
+
+async def test_nothing_typed_becomes_markup(edge: Any) -> None:
+    """Hostile text comes back as the text it is, in every field."""
+    fields = dict.fromkeys(("name", "email", "budget_tier", "message"), HOSTILE)
+    answer, page = await send(edge, {**fields, "message": HOSTILE * 100})
+
+    assert answer.status == 400
+    assert page.css("script") == []
+    assert find(page, "#name").attributes["value"] == HOSTILE
+    assert find(page, "option[selected]").text() == HOSTILE
+    assert find(page, "#message").text().strip() == HOSTILE * 100
+    assert "49" not in find(page, "form").text()
+
+
+async def test_a_hidden_fault_is_told_above_the_form(edge: Any) -> None:
+    """A field that the form does not show cannot be marked, so its fault is told above."""
+    answer, page = await send(edge, {**GOOD, "consent_text": "\x07"})
+
+    assert answer.status == 400
+    assert "consent_text: Must not contain" in find(page, "[role=alert]").text()
+
+
+async def test_the_trap_answers_as_ever(edge: Any) -> None:
+    """A machine that fills in the trap is thanked, and its lead is marked."""
+    answer, _ = await send(edge, {**GOOD, "_gotcha": "x"})
+
+    assert answer.status == 303
+    assert [lead["status"] for lead in await leads(edge)] == ["spam"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://journal.test"},
+        {"Origin": "https://evil.test"},
+        {"Origin": "http://journal.test.evil.test"},
+        {"Origin": "null"},
+        {"Origin": ""},
+    ],
+)
+async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str, str]) -> None:
+    """What another site's page sends in a reader's name is not taken."""
+    async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
+        assert answer.status == 403
+        assert "another site" in (await answer.json())["error"]
+    assert await leads(edge) == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "null"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "http://journal.test"},
+        {"Host": "other.test:8000", "Origin": "http://other.test:8000"},
+        {"Host": "other.test", "Origin": "https://other.test"},
+    ],
+)
+async def test_a_form_from_the_site_is_taken(edge: Any, headers: dict[str, str]) -> None:
+    """The site's own page is known by the browser's word, or else by its origin."""
+    answer, _ = await send(edge, GOOD, **headers)
+
+    assert answer.status == 303
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status"),
+    [
+        (b"{}", "application/json", 415),
+        (b"x", "multipart/form-data; boundary=x", 415),
+        (b"name=%ff", "application/x-www-form-urlencoded", 400),
+        (b"name=\xff", "application/x-www-form-urlencoded", 400),
+        (b"a=1&" * 60, "application/x-www-form-urlencoded", 400),
+        (b"name=" + b"x" * 70_000, "application/x-www-form-urlencoded", 413),
+    ],
+)
+async def test_what_no_form_sends(edge: Any, body: bytes, content_type: str, status: int) -> None:
+    """What is not a form of this size is refused with an Error."""
+    headers = {"Content-Type": content_type}
+    async with edge.ask("POST", PATH, data=body, headers=headers) as answer:
+        assert answer.status == status
+        assert list(await answer.json()) == ["error"]
+
+
+async def test_a_repeated_field_counts_once(edge: Any) -> None:
+    """Of a field that stands twice, the last is taken, as forms on the web do."""
+    answer, _ = await send(edge, [("name", "First"), *GOOD.items()])
+
+    assert answer.status == 303
+    assert [lead["name"] for lead in await leads(edge)] == ["Ann Lee"]
+
+
+async def test_too_many_forms_are_told_on_the_page(make_edge: Any) -> None:
+    """Over the limit the form comes back with the reason and what was typed, and 429."""
+    async with make_edge(RATE_LEADS="1/hour") as edge:
+        await send(edge, GOOD)
+        answer, page = await send(edge, {**GOOD, "name": "Ben"})
+
+        assert answer.status == 429
+        assert int(answer.headers["Retry-After"]) > 0
+        assert find(page, "#name").attributes["value"] == "Ben"
+        assert find(page, "[role=alert]").text()
+        assert len(await leads(edge)) == 1
+
+
+async def test_attempts_are_counted_as_in_the_api(make_edge: Any) -> None:
+    """Forms that are refused count against the limit of attempts, which both doors share."""
+    async with make_edge(RATE_LEADS_ATTEMPTS="2/hour") as edge:
+        assert [(await send(edge, {}))[0].status for _ in range(3)] == [400, 400, 429]
+        async with edge.ask("POST", "/api/public/v1/leads", json=GOOD) as answer:
+            assert answer.status == 429
+
+
+async def test_a_closed_form_says_so(make_edge: Any) -> None:
+    """Where leads need a credential, the page says that the form is closed."""
+    async with make_edge(LEADS_REQUIRE_CREDENTIAL="true") as edge:
+        answer, page = await send(edge, GOOD)
+
+        assert answer.status == 403
+        assert "closed" in find(page, "[role=alert]").text()
+
+
+async def test_a_store_out_of_reach_is_told_on_the_page(edge: Any) -> None:
+    """While leads cannot be kept, the form comes back with 503 and nothing is lost of it."""
+    await edge.service.store.close()
+    answer, page = await send(edge, GOOD)
+
+    assert answer.status == 503
+    assert find(page, "#name").attributes["value"] == "Ann Lee"
+
+
+async def test_a_build_without_the_page(make_edge: Any, build_dir: Path) -> None:
+    """Without the form's template the faults cannot be shown: 503 with a sentence."""
+    async with make_edge(BUILD_DIR=str(build_dir)) as edge:
+        async with edge.ask("POST", PATH, data={}) as answer:
+            assert answer.status == 503
+            assert "page cannot be shown" in (await answer.json())["error"]
+        async with edge.ask("POST", PATH, data=GOOD) as answer:
+            assert answer.status == 303

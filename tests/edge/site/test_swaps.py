@@ -1,0 +1,168 @@
+"""Editions that follow one another under load: each answer is of one build, none is missing."""
+
+import asyncio
+import re
+import shutil
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.domain.edition import Shelf
+from edge_api.store.search import open_search
+from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
+
+POSTS = "/api/public/v1/posts"
+SWAPS = 40
+READERS = 8
+BUILD = re.compile(r"build-[0-9]{4}")
+PATHS = ["/", "/journal/p-1/", "/journal/p-2/index.md", "/feed.xml", POSTS, f"{POSTS}/p-1"]
+PATHS += [f"{POSTS}?q=words&limit=5", f"{POSTS}?tag=all"]
+
+
+def publish(build_dir: Path, number: int) -> Path:
+    """Write a build in which every file and every post says which one it is."""
+    name = f"build-{number:04}"
+    posts = [
+        make_post(f"p-{post}", 99 - post, title=name, content=f"Words of {name}.")
+        for post in range(30)
+    ]
+    pages = {
+        f"journal/p-{post}/index{end}": name * 20 for post in (1, 2) for end in (".html", ".md")
+    }
+    folder = write_build(
+        build_dir, name, posts, {"index.html": name, "feed.xml": name * 500, **pages}
+    )
+    point_at(build_dir, folder)
+    return folder
+
+
+async def read_on(edge: Any, key: str, done: asyncio.Event) -> list[list[str]]:
+    """Read every path again and again; return the builds that each path showed, in order."""
+    shown: list[list[str]] = [[] for _ in PATHS]
+    while not done.is_set():
+        for number, path in enumerate(PATHS):
+            async with edge.ask("GET", path, key) as answer:
+                text = await answer.text()
+            builds = set(BUILD.findall(text))
+            assert (answer.status, len(builds)) == (200, 1), (path, answer.status, text[:200])
+            shown[number] += builds
+    return shown
+
+
+async def test_no_answer_mixes_builds(make_edge: Any, tmp_path: Path) -> None:
+    """Each answer is of one build, and no reader sees an older one again.
+
+    Meanwhile builds are swapped, and the replaced ones are cleared away at once.
+    """
+    builds = tmp_path / "builds"
+    old = publish(builds, 1)
+    async with make_edge(BUILD_DIR=str(builds)) as edge:
+        key, done = await edge.key(), asyncio.Event()
+        readers = [asyncio.create_task(read_on(edge, key, done)) for _ in range(READERS)]
+        for number in range(2, SWAPS + 2):
+            new = publish(builds, number)
+            await edge.service.shelf.refresh()
+            shutil.rmtree(old)
+            old = new
+            await asyncio.sleep(0.01)
+        done.set()
+        shown = [path for reader in await asyncio.gather(*readers) for path in reader]
+
+    assert all(path == sorted(path) for path in shown)
+    assert len({build for path in shown for build in path}) > SWAPS // 4
+
+
+async def test_a_file_cleared_away_meanwhile_comes_from_the_new_build(
+    make_edge: Any, tmp_path: Path
+) -> None:
+    """A request whose build goes away before its file was read is answered from the next one."""
+    builds, loop, gate = tmp_path / "builds", asyncio.get_running_loop(), threading.Event()
+    old = publish(builds, 1)
+    async with make_edge(BUILD_DIR=str(builds)) as edge, shelf_of(builds) as ahead:
+        publish(builds, 2)
+        await ahead.refresh()
+        loop.set_default_executor(ThreadPoolExecutor(max_workers=1))
+        busy = loop.run_in_executor(None, gate.wait)
+        asked = asyncio.create_task(edge.ask("GET", "/feed.xml").__aenter__())
+        await asyncio.sleep(0.2)  # the request waits for the one thread that reads
+        replaced, edge.service.shelf.current = edge.service.shelf.current, ahead.current
+        shutil.rmtree(old)
+        gate.set()
+        answer = await asked
+        text = await answer.text()
+        await busy
+        edge.service.shelf.current = replaced  # each shelf closes its own
+
+    assert (answer.status, set(BUILD.findall(text))) == (200, {"build-0002"})
+
+
+@asynccontextmanager
+async def shelf_of(builds: Path) -> AsyncIterator[Shelf]:
+    """Yield a shelf of the test's own."""
+    shelf = Shelf(builds, SITE_URL, open_search)
+    try:
+        yield shelf
+    finally:
+        await shelf.close()
+
+
+async def test_validators_change_with_the_build(make_edge: Any, tmp_path: Path) -> None:
+    """After a swap an old validator brings the new answer, and an unchanged one still 304."""
+    builds = tmp_path / "builds"
+    publish(builds, 1)
+    async with make_edge(BUILD_DIR=str(builds)) as edge:
+        key = await edge.key()
+        etags = {}
+        for path in PATHS:
+            async with edge.ask("GET", path, key) as answer:
+                etags[path] = answer.headers["ETag"]
+        publish(builds, 2)
+        await edge.service.shelf.refresh()
+        for path in PATHS:
+            headers = {"If-None-Match": etags[path]}
+            async with edge.ask("GET", path, key, headers=headers) as answer:
+                assert answer.status == 200
+                assert "build-0002" in await answer.text()
+
+
+async def test_a_swap_is_followed_by_itself(make_edge: Any, tmp_path: Path) -> None:
+    """A running edge notices a new build without being told."""
+    builds = tmp_path / "builds"
+    publish(builds, 1)
+    async with make_edge(BUILD_DIR=str(builds)) as edge:
+        publish(builds, 2)
+        for _ in range(200):
+            async with edge.ask("GET", "/") as answer:
+                if await answer.text() == "build-0002":
+                    return
+            await asyncio.sleep(0.05)
+    pytest.fail("the edge went on serving the old build")
+
+
+@pytest.mark.parametrize(("damage", "status"), [("cut", 200), ("other", 503)])
+async def test_readiness_tells_of_a_bad_build(
+    make_edge: Any, tmp_path: Path, damage: str, status: int
+) -> None:
+    """A damaged build warns while the old one is served; one for another site is not ready."""
+    builds = tmp_path / "builds"
+    publish(builds, 1)
+    async with make_edge(BUILD_DIR=str(builds)) as edge:
+        site_url = "https://other.test" if damage == "other" else SITE_URL
+        bad = write_build(builds, "build-0002", [make_post("p-1")], site_url=site_url)
+        if damage == "cut":
+            index = bad / "posts.json"
+            index.write_bytes(index.read_bytes()[:-40])
+        point_at(builds, bad)
+        await edge.service.shelf.refresh()
+        async with edge.ask("GET", "/api/public/v1/readiness") as answer:
+            report = await answer.json()
+
+    assert answer.status == status
+    assert report["checks"]["index"]["status"] == ("warn" if status == 200 else "fail")
+    assert report["checks"]["index"]["error"]
+    assert str(tmp_path) not in str(report)
