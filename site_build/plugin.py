@@ -4,6 +4,7 @@ Pelican does its usual round: settings, generators, contexts, templates, writer.
 the content is read and checked, and what its writer notes is made at the end.
 """
 
+import gc
 import locale
 import logging
 import os
@@ -110,17 +111,32 @@ def run_pelican(request: Request, site_url: str) -> Report:
         "OUTPUT_PATH": os.fspath(request.place.site),
         "SITEURL": site_url,
     }
+    if not request.content.is_dir():
+        raise BuildError(f"the content folder {request.content} is not there; make it")
     with contained():
-        return Journal(read_settings(os.fspath(SETTINGS_FILE), override)).build(request)
+        return Journal(_read_settings(override)).build(request)
+
+
+def _read_settings(override: dict[str, str]) -> dict[str, Any]:
+    try:
+        settings: dict[str, Any] = read_settings(os.fspath(SETTINGS_FILE), override)
+    except ValueError as error:
+        raise BuildError(f"{SETTINGS_FILE.name}: {error}") from error
+    return settings
 
 
 @contextmanager
 def contained() -> Iterator[None]:
-    """Keep Pelican quiet, since the caller says what came of it, and give the locale back."""
+    """Keep Pelican quiet, since the caller says what came of it, and give the locale back.
+
+    The collector rests: a build makes a great many values that all stay until its end.
+    """
     before, console.quiet = locale.setlocale(locale.LC_ALL), True
+    gc.disable()
     try:
         yield
     finally:
+        gc.enable()
         console.quiet = False
         locale.setlocale(locale.LC_ALL, before)
 

@@ -79,6 +79,7 @@ def _labour(
     inherited: Sequence[Connection],
 ) -> None:
     """Do one process's share; the parent answers an interruption, so this does not."""
+    gc.enable()  # Whatever the parent does: what comes and goes here must not pile up.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for receiver in inherited:

@@ -22,16 +22,22 @@ def open_console() -> Console:
 
 def print_findings(console: Console, folder: Path, findings: Iterable[Finding]) -> None:
     """Print each finding on a line of its own, its path as seen from where the command runs."""
-    for finding in findings:
-        place = f"{os.path.join(folder, finding.path)}:{finding.line}:{finding.column}"  # noqa: PTH118
-        line = Text.assemble(
-            (place, "cyan"),
-            "  ",
-            (finding.severity, _COLOURS[finding.severity]),
-            "  ",
-            finding.message,
-        )
-        console.print(line)
+    if console.is_terminal:
+        for finding in findings:
+            place, severity, message = _word(folder, finding)
+            colour = _COLOURS[finding.severity]
+            console.print(Text.assemble((place, "cyan"), "  ", (severity, colour), "  ", message))
+        return
+    try:  # Laying out a line costs more than finding it, and a pipe shows nothing of it.
+        console.file.writelines("  ".join(_word(folder, each)) + "\n" for each in findings)
+        console.file.flush()
+    except BrokenPipeError:
+        console.on_broken_pipe()
+
+
+def _word(folder: Path, finding: Finding) -> tuple[str, str, str]:
+    place = f"{os.path.join(folder, finding.path)}:{finding.line}:{finding.column}"  # noqa: PTH118
+    return place, finding.severity, finding.message
 
 
 def count(number: int, noun: str) -> str:

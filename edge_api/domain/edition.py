@@ -138,7 +138,8 @@ class Shelf:
 
     async def _open(self, folder: Path) -> Edition:
         """Open a build, off the event loop. Raises BuildRefusal, Problem."""
-        head, posts = await asyncio.to_thread(read_index, folder / INDEX_FILE)
+        before = self.current.posts.entries if self.current else ()
+        head, posts = await asyncio.to_thread(read_index, folder / INDEX_FILE, before)
         try:
             files = await asyncio.to_thread(list_site, folder / SITE_FOLDER)
         except OSError as error:

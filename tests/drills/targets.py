@@ -38,7 +38,7 @@ class StoreClient:
 
     async def write(self) -> str:
         """Have one row stored. Raises ConnectionError when the process dies instead."""
-        if self._listening.done():
+        if self._listening.done() or self._input.is_closing():
             raise ConnectionError
         row = str(uuid4())
         self._waiting[row] = asyncio.get_running_loop().create_future()

@@ -1,6 +1,7 @@
 """The posts index: what is read, and what is refused."""
 
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import pytest
 
 from edge_api.domain.index_file import BuildRefusal, read_index
-from edge_api.schema.index import INDEX_CLOSING
+from edge_api.domain.posts import Entry
+from edge_api.schema.index import INDEX_CLOSING, PostRecord
 from tests.edge.small_builds import encode_index, make_head, make_post
 
 POSTS = [make_post("new", 9), make_post("mid", 5), make_post("old", 1)]
@@ -44,6 +46,23 @@ def test_an_index_is_read(tmp_path: Path) -> None:
 def test_an_index_is_one_json_value() -> None:
     """Programs that know nothing of lines read the index as JSON."""
     assert json.loads(encode_index(HEAD, POSTS)) == {"head": HEAD, "posts": POSTS}
+
+
+def test_an_unchanged_post_is_taken_over(tmp_path: Path) -> None:
+    """Of two indexes the posts that are equal byte for byte are one object, the others are not."""
+    old = read_records(tmp_path, POSTS)
+    new = read_records(tmp_path, [POSTS[0], {**POSTS[1], "title": "Changed"}, POSTS[2]], old)
+
+    assert [first is second for first, second in zip(old, new, strict=True)] == [True, False, True]
+    assert json.loads(new[1].document.body)["title"] == "Changed"
+
+
+def read_records(folder: Path, posts: list[Any], before: Iterable[Entry] = ()) -> list[Entry]:
+    """Return the entries of an index that is written as a build writes it."""
+    spelt = [PostRecord.model_validate_json(json.dumps(post)).model_dump_json() for post in posts]
+    lines = ",\n".join(spelt).encode() + b"\n" + INDEX_CLOSING
+    raw = encode_index(HEAD, []).replace(INDEX_CLOSING, lines)
+    return list(read_index(write(folder, raw), before)[1].entries)
 
 
 def test_an_index_without_posts_is_read(tmp_path: Path) -> None:
