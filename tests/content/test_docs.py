@@ -1,4 +1,4 @@
-"""The documentation names all that there is: a declaration without a word about it is found here."""
+"""The documentation names all that there is: a declaration without a word is found here."""
 
 from pathlib import Path
 
