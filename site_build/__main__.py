@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from site_build.arguments import Parser, read_settings
-from site_build.commands import build, check, new
+from site_build.commands import build, check, new, publish
 from site_build.faults import BuildError
 
 
@@ -22,7 +22,12 @@ class Command(Protocol):
         """Carry it out and return the exit status."""
 
 
-_COMMANDS: Mapping[str, Command] = {"check": check, "new": new, "build": build}
+_COMMANDS: Mapping[str, Command] = {
+    "check": check,
+    "new": new,
+    "build": build,
+    "publish": publish,
+}
 
 
 def main(words: Sequence[str] | None = None) -> int:

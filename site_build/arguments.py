@@ -49,12 +49,16 @@ def add_content(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
     )
 
 
-def add_judgement(parser: argparse.ArgumentParser) -> None:
-    """Add `--strict`, `--now` and `--jobs`: how the content is read and judged."""
-    parser.add_argument("--strict", action="store_true", help="let warnings count as errors")
+def add_instant(parser: argparse.ArgumentParser) -> None:
+    """Add `--now`: the instant for which the content is read."""
     parser.add_argument(
         "--now", type=read_instant, default=None, metavar="INSTANT", help="UTC; default the clock"
     )
+
+
+def add_judgement(parser: argparse.ArgumentParser) -> None:
+    """Add `--strict` and `--jobs`: how the content is read and judged."""
+    parser.add_argument("--strict", action="store_true", help="let warnings count as errors")
     parser.add_argument(
         "--jobs", type=read_jobs, default=None, metavar="N", help="processes; default one a core"
     )

@@ -84,6 +84,15 @@ def serve_prepared(output: Path) -> str | None:
     return build_id
 
 
+def withdraw(output: Path) -> None:
+    """Take away the build that `next` names; raises BusyError and BuildError."""
+    if not (output / NEXT_LINK).is_symlink():
+        return
+    with _exclusive(output):
+        (output / NEXT_LINK).unlink()
+        _prune(output)
+
+
 @contextmanager
 def _exclusive(output: Path) -> Iterator[None]:
     """Hold the folder of builds; raises BusyError when another process does."""

@@ -117,6 +117,13 @@ def run_pelican(request: Request, site_url: str) -> Report:
         return Journal(_read_settings(override)).build(request)
 
 
+def list_sources(content: Path) -> list[Path]:
+    """Return the files and folders that a build is made from; raises BuildError."""
+    settings = _read_settings({"PATH": os.fspath(content.absolute())})
+    folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
+    return [content, SETTINGS_FILE, *map(Path, folders)]
+
+
 def _read_settings(override: dict[str, str]) -> dict[str, Any]:
     try:
         settings: dict[str, Any] = read_settings(os.fspath(SETTINGS_FILE), override)

@@ -193,6 +193,7 @@ class Production:
         later = [each.published for each in self.gathered.documents if not each.draft]
         return Report(
             build_id=build_id,
+            built_for=now,
             posts=len(self.site.posts),
             files=_count_files(entries.values()),
             size=sum(sum(entry.sizes) for entry in entries.values()),

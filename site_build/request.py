@@ -42,6 +42,8 @@ class Report:
     """What a build came to."""
 
     build_id: str
+    built_for: datetime
+    """UTC; what is published later is left out."""
     posts: int
     files: int
     """Public files, compressed forms among them."""

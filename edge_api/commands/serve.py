@@ -9,7 +9,7 @@ from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.clock import system_clock
 from edge_api.commands.development_key import development_key
 from edge_api.commands.logs import configure_logging
-from edge_api.settings import Settings
+from edge_api.settings import SETTINGS, Settings
 from edge_api.web.server import serve_until_told, start
 
 try:
@@ -22,7 +22,7 @@ def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
     parser = subparsers.add_parser("serve", help="serve the journal and its API")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
-    parser.add_argument("--port", type=int, help="the port to listen on (default: PORT)")
+    parser.add_argument("--port", type=_port, help="the port to listen on (default: PORT)")
     parser.add_argument("--workers", type=int, default=1, help="more than 1 needs PostgreSQL")
 
 
@@ -37,6 +37,13 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     configure_logging(settings.log_format)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_serve(arguments, settings))
+
+
+def _port(text: str) -> int:
+    try:
+        return int(SETTINGS["PORT"].read(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -1,4 +1,4 @@
-"""`settings`: every setting with its value, where it comes from and what it is for."""
+"""`settings`: every setting with its value and what it is for."""
 
 import argparse
 

@@ -22,12 +22,12 @@ class Place:
         """Return when every file is where it was (two microseconds). Raises Displaced."""
         for file, identity in self._files.items():
             if _identity(file) != identity:
-                raise Displaced(file)
+                raise Displaced(f"{file} is another file than the one that was opened")
 
 
 def _identity(file: str) -> tuple[int, int]:
     try:
         status = os.stat(file)  # noqa: PTH116  twice as fast as by Path, and done for each commit
     except OSError:
-        raise Displaced(file) from None
+        raise Displaced(f"{file} is missing") from None
     return status.st_dev, status.st_ino

@@ -70,21 +70,27 @@ class Resource:
 class Elsewhere:
     """Every path on which no operation stands."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, always: Headers) -> None:
+        """Take the site, which says itself what stands in each of its answers, and that."""
         self._site = site
+        self._always = header_lines(always)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer with a file of the site; below `/api/`, with 404."""
         mark(request)
-        if request.path.startswith(API_PREFIX):
-            problem = Problem("not_found", "No such endpoint: see /api/public/v1/")
-            return send(error_answer(problem), request)
         try:
-            return await self._site.answer(request)
+            return await self._answer(request)
         except Problem as problem:
-            return send(error_answer(problem), request)
+            wire = error_answer(problem)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
-            return send(fault_answer(fault), request)
+            wire = fault_answer(fault)
+        request[EXTRA_HEADERS] = self._always
+        return send(wire, request)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if request.path.startswith(API_PREFIX):
+            raise Problem("not_found", "No such endpoint: see /api/public/v1/")
+        return await self._site.answer(request)
 
 
 def preflight(allow: str) -> Wire:
@@ -116,5 +122,5 @@ def make_app(service: Service, operations: Sequence[Operation], site: Site) -> w
     app.on_response_prepare.append(hide_server)
     for path, endpoints in by_path.items():
         app.router.add_route("*", path, Resource(endpoints, always).handle)
-    app.router.add_route("*", "/{path:.*}", Elsewhere(site).handle)
+    app.router.add_route("*", "/{path:.*}", Elsewhere(site, always).handle)
     return app

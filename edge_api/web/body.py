@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -15,6 +16,11 @@ from edge_api.api.reply import JSON
 from edge_api.schema.faults import sentence_of
 from edge_api.schema.problems import Problem
 
+CODINGS: Final = ("gzip", "deflate", "br")
+"""Content codings that are undone while a body is read."""
+_CHARSETS: Final = (None, "utf-8", "utf8")
+_CLOSE: Mapping[str, str] = MappingProxyType({"Connection": "close"})
+"""Of a body that was not read to its end, nobody knows where the next request begins."""
 BODY_SECONDS: Final = 10.0
 """A body that drips in for longer is cut off: aiohttp itself waits for ever."""
 
@@ -23,17 +29,29 @@ async def read_bytes(request: BaseRequest, most: int) -> bytes:
     """Return the whole body.
 
     Raises Problem `too_large` as soon as it exceeds `most` bytes (after decompression),
-    `body_timeout`, and `invalid` for a body whose coding is broken.
+    `body_timeout`, `unsupported_media_type` for a coding that is not known, and `invalid` for one
+    that is broken.
     """
+    _check_coding(request)
     if (request.content_length or 0) > most:
         raise _too_large(most)
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await _collect(request, most)
     except TimeoutError:
-        raise Problem("body_timeout", headers={"Connection": "close"}) from None
+        raise Problem("body_timeout", headers=_CLOSE) from None
     except (HttpProcessingError, web.RequestPayloadError):
-        raise Problem("invalid", "The body's transfer or content coding is broken") from None
+        sentence = "The body's transfer or content coding is broken"
+        raise Problem("invalid", sentence, headers=_CLOSE) from None
+
+
+def _check_coding(request: BaseRequest) -> None:
+    """Refuse a coding that would be read as if it were none (RFC 9110, section 8.4)."""
+    coding = request.headers.get("Content-Encoding", "identity").lower()
+    if coding not in (*CODINGS, "identity"):
+        known = ", ".join(CODINGS)
+        headers = {"Accept-Encoding": known}
+        raise Problem("unsupported_media_type", f"Known codings are {known}", headers=headers)
 
 
 async def _collect(request: BaseRequest, most: int) -> bytes:
@@ -47,17 +65,15 @@ async def _collect(request: BaseRequest, most: int) -> bytes:
 
 def _too_large(most: int) -> Problem:
     sentence = f"The body is larger than {most // 1024} KiB"
-    return Problem("too_large", sentence, headers={"Connection": "close"})
+    return Problem("too_large", sentence, headers=_CLOSE)
 
 
-def check_media_type(headers: Mapping[str, str], body: Body) -> None:
+def check_media_type(request: BaseRequest, body: Body) -> None:
     """Raise Problem `unsupported_media_type` unless the body is said to be JSON in UTF-8."""
-    sent = headers.get("Content-Type")
-    if sent is None and not body.media_type_needed:
+    if "Content-Type" not in request.headers and not body.media_type_needed:
         return
-    essence, _, parameters = (sent or "").lower().partition(";")
-    charset = parameters.replace(" ", "").replace('"', "")
-    if essence.strip() != JSON or ("charset=" in charset and "charset=utf-8" not in charset):
+    charset = request.charset
+    if request.content_type != JSON or (charset and charset.lower()) not in _CHARSETS:
         raise Problem("unsupported_media_type", "Send the body as application/json in UTF-8")
 
 
@@ -69,7 +85,7 @@ def decode(raw: bytes, body: Body) -> Any:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise Problem("invalid", _json_sentence(error), sqlstate="PGRST102") from None
+        raise Problem("invalid", _json_sentence(raw, error), sqlstate="PGRST102") from None
     try:
         return body.check.validate_python(value)
     except ValidationError as error:
@@ -78,7 +94,9 @@ def decode(raw: bytes, body: Body) -> Any:
         raise Problem("invalid", f"{where}: {sentence_of(fault)}", sqlstate="PGRST102") from None
 
 
-def _json_sentence(error: orjson.JSONDecodeError) -> str:
-    if not error.doc:
+def _json_sentence(raw: bytes, error: orjson.JSONDecodeError) -> str:
+    if not raw:
         return "The body is empty: send a JSON value"
+    if not error.doc:  # orjson has no text to show where the bytes are none
+        return "The body is not in UTF-8"
     return f"The body is not valid JSON (line {error.lineno}, column {error.colno})"

@@ -102,7 +102,7 @@ class Endpoint:
     async def _body(self, request: BaseRequest) -> Any:
         body = self.operation.body
         assert body is not None  # noqa: S101  the caller looked
-        check_media_type(request.headers, body)
+        check_media_type(request, body)
         return decode(await read_bytes(request, body.most), body)
 
 

@@ -3,25 +3,30 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from http import HTTPStatus
+from typing import Any, Final
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.http_exceptions import LineTooLong
+from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from edge_api.schema.problems import Problem
 from edge_api.web.errors import error_answer, fault_answer
 from edge_api.web.trace import mark
+from edge_api.web.wire import Wire
 
 KEEPALIVE_SECONDS: Final = 75.0
 """Longer than the 60 s after which common proxies let an idle connection go."""
 DRAIN_SECONDS: Final = 2.0
-"""How long new requests are still taken after SIGTERM, while readiness already says no."""
+"""How long new requests are still taken after the signal, while readiness already says no."""
 GRACE_SECONDS: Final = 10.0
-"""How long requests under way may take after that."""
+"""How long requests under way may take after that; then connections are broken off."""
+LINGER_SECONDS: Final = 2.0
+"""How long the rest of a refused body is still read, so that the answer to it arrives."""
 BACKLOG: Final = 1024
 REQUEST_LINE_MOST: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
@@ -44,8 +49,35 @@ class Protocol(RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was under way already")
         if status < 500 or exc is None:  # noqa: PLR2004  the client's faults
-            return error_answer(Problem("invalid", "The request is not valid HTTP")).closing()
+            return error_answer(Problem("invalid", _sentence(exc))).closing()
         return fault_answer(exc).closing()
+
+    def finish_response(
+        self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
+        """Send the answer; what aiohttp says by itself, in the service's words."""
+        if isinstance(resp, web.HTTPException):
+            mark(request)
+            resp = _refuse(resp).closing()
+        return super().finish_response(request, resp, start_time)
+
+    def log_exception(self, *args: object, **more: Any) -> None:
+        """Log a fault of ours: a body that its client spoiled is none, and was answered."""
+        if not isinstance(more.get("exc_info"), RequestPayloadError):
+            super().log_exception(*args, **more)
+
+
+def _sentence(fault: BaseException | None) -> str:
+    if isinstance(fault, LineTooLong):
+        return "The request line or a header is too long"
+    return "The request is not valid HTTP"
+
+
+def _refuse(said: web.HTTPException) -> Wire:
+    """Return the answer to a target that no path can be, or to an unknown expectation."""
+    if said.status == HTTPStatus.NOT_FOUND:
+        return error_answer(Problem("not_found", "There is nothing at this target"))
+    return error_answer(Problem("invalid", "Of expectations, only 100-continue is known"))
 
 
 @dataclass(slots=True)
@@ -59,7 +91,15 @@ class Server:
     async def stop(self) -> None:
         """Take no more connections, let requests under way finish, close what is idle."""
         self.listener.close()
+        ending = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._break_off)
         await self.runner.cleanup()
+        ending.cancel()
+
+    def _break_off(self) -> None:
+        """End what is left: a client that reads nothing would else hold the process."""
+        for connection in self.runner.server.connections if self.runner.server else ():
+            if connection.transport is not None:
+                connection.transport.abort()
 
 
 async def start(app: web.Application, host: str, port: int) -> Server:
@@ -73,6 +113,7 @@ async def start(app: web.Application, host: str, port: int) -> Server:
         loop=asyncio.get_running_loop(),
         access_log=None,  # type: ignore[arg-type]  # that is how aiohttp switches it off
         keepalive_timeout=KEEPALIVE_SECONDS,
+        lingering_time=LINGER_SECONDS,
         max_line_size=REQUEST_LINE_MOST,
     )
     try:
@@ -86,7 +127,7 @@ async def start(app: web.Application, host: str, port: int) -> Server:
 
 
 async def serve_until_told(server: Server, drain: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; on SIGTERM say so in readiness for a while first."""
+    """Serve until SIGTERM or SIGINT; then say so in readiness for a while before ending."""
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)

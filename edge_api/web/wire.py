@@ -22,6 +22,8 @@ REQUEST_ID: Final = web.RequestKey("request_id", str)
 EXTRA_HEADERS: Final = web.RequestKey("extra_headers", bytes)
 """Key in the request's mapping: header lines that belong to this answer alone, as bytes."""
 
+_CLOSE: Final = ("Connection", "close")
+"""Among an answer's headers: no request is read behind it (RFC 9112, section 9.6)."""
 _BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _DRAINED_FROM: Final = 64 * 1024
 """Bytes above which the writer waits for a slow client, instead of filling memory for it."""
@@ -43,7 +45,7 @@ class Wire(web.StreamResponse):
         super().__init__(status=status)
         self._sent_headers = headers
         self._sent_body = body
-        self._keep_alive = True
+        self._keep_alive = _CLOSE not in headers
         bodiless = status in _BODILESS
         announced = [] if bodiless else [("Content-Length", str(length or len(body)))]
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
@@ -51,10 +53,9 @@ class Wire(web.StreamResponse):
 
     def closing(self) -> "Wire":
         """Return the same answer with the connection closed behind it."""
-        headers = [*self._sent_headers, ("Connection", "close")]
-        wire = Wire(self.status, headers, self._sent_body)
-        wire._keep_alive = False
-        return wire
+        if not self._keep_alive:
+            return self
+        return Wire(self.status, [*self._sent_headers, _CLOSE], self._sent_body)
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
         """Write the whole answer; for HEAD, its head."""

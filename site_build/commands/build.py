@@ -24,6 +24,13 @@ SUMMARY = "build the site and its index"
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add_content(parser, settings)
+    add_target(parser, settings)
+    options.add_instant(parser)
+    options.add_judgement(parser)
+
+
+def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare where builds go, and for which origin they are."""
     parser.add_argument(
         "--output",
         type=Path,
@@ -39,7 +46,6 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         metavar="URL",
         help="SITE_URL, the origin under which the site is read",
     )
-    options.add_judgement(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
     print_findings(console, arguments.content, report.findings)
-    console.print(_summarise(report, time.monotonic() - began))
+    console.print(summarise(report, time.monotonic() - began))
     return 0
 
 
@@ -83,7 +89,7 @@ def _watch(console: Console) -> Iterator[Observer]:
         yield bar
 
 
-def _summarise(report: Report, seconds: float) -> str:
+def summarise(report: Report, seconds: float) -> str:
     """Return the last line: posts, files, bytes, seconds, and what the cache knew."""
     return (
         f"{count(report.posts, 'post')}, {count(report.files, 'file')}, "

@@ -16,6 +16,7 @@ SUMMARY = "list every defect of the content"
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add_content(parser, settings)
+    options.add_instant(parser)
     options.add_judgement(parser)
 
 

@@ -44,7 +44,7 @@ def read_fences(text: str) -> Iterator[Fence]:
         Fence(text.count("\n", 0, found.start()) + 1, found["language"], found["code"])
         for found in _FENCE.finditer(text)
     ]
-    followers = [*blocks[1:], Fence(0, "", "")]
+    followers = [*blocks[1:], Fence(0, "", "")][: len(blocks)]
     for block, follower in zip(blocks, followers, strict=True):
         if block.language != OUTPUT:
             promised = follower.code if follower.language == OUTPUT else None

@@ -28,7 +28,7 @@ OPERATORS_PAGE = [
 ]
 EDITORS = [
     *(f"| `{key}` |" for key in PostFrontMatter.model_fields),
-    *(f"python -m site_build {command}" for command in ("new", "check", "build")),
+    *(f"python -m site_build {command}" for command in ("new", "check", "build", "publish")),
 ]
 
 

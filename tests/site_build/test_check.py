@@ -175,7 +175,7 @@ def test_references(markdown: str, references: list[str]) -> None:
         ("## a {#b .c}", {"b"}),
         ("## Über uns", {"über-uns"}),
         ("a\n=\n", {"a"}),
-        ("x[^1]\n\n[^1]: y", {"fn:1", "fnref:1"}),
+        ("x[^1]\n\n[^1]: y", {"fn-1", "fnref-1"}),
         ('<p id="a"><a name="b">c</a></p>', {"a", "b"}),
     ],
 )
@@ -219,7 +219,8 @@ def test_a_sample_of_everything() -> None:
 def strip(html: str) -> str:
     """Return HTML without marks, and without code, where marks part the highlighter's tokens."""
     html = re.sub(rf'\s{ATTRIBUTE}="?\d+"?(?=[ />\n])', "", html)
-    return re.sub(r"\s+", " ", re.sub(r"<pre>.*?</pre>", "", strip_marks(html), flags=re.DOTALL))
+    without_code = re.sub(r"<pre[^>]*>.*?</pre>", "", strip_marks(html), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", without_code)
 
 
 def test_marks_change_nothing() -> None:

@@ -1,0 +1,84 @@
+"""`publish`: build whenever the content changes and whenever a scheduled post is due."""
+
+import argparse
+import signal
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import FrameType
+
+from rich.console import Console
+
+from site_build import arguments as options
+from site_build.commands.build import add_target
+from site_build.edition import Order
+from site_build.faults import ContentError
+from site_build.plugin import list_sources
+from site_build.publisher import News, Prepared, Refused, Served, publish
+from site_build.spread import count_processors
+from site_build.terminal import count, open_console, print_findings
+
+SUMMARY = "keep the site true to the content and to the clock"
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    options.add_content(parser, settings)
+    add_target(parser, settings)
+    options.add_judgement(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Publish until a signal ends it; SIGTERM, by which services are stopped, is a success.
+
+    Raises KeyboardInterrupt for any other.
+    """
+    ending = _Ending()
+    signal.signal(signal.SIGTERM, ending.hear)
+    order = Order(
+        content=arguments.content,
+        output=arguments.output,
+        site_url=arguments.site_url,
+        now=datetime.now(UTC),
+        jobs=arguments.jobs or count_processors(),
+        strict=arguments.strict,
+    )
+    try:
+        publish(order, list_sources(order.content), _Chronicle(open_console(), order).tell)
+    except KeyboardInterrupt:
+        if not ending.heard:
+            raise
+    return 0
+
+
+class _Ending:
+    """Remembers that SIGTERM came, and interrupts whatever goes on."""
+
+    def __init__(self) -> None:
+        self.heard = False
+
+    def hear(self, _number: int, _frame: FrameType | None) -> None:
+        self.heard = True
+        raise KeyboardInterrupt
+
+
+class _Chronicle:
+    """Prints what happens."""
+
+    def __init__(self, console: Console, order: Order) -> None:
+        self._console = console
+        self._order = order
+
+    def tell(self, news: News) -> None:
+        match news:
+            case Served(report):
+                print_findings(self._console, self._order.content, report.findings)
+                posts = count(report.posts, "post")
+                self._console.print(f"{report.build_id} is served, with {posts}")
+            case Prepared(report):
+                instant = report.built_for.isoformat().replace("+00:00", "Z")
+                self._console.print(f"{report.build_id} is ready for {instant}")
+            case Refused(error):
+                if isinstance(error, ContentError):
+                    print_findings(self._console, self._order.content, error.findings)
+                self._console.print(f"{error}; what is served stays")
+        self._console.file.flush()

@@ -1,0 +1,138 @@
+"""Keeps the served edition true to the content and to the clock, until it is told to stop.
+
+Whatever changes is built; the edition of the next scheduled instant is made ahead and swapped in
+when its time has come. Content that must not be published leaves the served edition standing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from watchfiles import watch
+
+from site_build.edition import Order, build, prepare, serve_prepared, withdraw
+from site_build.faults import BuildError, BusyError
+from site_build.request import Report
+
+_GLANCE = 200
+"""Milliseconds between two looks at the clock."""
+
+_CALM = 100
+"""Milliseconds without a change after which a burst of changes is over."""
+
+_LONGEST_BURST = 1000
+"""Milliseconds after which a burst is taken for over in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An edition is served from now on."""
+
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An edition waits for its instant."""
+
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something stopped a build; what was served still is."""
+
+    error: BuildError
+
+
+News = Served | Prepared | Refused
+
+
+class Publisher:
+    """Turns changes and instants into editions; `tell` hears of each."""
+
+    def __init__(self, order: Order, tell: Callable[[News], None]) -> None:
+        self._order = order
+        self._tell = tell
+        self._stale = True
+        self._due: datetime | None = None
+        """When the next scheduled post or page appears."""
+        self._ahead: Report | None = None
+        """The edition that was made for that instant."""
+
+    def note_change(self) -> None:
+        """Remember that what is served may be out of date."""
+        self._stale = True
+
+    def act(self, now: datetime) -> None:
+        """Do the next thing that is due at `now` (UTC), if any."""
+        try:
+            self._step(now)
+        except BusyError:
+            return  # Somebody builds by hand; that may be over at the next glance.
+        except BuildError as error:
+            self._stale, self._due = False, None
+            self._withdraw()
+            self._tell(Refused(error))
+
+    def _step(self, now: datetime) -> None:
+        if self._stale:
+            self._build(now)
+        elif self._due and self._due <= now:
+            self._swap(now)
+        elif self._due and self._ahead is None:
+            self._ahead = prepare(replace(self._order, now=self._due))
+            self._tell(Prepared(self._ahead))
+
+    def _build(self, now: datetime) -> None:
+        report = build(replace(self._order, now=now))
+        self._stale = False
+        self._withdraw()
+        self._due = report.next_instant
+        self._tell(Served(report))
+
+    def _swap(self, now: datetime) -> None:
+        """Serve the edition that was made ahead, or build, should somebody have taken it away."""
+        if self._ahead is None or serve_prepared(self._order.output) != self._ahead.build_id:
+            self._build(now)
+            return
+        report, self._ahead = self._ahead, None
+        self._due = report.next_instant
+        self._tell(Served(report))
+
+    def _withdraw(self) -> None:
+        """Forget the edition that was made ahead: it may say what its author has taken back."""
+        self._ahead = None
+        with suppress(BuildError):
+            withdraw(self._order.output)
+
+
+def publish(order: Order, watched: Iterable[Path], tell: Callable[[News], None]) -> None:
+    """Publish until interrupted; the order's own instant does not count.
+
+    `watched` are the files and folders that an edition is made from. Raises KeyboardInterrupt when
+    a signal ends it.
+    """
+    publisher = Publisher(order, tell)
+    for changed in _glance(watched):
+        if changed:
+            publisher.note_change()
+        publisher.act(datetime.now(UTC))
+
+
+def _glance(watched: Iterable[Path]) -> Iterator[bool]:
+    """Yield again and again whether something has changed since the last time.
+
+    The watch goes on while the caller builds, so no change is missed.
+    """
+    glances = watch(
+        *watched,
+        debounce=_LONGEST_BURST,
+        step=_CALM,
+        rust_timeout=_GLANCE,
+        yield_on_timeout=True,
+    )
+    for changes in glances:
+        yield bool(changes)

@@ -1,0 +1,224 @@
+"""Publishing: the served edition follows the content and the clock."""
+
+import fcntl
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from site_build.faults import ContentError
+from site_build.publisher import News, Prepared, Publisher, Refused, Served
+from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
+
+DAWN = datetime(2026, 5, 1, tzinfo=UTC)
+DUE = datetime(2026, 6, 1, 12, tzinfo=UTC)
+"""When the small journal's scheduled post appears."""
+PATIENCE = 60
+"""Seconds after which a test gives up waiting."""
+
+
+class Watchman:
+    """A publisher whose clock the test holds, and what it has told."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.news: list[News] = []
+        self.publisher = Publisher(desk.order(), self.news.append)
+
+    def act(self, now: datetime, times: int = 3) -> list[type[News]]:
+        """Let the publisher look at the clock a few times; return what it tells of."""
+        told = len(self.news)
+        for _ in range(times):
+            self.publisher.act(now)
+        return [type(each) for each in self.news[told:]]
+
+    def edit(self) -> None:
+        """Say that the content has changed."""
+        self.publisher.note_change()
+
+    @property
+    def served(self) -> Path:
+        """The edition that is served."""
+        return (self.desk.output / "current").resolve()
+
+    def shows(self, slug: str) -> bool:
+        """Tell whether a post is public."""
+        return (self.served / "site" / "journal" / slug / "index.html").is_file()
+
+
+@pytest.fixture
+def watchman(desk: Desk) -> Watchman:
+    """Return a publisher of the small journal."""
+    return Watchman(desk)
+
+
+def test_the_next_edition_is_made_ahead(watchman: Watchman) -> None:
+    """The scheduled post's edition is ready long before, and nothing of it is served."""
+    assert watchman.act(DAWN) == [Served, Prepared]
+
+    prepared = watchman.news[-1]
+    assert isinstance(prepared, Prepared)
+    assert prepared.report.built_for == DUE
+    assert (watchman.desk.output / "next").resolve().name == prepared.report.build_id
+    assert not watchman.shows("veiled-later")
+
+
+def test_the_edition_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
+    """A moment before nothing happens; at the instant the prepared edition is served as it is."""
+    watchman.act(DAWN)
+    ahead = (watchman.desk.output / "next").resolve()
+    made = take(ahead)
+
+    assert watchman.act(DUE - timedelta(microseconds=1)) == []
+    assert watchman.act(DUE) == [Served]
+    assert watchman.served == ahead
+    assert take(watchman.served) == made
+    assert watchman.shows("veiled-later")
+    assert not (watchman.desk.output / "next").is_symlink()
+
+
+def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
+    """After one instant the next one is prepared for."""
+    watchman.desk.post("even-later", "2026-07-01")
+    watchman.act(DAWN)
+
+    assert watchman.act(DUE) == [Served, Prepared]
+    assert not watchman.shows("even-later")
+    assert watchman.act(datetime(2026, 7, 1, tzinfo=UTC)) == [Served]
+    assert watchman.shows("even-later")
+
+
+def test_instants_that_were_slept_through_are_caught_up(watchman: Watchman) -> None:
+    """When several instants have passed, all their posts are served."""
+    watchman.desk.post("even-later", "2026-07-01")
+    watchman.act(DAWN)
+
+    watchman.act(datetime(2026, 8, 1, tzinfo=UTC))
+
+    assert watchman.shows("veiled-later")
+    assert watchman.shows("even-later")
+
+
+def test_a_change_is_built_and_prepared_for(watchman: Watchman) -> None:
+    """An edit shows in what is served and in what is served next."""
+    watchman.act(DAWN)
+    watchman.desk.post("fresh")
+    watchman.edit()
+
+    assert watchman.act(DAWN) == [Served, Prepared]
+    assert watchman.shows("fresh")
+    watchman.act(DUE)
+    assert watchman.shows("fresh")
+
+
+def test_nothing_happens_without_a_reason(watchman: Watchman) -> None:
+    """Between changes and instants no build is made."""
+    watchman.act(DAWN)
+
+    assert watchman.act(DAWN + timedelta(days=1), times=9) == []
+
+
+def test_bad_content_leaves_what_is_served(watchman: Watchman) -> None:
+    """The findings are told once, the old edition stays, and the mended content is built."""
+    watchman.act(DAWN)
+    served = watchman.served
+    bad = watchman.desk.write("posts/bad.md", "no front matter")
+    watchman.edit()
+
+    assert watchman.act(DAWN) == [Refused]
+    refused = watchman.news[-1]
+    assert isinstance(refused, Refused)
+    assert isinstance(refused.error, ContentError)
+    assert watchman.served == served
+    bad.unlink()
+    watchman.edit()
+    assert watchman.act(DAWN) == [Served, Prepared]
+
+
+def test_what_was_prepared_is_withdrawn_with_bad_content(watchman: Watchman) -> None:
+    """An author who reschedules a post amid other faults does not see it published."""
+    watchman.act(DAWN)
+    watchman.desk.write("posts/bad.md", "no front matter")
+    (watchman.desk.content / "posts" / "later.md").unlink()
+    watchman.edit()
+    watchman.act(DAWN)
+
+    assert watchman.act(DUE) == []
+    assert not watchman.shows("veiled-later")
+    assert not (watchman.desk.output / "next").is_symlink()
+
+
+def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> None:
+    """When somebody took it away, the post still appears at its instant."""
+    watchman.act(DAWN)
+    (watchman.desk.output / "next").unlink()
+
+    assert watchman.act(DUE) == [Served]
+    assert watchman.shows("veiled-later")
+
+
+def test_a_build_by_hand_only_delays(watchman: Watchman) -> None:
+    """While another build holds the folder nothing is lost, neither a change nor an instant."""
+    watchman.act(DAWN)
+    watchman.desk.post("fresh")
+    watchman.edit()
+    with (watchman.desk.output / ".lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert watchman.act(DUE) == []
+
+    assert watchman.act(DUE) == [Served]
+    assert watchman.shows("fresh")
+    assert watchman.shows("veiled-later")
+
+
+def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
+    """Clearing up after a build does not take the edition that waits."""
+    watchman.act(DAWN)
+    for day in (2, 3, 4):
+        watchman.desk.build(f"2026-05-0{day}T00:00:00Z")
+
+    assert watchman.act(DUE) == [Served]
+    assert watchman.shows("veiled-later")
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition, and fail when it does not come."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> None:
+    """An edit is served, a scheduled post appears by itself, and SIGTERM ends it with 0."""
+    words = ["publish", "--content", desk.content, "--output", desk.output, "--site-url", SITE_URL]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "site_build", *map(str, words)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    journal = desk.output / "current" / "site" / "journal"
+    try:
+        wait_until((journal / "first-light" / "index.html").is_file)
+        desk.post("edited")
+        wait_until((journal / "edited" / "index.html").is_file)
+        due = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=5)
+        desk.post("soon", due.isoformat().replace("+00:00", "Z"))
+        wait_until((journal / "soon" / "index.html").is_file)
+        assert datetime.now(UTC) >= due
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+
+    assert process.returncode == 0
+    assert "Traceback" not in said
+    assert f"is ready for {due:%Y-%m-%dT%H:%M:%SZ}" in said
