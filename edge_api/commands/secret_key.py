@@ -6,20 +6,27 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.settings import Settings
+from edge_api.store.refusal import StoreRefusal
 
 _BYTES: Final = 32
 """256 bits, as long as the output of the hash it keys (RFC 2104, section 3)."""
 
 
 def secret_key(settings: Settings) -> bytes:
-    """Return the key; the first call on a machine makes it, for its owner's eyes only."""
+    """Return the key; the first call on a machine makes it, for its owner's eyes only.
+
+    Raises StoreRefusal for a file that cannot be read or has lost its content.
+    """
     if settings.secret_key:
         return settings.secret_key.encode()
     path = settings.database_path.with_suffix(".key")
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return _make(path)
+        key = path.read_bytes() if path.exists() else _make(path)
+    except OSError as error:
+        raise StoreRefusal(f"{path} cannot be read: {error.strerror}") from None
+    if len(key) < _BYTES:
+        raise StoreRefusal(f"{path} holds no key: restore it, or remove it to have a new one made")
+    return key
 
 
 def _make(path: Path) -> bytes:

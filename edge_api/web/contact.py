@@ -21,7 +21,7 @@ from edge_api.schema.index import FORM_TEMPLATE, SITE_FOLDER
 from edge_api.schema.problems import Problem
 from edge_api.web.body import read_bytes
 from edge_api.web.callers import Callers
-from edge_api.web.headers import SITE_HEADERS, Headers, transport
+from edge_api.web.headers import PAGE_HEADERS, Headers, transport
 from edge_api.web.wire import Wire
 
 CONTACT: Final = "/contact/"
@@ -75,7 +75,7 @@ class Contact:
         return self._answer(problem.status, headers, body)
 
     def _answer(self, status: int, headers: Headers, body: bytes = b"") -> Wire:
-        always = (("Cache-Control", NO_STORE), *SITE_HEADERS, *self._always)
+        always = (("Cache-Control", NO_STORE), *PAGE_HEADERS, *self._always)
         return Wire(status, (*headers, *always), body)
 
 

@@ -38,8 +38,14 @@ _ALWAYS: Final[Headers] = (
     ("Permissions-Policy", ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)),
 )
 
+_EMBEDDED_ANYWHERE: Final[Header] = ("Cross-Origin-Resource-Policy", "cross-origin")
+_EMBEDDED_HERE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")
+
 SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *_ALWAYS)
 """For every file of the site; how far it may be embedded is `embedding`'s to say."""
+
+PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, _EMBEDDED_HERE)
+"""For a page that is no file."""
 
 EXPOSED: Final = (
     "Content-Location",
@@ -64,7 +70,7 @@ CORS_HEADERS: Final[Headers] = (
 API_HEADERS: Final[Headers] = (
     ("Content-Security-Policy", DATA_POLICY),
     *_ALWAYS,
-    ("Cross-Origin-Resource-Policy", "same-origin"),
+    _EMBEDDED_HERE,
     *CORS_HEADERS,
 )
 """For every answer of an operation, errors included."""
@@ -79,7 +85,7 @@ STRICT_TRANSPORT: Final[Header] = (
 def embedding(media_type: str) -> Header:
     """Return how far other origins may embed a file: pictures and feeds are made for that."""
     is_shared = media_type.startswith(("image/", "application/atom", "application/feed"))
-    return ("Cross-Origin-Resource-Policy", "cross-origin" if is_shared else "same-origin")
+    return _EMBEDDED_ANYWHERE if is_shared else _EMBEDDED_HERE
 
 
 def transport(site_url: str) -> Headers:

@@ -17,7 +17,7 @@ from edge_api.web.cache import SizedCache
 from edge_api.web.contact import CONTACT, Contact
 from edge_api.web.fields import whole_list
 from edge_api.web.files import Representation, Said, answer_file, load
-from edge_api.web.headers import SITE_HEADERS, Headers, transport
+from edge_api.web.headers import PAGE_HEADERS, Headers, transport
 from edge_api.web.media import BRIEFLY, address_of, describe, twin_of
 from edge_api.web.negotiation import best_coding, prefers_markdown
 from edge_api.web.wire import Wire, send
@@ -88,7 +88,7 @@ class Pages:
 
     def _redirect(self, address: str, query: str) -> Wire:
         location = f"{address}?{query}" if query else address
-        headers = (("Location", location), ("Cache-Control", BRIEFLY), *SITE_HEADERS)
+        headers = (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS)
         return Wire(301, (*headers, *self._always))
 
 
@@ -133,5 +133,5 @@ class Site:
             raise Problem("not_found", "There is no page at this address")
         allowed = _ALLOWED_CONTACT if request.path == CONTACT else _ALLOWED
         if request.method == "OPTIONS":
-            return Wire(204, (("Allow", allowed), *SITE_HEADERS, *self._always))
+            return Wire(204, (("Allow", allowed), *PAGE_HEADERS, *self._always))
         raise Problem("method_not_allowed", headers={"Allow": allowed})

@@ -72,6 +72,7 @@ async def test_a_form_with_faults_comes_back(edge: Any) -> None:
     assert find(page, "nav").text()
     assert answer.headers["Cache-Control"] == "no-store"
     assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert await leads(edge) == []
 
 

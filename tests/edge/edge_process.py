@@ -1,0 +1,111 @@
+"""The edge as its user runs it: a process of its own, with settings from the environment alone."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+"""Seconds until a test that waits gives up; nothing is measured by it."""
+_SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
+Headers = Mapping[str, str]
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A folder to run commands in, and the settings they get."""
+
+    folder: Path
+    settings: Mapping[str, str]
+
+    @property
+    def store(self) -> Path:
+        """The file of the store."""
+        return Path(self.settings["DATABASE_URL"].removeprefix("sqlite:///"))
+
+    def changed(self, **settings: str) -> "Installation":
+        """Return the same installation with settings that differ."""
+        return Installation(self.folder, {**self.settings, **settings})
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a command of the edge."""
+        kept = {name: os.environ[name] for name in _SYSTEM if name in os.environ}
+        return subprocess.Popen(
+            [sys.executable, "-m", "edge_api", *words],
+            cwd=self.folder,
+            env={**kept, "PYTHONPATH": str(ROOT), **self.settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str) -> tuple[int, str, str]:
+        """Run a command to its end; return exit code, output and complaints."""
+        with self.start(*words) as process:
+            said, complained = process.communicate(timeout=PATIENCE)
+        return process.returncode, said, complained
+
+    @contextmanager
+    def serving(self) -> Iterator["ServedEdge"]:
+        """Serve from this installation; kill what is left at the end."""
+        with self.start("serve") as process:
+            try:
+                yield ServedEdge(process, int(self.settings["PORT"]), _greeting(process))
+            finally:
+                process.kill()
+
+
+@dataclass
+class ServedEdge:
+    """A serving process."""
+
+    process: subprocess.Popen[str]
+    port: int
+    greeting: str
+
+    def get(self, path: str, headers: Headers | None = None) -> tuple[int, Headers, bytes]:
+        """Return status, headers and body of one GET."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.request("GET", path, headers=dict(headers or {}))
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    def await_body(self, path: str, wanted: bytes) -> bool:
+        """Ask until the body has `wanted` in it; tell whether it came to that."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with suppress(OSError, HTTPException):
+                if wanted in self.get(path)[2]:
+                    return True
+            time.sleep(0.05)
+        return False
+
+    def end(self, signal_number: int) -> tuple[int, str]:
+        """Send a signal; return the exit code, which must come in 15 s, and the complaints."""
+        self.process.send_signal(signal_number)
+        _, complained = self.process.communicate(timeout=15)
+        return self.process.returncode, complained
+
+
+def _greeting(process: subprocess.Popen[str]) -> str:
+    """Return the first line that the process says, or all its complaints if it ends instead."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    return process.stdout.readline() or process.stderr.read()
