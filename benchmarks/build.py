@@ -1,11 +1,7 @@
 """The site build against stock Pelican on the same posts, cold and after one edit.
 
-    python -m benchmarks.build [COUNT ...] [--runs N]
-
-1,000 and 10,000 posts, one run, unless said otherwise; of several runs the median counts. Both
-make posts, a paginated index, tag pages and an Atom feed; ours checks the content, and makes
-twins, an index for the edge and compressed forms besides. Everything lies in memory, to keep the
-disk's moods out. Ratios are what lasts.
+`python -m benchmarks.build [COUNT ...]`. Both make posts, a paginated index, tag pages and an Atom
+feed; ours makes twins, an index for the edge and compressed forms besides. All lies in memory.
 """
 
 import argparse

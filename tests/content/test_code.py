@@ -1,25 +1,60 @@
 """What the journal and the papers tell people to run does run, and prints what they say."""
 
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.content.fences import RUN, fits, read_fences
-from tests.content.workshop import ROOT, Workshop, open_workshop
+from tests.content.workshop import ROOT, TAUGHT, Workshop, open_workshop
 
-PAPERS = sorted(
-    [
-        *ROOT.glob("content/**/*.md"),
-        *ROOT.glob("docs/*.md"),
-        ROOT / "README.md",
-    ]
-)
-NAMES = [str(path.relative_to(ROOT)) for path in PAPERS]
+WRONG = """\
+```bash
+echo "as promised"
+```
+
+```output
+as promised
+```
+
+```python
+print("not as promised")
+```
+
+```output
+as promised
+```
+
+```js
+import { missing } from "./nowhere.mjs";
+```
+
+```bash
+echo "never reached"
+```
+"""
+
+OpenWorkshop = Callable[[], AbstractContextManager[Workshop]]
+
+
+@pytest.fixture
+def opened(checkout: Path, tmp_path: Path) -> OpenWorkshop:
+    """Return what opens a workshop in a fresh copy of the checkout."""
+
+    @contextmanager
+    def open_copy() -> Iterator[Workshop]:
+        folder = tmp_path / "checkout"
+        shutil.copytree(checkout, folder, symlinks=True)
+        with open_workshop(folder) as workshop:
+            yield workshop
+
+    return open_copy
 
 
 def find_faults(text: str, workshop: Workshop) -> list[str]:
-    """Run every block of `text` in order; return what went wrong, up to the first block that fails.
+    """Run the blocks of `text` in order; return what went wrong.
 
     A block that fails ends the run, since those behind it build on it.
     """
@@ -36,14 +71,32 @@ def find_faults(text: str, workshop: Workshop) -> list[str]:
     return faults
 
 
-@pytest.mark.parametrize("path", PAPERS, ids=NAMES)
-def test_every_block_of_code_runs(path: Path, checkout: Path, tmp_path: Path) -> None:
+def name_of(path: Path) -> str:
+    """Return a paper's name, as its test is called by it."""
+    return str(path.relative_to(ROOT))
+
+
+def has_code(path: Path) -> bool:
+    """Tell whether a paper has blocks that run."""
+    return any(fence.language in RUN for fence in read_fences(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("path", [path for path in TAUGHT if has_code(path)], ids=name_of)
+def test_every_block_of_code_runs(path: Path, opened: OpenWorkshop) -> None:
     """A reader who copies the blocks of a paper one after another sees what the paper shows."""
-    text = path.read_text(encoding="utf-8")
-    if not any(fence.language in RUN for fence in read_fences(text)):
-        return
-    folder = tmp_path / "checkout"
-    shutil.copytree(checkout, folder, symlinks=True)
-    with open_workshop(folder) as workshop:
-        faults = find_faults(text, workshop)
+    with opened() as workshop:
+        faults = find_faults(path.read_text(encoding="utf-8"), workshop)
     assert not faults, "\n\n".join(faults)
+
+
+def test_a_wrong_paper_is_noticed(opened: OpenWorkshop) -> None:
+    """A block that prints something else is reported, and one that fails ends the run."""
+    with opened() as workshop:
+        faults = find_faults(WRONG, workshop)
+
+    assert [fault.partition(":")[0].partition(" printed")[0] for fault in faults] == [
+        "line 9",
+        "line 17",
+    ]
+    assert "not as promised" in faults[0]
+    assert "nowhere.mjs" in faults[1]

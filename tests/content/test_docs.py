@@ -1,43 +1,165 @@
 """The documentation names all that there is: a declaration without a word is found here."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from edge_api.__main__ import _COMMANDS
+from edge_api.__main__ import main as edge_command
+from edge_api.api.operations import OPERATIONS
+from edge_api.schema.kinds import Kind
 from edge_api.schema.operators import OPERATORS
 from edge_api.schema.problems import PROBLEMS
 from edge_api.schema.scopes import SCOPES
+from edge_api.schema.table import Column
 from edge_api.schema.tables import ADMINISTRATIVE
 from edge_api.settings import SETTINGS
-from site_build.front_matter import PostFrontMatter
+from site_build.__main__ import main as build_command
+from site_build.front_matter import ALIASES, PostFrontMatter
 
-DOCS = Path(__file__).parents[2] / "docs"
-API = [
-    *(f"| `{scope}` | {sentence} |" for scope, sentence in SCOPES.items()),
-    *(f"| `{name}` | {operator.sentence} |" for name, operator in OPERATORS.items()),
-    *(f"| {problem.status} | {problem.sentence} |" for problem in PROBLEMS.values()),
-    *(f"**{table.name}**: {table.sentence}" for table in ADMINISTRATIVE.values()),
-    *(f"`{column}`" for table in ADMINISTRATIVE.values() for column in table.readable),
-]
-OPERATORS_PAGE = [
-    *(f"| `{name}` |" for name in SETTINGS),
-    *(setting.sentence for setting in SETTINGS.values()),
-    *(f"`{command}" for command in _COMMANDS if command not in ("serve", "keys", "settings")),
-    *(f"python -m edge_api {command}" for command in ("serve", "keys", "settings")),
-]
-EDITORS = [
-    *(f"| `{key}` |" for key in PostFrontMatter.model_fields),
-    *(f"python -m site_build {command}" for command in ("new", "check", "build", "publish")),
-]
+ROOT = Path(__file__).resolve().parents[2]
+ADMIN = re.compile("/admin/[a-z_]+")
+
+Command = Callable[[list[str]], int]
+
+
+def read(page: str) -> str:
+    """Return a page of the documentation."""
+    return (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+def missing(page: str, words: list[str]) -> list[str]:
+    """Return those of `words` that the page lacks."""
+    text = read(page)
+    return [word for word in words if word not in text]
+
+
+def help_of(command: Command, words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what a command says about itself."""
+    with pytest.raises(SystemExit):
+        command([*words, "--help"])
+    return capsys.readouterr().out
+
+
+def commands_in(text: str) -> list[str]:
+    """Return the commands that a help text lists."""
+    return re.findall(r"^    ([a-z]+)(?= |$)", text, re.MULTILINE)
+
+
+def options_in(text: str) -> set[str]:
+    """Return the options that a help text lists."""
+    return set(re.findall(r"--[a-z-]+", text)) - {"--help"}
+
+
+def state_absence(column: Column) -> str:
+    """Return what a row gets that leaves the column out."""
+    if column.filled:
+        instant = "the present instant" + (", at each change" if column.touched else "")
+        return "a new UUID" if column.filled == "id" else instant
+    if column.default is not None:
+        return f"`{column.default}`"
+    return "NULL" if column.nullable else "needed"
+
+
+def state_bounds(column: Column) -> str:
+    """Return what a column may hold, beyond its kind."""
+    if column.choices:
+        return ", ".join(f"`{choice}`" for choice in column.choices)
+    least, most = column.bounds
+    if column.kind == Kind.TEXT and most is not None:
+        return f"up to {most} characters" if least is None else f"{least} to {most} characters"
+    if column.kind == Kind.INTEGER and most is not None and most < 10**18:
+        return f"{least} to {most}"
+    return ""
+
+
+def write_row(*cells: str) -> str:
+    """Return a row of a Markdown table."""
+    return f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in cells)}|\n"
+
+
+def test_every_setting_is_documented() -> None:
+    """Each setting stands in the operators' table with its default and its sentence."""
+    rows = [
+        write_row(f"`{name}`", f"`{setting.default}`" if setting.default else "", setting.sentence)
+        for name, setting in SETTINGS.items()
+    ]
+
+    assert missing("operators.md", rows) == []
+
+
+def test_every_problem_is_documented() -> None:
+    """Each problem stands in the API's table with its status and its sentence."""
+    rows = [f"| {problem.status} | {problem.sentence} | " for problem in PROBLEMS.values()]
+
+    assert missing("api.md", rows) == []
+
+
+def test_every_administrative_column_is_documented() -> None:
+    """Each table stands there with its sentence, each column with its kind, default and bounds."""
+    for table in ADMINISTRATIVE.values():
+        head = f"**{table.name}**: {table.sentence}\n"
+        columns = [table.columns[name] for name in table.readable]
+        rows = [
+            write_row(f"`{each.name}`", each.kind, state_absence(each), state_bounds(each))
+            for each in columns
+        ]
+        body = write_row("column", "kind", "without it", "what it holds") + "|---|---|---|---|\n"
+
+        assert missing("api.md", [f"{head}\n{body}{''.join(rows)}"]) == []
+
+
+def test_every_scope_and_operator_is_documented() -> None:
+    """Each scope and each filter operator stands there with its sentence."""
+    scopes = [write_row(f"`{scope}`", sentence) for scope, sentence in SCOPES.items()]
+    operators = [write_row(f"`{name}`", each.sentence) for name, each in OPERATORS.items()]
+
+    assert missing("api.md", [*scopes, *operators]) == []
+
+
+def test_every_path_and_parameter_is_documented() -> None:
+    """Each path of the API is named, and each parameter of a query that is no column."""
+    paths = [f"`{ADMIN.sub('/admin/{table}', operation.path)}`" for operation in OPERATIONS]
+    queries = [name for each in OPERATIONS if each.query for name in each.query.model_fields]
+    others = [
+        parameter.name
+        for operation in OPERATIONS
+        for parameter in operation.parameters
+        if parameter.place == "query" and parameter.name != "filters"
+    ]
+
+    assert missing("api.md", paths) == []
+    assert missing("api.md", [f"`{name}`" for name in {*queries, *others}]) == []
+
+
+def test_every_front_matter_key_is_documented() -> None:
+    """Each key stands in the editors' table with its sentence, needed where it is, and aliases."""
+    rows = [
+        f"`{name}` |{' needed |' if field.is_required() else ' |'}"
+        for name, field in PostFrontMatter.model_fields.items()
+    ]
+    sentences = [f"| {field.description} |" for field in PostFrontMatter.model_fields.values()]
+    aliases = [f"`{alias}` is another name" for alias in ALIASES]
+
+    assert missing("editors.md", [*rows, *sentences, *aliases]) == []
 
 
 @pytest.mark.parametrize(
-    ("page", "words"),
-    [("api.md", API), ("operators.md", OPERATORS_PAGE), ("editors.md", EDITORS)],
+    ("command", "module", "page"),
+    [(edge_command, "edge_api", "operators.md"), (build_command, "site_build", "editors.md")],
 )
-def test_page_names_all_that_is_declared(page: str, words: list[str]) -> None:
-    """Nothing that is declared is left out of the page it belongs to."""
-    text = (DOCS / page).read_text(encoding="utf-8")
+def test_every_command_and_option_is_documented(
+    command: Command, module: str, page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each command of both command lines is named, with each part and each option of it."""
+    names = commands_in(help_of(command, [], capsys))
+    words = [f"python -m {module} {name}" for name in names]
+    for name in names:
+        said = help_of(command, [name], capsys)
+        words += options_in(said)
+        for part in commands_in(said):
+            words += [f"`{name} {part}", *options_in(help_of(command, [name, part], capsys))]
 
-    assert [word for word in words if word not in text] == []
+    assert len(names) > 3
+    assert missing(page, words) == []

@@ -5,11 +5,12 @@ Whoever takes it apart ends what was started by its process id.
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +22,16 @@ ROOT = Path(__file__).resolve().parents[2]
 NOW = "2026-11-20T00:00:00Z"
 """The journal is built as it stood then, so that outputs hold when later posts are added."""
 
+TAUGHT = sorted([*ROOT.glob("content/**/*.md"), *ROOT.glob("docs/*.md"), ROOT / "README.md"])
+"""The papers whose blocks run."""
+
 _SECONDS = 120
 """After which a block that hangs is given up."""
 _COPIED = ("content", "theme", "edge_api", "site_build", "pelicanconf.py", "Procfile")
 _NODE = Path(playwright.__file__).parent / "driver" / "node"
 """Node comes with the library that drives the browser, so nobody has to install it."""
 _GREETING = "development key"
+_COMMANDS = {"bash": ("bash", "-euo", "pipefail"), "python": ("python",), "js": ("node",)}
 
 
 @dataclass(frozen=True)
@@ -40,27 +45,31 @@ class Workshop:
         """Run a block and return all that it printed; AssertionError when it fails."""
         file = self.folder / fence.file
         file.write_text(fence.code, encoding="utf-8")
-        done = subprocess.run(
-            [*self._command(fence.language), file.name],
+        process = subprocess.Popen(
+            [*_COMMANDS[fence.language], file.name],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_SECONDS,
-            check=False,
+            start_new_session=True,
         )
-        assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout}"
-        return done.stdout
+        printed = _read_to_end(process)
+        assert process.returncode == 0, f"exit status {process.returncode}:\n{printed}"
+        return printed
 
-    def _command(self, language: str) -> list[str]:
-        commands = {
-            "bash": ["bash", "-euo", "pipefail"],
-            "python": ["python"],
-            "js": ["node"],
-        }
-        return commands[language]
+
+def _read_to_end(process: subprocess.Popen[str]) -> str:
+    """Return all that a process and those that it started print; none of them outlives this."""
+    try:
+        return process.communicate(timeout=_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return f"{process.communicate()[0]}\n(given up after {_SECONDS} seconds)"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def lay_out(folder: Path) -> None:

@@ -1,5 +1,4 @@
 import asyncio
-import asyncio
 import gzip
 import json
 from typing import Any
