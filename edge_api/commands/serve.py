@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import sys
 
 from edge_api.commands import Subparsers
@@ -10,7 +11,7 @@ from edge_api.commands.clock import system_clock
 from edge_api.commands.development_key import development_key
 from edge_api.commands.logs import configure_logging
 from edge_api.settings import SETTINGS, Settings
-from edge_api.web.server import serve_until_told, start
+from edge_api.web.server import heed_signals, serve_until, start
 
 try:
     from uvloop import new_event_loop
@@ -47,16 +48,23 @@ def _port(text: str) -> int:
 
 
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
+    told = heed_signals()
     async with assemble(settings, alone=True) as assembly:
         try:
             port = arguments.port or settings.port
             server = await start(assembly.app, arguments.host, port)
         except OSError as error:
-            sys.stderr.write(f"cannot listen on {arguments.host}:{port}: {error.strerror}\n")
+            sys.stderr.write(f"cannot listen on {arguments.host}:{port}: {_reason(error)}\n")
             return 1
         await _greet(assembly, f"http://{arguments.host}:{server.port}")
-        await serve_until_told(server, assembly.service.health.start_draining)
+        await serve_until(told, server, assembly.service.health.start_draining)
     return 0
+
+
+def _reason(error: OSError) -> str:
+    """Return the system's words, which event loops wrap in their own; a name's fault has none."""
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else str(error.strerror)
 
 
 async def _greet(assembly: Assembly, address: str) -> None:

@@ -126,11 +126,16 @@ async def start(app: web.Application, host: str, port: int) -> Server:
     return Server(runner, listener, listener.sockets[0].getsockname()[1])
 
 
-async def serve_until_told(server: Server, drain: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; then say so in readiness for a while before ending."""
+def heed_signals() -> asyncio.Event:
+    """Return an event that SIGTERM or SIGINT sets from now on, in place of ending the process."""
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
+    return told
+
+
+async def serve_until(told: asyncio.Event, server: Server, drain: Callable[[], None]) -> None:
+    """Serve until told to end; then say so in readiness for a while before ending."""
     await told.wait()
     drain()
     _log.info("ending: requests under way are answered first")

@@ -1,0 +1,65 @@
+"""A browser before a running edge, which serves a real build of the small journal."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.edge.conftest import CONTENT, run_build
+from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
+
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The served journal, and a key to look into its store."""
+
+    url: str
+    edge: ServedEdge
+    key: str
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
+    """Return the journal, served by a process of its own."""
+    folder, port = tmp_path_factory.mktemp("browser"), free_port()
+    url = f"http://127.0.0.1:{port}"
+    run_build(CONTENT, folder / "build", site_url=url)
+    settings = {
+        "PORT": str(port),
+        "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
+        "BUILD_DIR": str(folder / "build"),
+        "RATE_LEADS": "0",
+    }
+    with Installation(folder, settings).serving() as edge:
+        assert edge.process.stdout is not None
+        key = edge.process.stdout.readline().split()[-1]
+        yield Journal(url, edge, key)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return the system's Chromium, with a fresh profile."""
+    found = subprocess.run(
+        [str(ROOT / "tools" / "provide"), "chromium"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    with sync_playwright() as playwright:
+        program = found.stdout.strip()
+        running = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        yield running
+        running.close()

@@ -1,0 +1,129 @@
+"""The contact form as a reader fills it in, whose browser runs no scripts or does."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page
+
+from tests.browser.conftest import Journal
+
+HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)></textarea>{{ 7*7 }}"
+
+
+@pytest.fixture(params=[False, True], ids=["no scripts", "scripts"])
+def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    """Return a page in a browser with its scripts switched off, and in one with them on."""
+    context = browser.new_context(java_script_enabled=request.param)
+    yield context.new_page()
+    context.close()
+
+
+def leads(journal: Journal) -> list[dict[str, Any]]:
+    """Return every stored lead, newest first."""
+    path = "/api/public/v1/admin/leads?order=created_at.desc"
+    status, _, body = journal.edge.get(path, {"X-API-Key": journal.key})
+    assert status == 200
+    return list(json.loads(body))
+
+
+def fill(page: Page, journal: Journal, **fields: str) -> None:
+    """Open the contact page, fill in the fields and send the form."""
+    page.goto(f"{journal.url}/contact/")
+    page.get_by_label("Name").fill(fields["name"])
+    page.get_by_label("E-mail address").fill(fields["email"])
+    page.get_by_label("Budget").select_option(fields["budget"])
+    page.get_by_label("Message").fill(fields["message"])
+    page.get_by_role("button", name="Send").click()
+
+
+def test_a_form_filled_in_well_is_taken(journal: Journal, page: Page) -> None:
+    """It leads to the thanks, and the lead is stored as it was typed."""
+    message = "Hello,\nI like \u7d19 & edges."
+    fill(
+        page,
+        journal,
+        name="Ann Lee",
+        email="ann@example.org",
+        budget="Not decided yet",
+        message=message,
+    )
+    page.wait_for_url(f"{journal.url}/contact/thanks/")
+    assert page.locator("h1").inner_text() == "Thank you"
+
+    lead = leads(journal)[0]
+    assert (lead["name"], lead["email"], lead["source"]) == ("Ann Lee", "ann@example.org", "form")
+    assert (lead["budget_tier"], lead["message"]) == ("Not decided yet", message)
+    assert lead["status"] == "new"
+
+
+def test_a_fault_is_marked_and_nothing_typed_is_lost(journal: Journal, page: Page) -> None:
+    """The field at fault says what is wrong; mended, the same form is taken."""
+    before = len(leads(journal))
+    fill(
+        page,
+        journal,
+        name="Bob",
+        email="bob@nowhere",
+        budget="Up to 5,000 euros",
+        message="Two\nlines",
+    )
+    fault = page.locator("#email-fault")
+    fault.wait_for()
+    email = page.get_by_label("E-mail address")
+    assert fault.inner_text() == "Not a valid e-mail address."
+    assert email.get_attribute("aria-invalid") == "true"
+    assert email.get_attribute("aria-describedby") == "email-fault"
+    assert page.get_by_role("alert").is_visible()
+    assert page.locator("[aria-invalid=true]").count() == 1
+    assert email.input_value() == "bob@nowhere"
+    assert page.get_by_label("Name").input_value() == "Bob"
+    assert page.get_by_label("Budget").input_value() == "Up to 5,000 euros"
+    assert page.get_by_label("Message").input_value() == "Two\nlines"
+    assert len(leads(journal)) == before
+
+    email.fill("bob@example.org")
+    page.get_by_role("button", name="Send").click()
+    page.wait_for_url(f"{journal.url}/contact/thanks/")
+    assert leads(journal)[0]["email"] == "bob@example.org"
+
+
+def test_hostile_text_stays_text(journal: Journal, page: Page) -> None:
+    """It comes back in the fields as typed, and no script of it runs."""
+    dialogs: list[str] = []
+
+    def note(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", note)
+    fill(
+        page,
+        journal,
+        name=HOSTILE,
+        email="eve@nowhere",
+        budget="Not decided yet",
+        message=HOSTILE,
+    )
+    page.locator("#email-fault").wait_for()
+
+    assert page.get_by_label("Name").input_value() == HOSTILE
+    assert page.get_by_label("Message").input_value() == HOSTILE
+    assert page.locator("main script, main img[src=x]").count() == 0
+    assert page.locator("form").count() == 1
+    assert dialogs == []
+
+
+def test_the_trap_is_not_in_a_readers_way(journal: Journal, page: Page) -> None:
+    """Neither seen nor reached with the keyboard, nor read aloud."""
+    page.goto(f"{journal.url}/contact/")
+    trap = page.locator("[name=_gotcha]")
+    frame = page.locator("p", has=trap)  # what of the field overflows it is cut off
+    box = frame.bounding_box()
+
+    assert box is not None
+    assert box["width"] * box["height"] <= 1
+    assert frame.get_attribute("aria-hidden") == "true"
+    assert trap.get_attribute("tabindex") == "-1"
+    assert page.get_by_role("textbox", name="Leave this empty").count() == 0

@@ -1,0 +1,133 @@
+"""Every kind of page in a browser: no error, no foreign request, nothing wider than the screen."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+
+from tests.browser.conftest import Journal
+
+PATHS = {
+    "home": "/",
+    "index": "/journal/",
+    "post": "/journal/first-edge/",
+    "code": "/journal/sewing-and-folding/",
+    "tag": "/tags/bindings/",
+    "tags": "/tags/",
+    "archive": "/archive/",
+    "about": "/about/",
+    "contact": "/contact/",
+    "thanks": "/contact/thanks/",
+    "missing": "/no-such-page/",
+}
+MISSING = 404
+HEIGHT = 800
+_REPORT_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation", event =>
+  console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+"""
+_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+_COLOURS = """(() => {
+  const style = getComputedStyle(document.body);
+  const root = getComputedStyle(document.documentElement);
+  return [style.color, style.backgroundColor, root.backgroundColor];
+})()"""
+
+
+@dataclass
+class Watched:
+    """A page, and what it asked for and complained of."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def note(self, message: ConsoleMessage) -> None:
+        """Keep an error or warning, but that the page itself is missing, which is wanted."""
+        is_page_itself = message.location["url"] == self.page.url and "404" in message.text
+        if message.type in ("error", "warning") and not is_page_itself:
+            self.complaints.append(message.text)
+
+    def keep(self, request: Request) -> None:
+        """Keep the address of a request."""
+        self.requests.append(request.url)
+
+
+@pytest.fixture(params=["light", "dark"])
+def scheme(request: pytest.FixtureRequest) -> Literal["light", "dark"]:
+    """Return each colour scheme."""
+    return "dark" if request.param == "dark" else "light"
+
+
+@pytest.fixture(params=[360, 1280])
+def width(request: pytest.FixtureRequest) -> int:
+    """Return the width of a telephone and of a desk, in CSS pixels."""
+    return int(request.param)
+
+
+@pytest.fixture
+def watched(browser: Browser, scheme: Literal["light", "dark"], width: int) -> Iterator[Watched]:
+    """Return a page that is watched."""
+    context = browser.new_context(
+        viewport={"width": width, "height": HEIGHT}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    context.add_init_script(_REPORT_VIOLATIONS)
+    watching = Watched(context.new_page())
+    watching.page.on("console", watching.note)
+    watching.page.on("pageerror", lambda error: watching.complaints.append(str(error)))
+    watching.page.on("request", watching.keep)
+    yield watching
+    context.close()
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+def test_a_page_is_in_order(journal: Journal, watched: Watched, path: str) -> None:
+    """It loads whole from its own origin, without a complaint, and fits the screen."""
+    answer = watched.page.goto(f"{journal.url}{path}", wait_until="networkidle")
+
+    assert answer is not None
+    assert answer.status == (MISSING if path == PATHS["missing"] else 200)
+    assert watched.page.locator("h1").count() == 1
+    assert watched.complaints == []
+    assert [url for url in watched.requests if not url.startswith((journal.url, "data:"))] == []
+    assert any(url.endswith(".css") for url in watched.requests)
+    assert watched.page.evaluate(_OVERFLOW) <= 0
+
+
+def test_a_violation_would_be_seen(journal: Journal, watched: Watched) -> None:
+    """The watching itself works: a script in the page is stopped, and that is noticed."""
+    watched.page.goto(f"{journal.url}/")
+    watched.page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=https://elsewhere.invalid/x.png>')"
+    )
+    watched.page.wait_for_event("console", lambda message: "CSP" in message.text, timeout=30_000)
+
+    assert any("CSP: img-src" in complaint for complaint in watched.complaints)
+
+
+def test_the_schemes_differ(journal: Journal, browser: Browser) -> None:
+    """Who prefers dark gets other colours than who prefers light."""
+    seen = set()
+    for scheme in ("light", "dark"):
+        page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")
+        page.goto(f"{journal.url}/")
+        seen.add(tuple(page.evaluate(_COLOURS)))
+        page.close()
+
+    assert len(seen) == 2
+
+
+def test_a_reader_finds_the_way(journal: Journal, watched: Watched) -> None:
+    """From home to a post, to its tag, and back to another post, by links alone."""
+    page = watched.page
+    page.goto(f"{journal.url}/")
+    page.locator("main").get_by_role("link", name="Marbled paper").first.click()
+    page.wait_for_url("**/journal/marbled-paper/")
+    page.get_by_role("link", name="paper", exact=True).first.click()
+    page.wait_for_url("**/tags/paper/")
+    page.locator("main").get_by_role("link", name="The first edge").first.click()
+    page.wait_for_url("**/journal/first-edge/")
+
+    assert watched.complaints == []

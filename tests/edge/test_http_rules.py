@@ -1,0 +1,284 @@
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+from multidict import CIMultiDictProxy
+
+from edge_api.api.operation import Operation
+from edge_api.api.operations import OPERATIONS
+from edge_api.settings import SETTINGS
+
+LEADS = "/api/public/v1/leads"
+LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
+SAFEGUARDS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "strict-origin-when-cross-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+ASKED_FROM_SCRIPTS = {
+    *("authorization", "x-api-key", "content-type", "idempotency-key", "prefer"),
+    *("mcp-protocol-version", "mcp-session-id"),
+}
+METHODS = ("GET", "POST", "PATCH", "DELETE")
+PATHS = sorted({operation.path for operation in OPERATIONS})
+READING = [operation for operation in OPERATIONS if operation.method == "GET"]
+EACH = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda item: item.name)
+EACH_READING = pytest.mark.parametrize("operation", READING, ids=lambda item: item.name)
+EACH_PATH = pytest.mark.parametrize("path", PATHS)
+
+PRIVATE, PUBLIC, UNKEPT = "private", "public", "no-store"
+CACHING = {
+    "list_posts": PRIVATE,
+    "get_post": PRIVATE,
+    "describe_api": PUBLIC,
+    "describe_api_without_slash": PUBLIC,
+    "openapi": PUBLIC,
+    "api_catalog": PUBLIC,
+}
+"""How far an answer may be kept; every other one not at all."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer, read to its end."""
+
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+
+def target_of(path: str) -> str:
+    """Return a path at which there is something."""
+    return path.replace("{slug}", "first-edge")
+
+
+def body_of(operation: Operation) -> dict[str, Any]:
+    """Return the arguments of a request whose body, if any, is sound."""
+    return {} if operation.body is None else {"json": next(iter(operation.body.examples.values()))}
+
+
+async def ask(edge: Any, operation: Operation, method: str = "", **headers: str) -> Answer:
+    """Return the answer to a request with a key that may do everything."""
+    target = target_of(operation.path)
+    async with edge.ask(
+        method or operation.method, target, await edge.key(), headers=headers, **body_of(operation)
+    ) as answer:
+        return Answer(answer.status, answer.headers, await answer.read())
+
+
+def policy_of(answer: Answer) -> set[str]:
+    """Return the words of an answer's caching."""
+    return set(re.split(r",\s*", answer.headers["Cache-Control"]))
+
+
+def words_of(answer: Answer, header: str) -> set[str]:
+    """Return the members of a list header, in small letters."""
+    return set(answer.headers[header].lower().split(", "))
+
+
+@EACH
+async def test_every_answer_has_the_safeguards(edge: Any, operation: Operation) -> None:
+    """Success and refusal alike; scripts of every origin may read them, without cookies."""
+    success, refusal = await ask(edge, operation), await ask(edge, operation, "PUT")
+    sole_row_is_there = operation.name == "admin_insert_email_send_state"
+    assert success.status in ((409,) if sole_row_is_there else (200, 201))
+    assert refusal.status == 405
+    for answer in (success, refusal):
+        assert SAFEGUARDS.items() <= dict(answer.headers).items()
+        assert "camera=()" in answer.headers["Permissions-Policy"]
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert "Access-Control-Allow-Credentials" not in answer.headers
+        assert {"x-request-id", "retry-after"} <= words_of(answer, "Access-Control-Expose-Headers")
+        assert "Strict-Transport-Security" not in answer.headers
+        assert "Set-Cookie" not in answer.headers
+        assert "Server" not in answer.headers
+
+
+@EACH
+async def test_how_long_an_answer_may_be_kept(edge: Any, operation: Operation) -> None:
+    """Rows never, what needs a credential only by its reader, descriptions by everybody."""
+    answer = await ask(edge, operation)
+
+    wanted = CACHING.get(operation.name, UNKEPT)
+    assert {PRIVATE, PUBLIC, UNKEPT} & policy_of(answer) == {wanted}
+    assert ("ETag" in answer.headers) is (wanted != UNKEPT)
+    if operation.credential == "required":
+        assert PUBLIC not in policy_of(answer)
+
+
+@EACH_READING
+async def test_what_has_a_validator_is_not_sent_again(edge: Any, operation: Operation) -> None:
+    """A 304 has the validator and the caching, no body; another validator gets the whole."""
+    whole = await ask(edge, operation)
+    etag = whole.headers.get("ETag")
+    if etag is None:
+        assert (await ask(edge, operation, **{"If-None-Match": "*"})).status == 200
+        return
+    assert re.fullmatch(r'"[^"]+"', etag)
+    for condition in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+        again = await ask(edge, operation, **{"If-None-Match": condition})
+        assert (again.status, again.body) == (304, b"")
+        for name in ("ETag", "Cache-Control", "Vary"):
+            assert again.headers[name] == whole.headers[name]
+        assert SAFEGUARDS.items() <= dict(again.headers).items()
+    assert (await ask(edge, operation, **{"If-None-Match": '"other"'})).status == 200
+
+
+@EACH_READING
+async def test_each_coding_has_its_own_validator(edge: Any, operation: Operation) -> None:
+    """So no cache takes one for another; what is short stays as it is."""
+    answers = [
+        await ask(edge, operation, **{"Accept-Encoding": coding})
+        for coding in ("identity", "gzip", "br")
+    ]
+    tags = [answer.headers.get("ETag") for answer in answers]
+    coded = [answer.headers.get("Content-Encoding", "") for answer in answers]
+    assert len(set(zip(tags, coded, strict=True))) == len(set(coded))
+    assert "Vary" in answers[0].headers or set(coded) == {""}
+    for answer, coding in zip(answers, coded, strict=True):
+        lengths = [int(item.headers["Content-Length"]) for item in (answer, answers[0])]
+        assert lengths[0] < lengths[1] or not coding
+    if operation.name != "readiness":  # which tells the time
+        assert len({answer.body for answer in answers}) == 1
+
+
+@EACH_READING
+async def test_head_is_get_without_a_body(edge: Any, operation: Operation) -> None:
+    """Status and headers are the same but for the id, the time, and what counts down."""
+    headers = {"Accept-Encoding": "identity", "X-Request-ID": "the-same-id"}
+    whole, head = [await ask(edge, operation, method, **headers) for method in ("GET", "HEAD")]
+
+    assert (head.status, head.body) == (whole.status, b"")
+    own = {"Date"}
+    assert {item for item in head.headers.items() if item[0] not in own} == {
+        item for item in whole.headers.items() if item[0] not in own
+    }
+    assert int(head.headers["Content-Length"]) == len(whole.body)
+
+
+@EACH_PATH
+async def test_other_methods_are_refused(edge: Any, path: str) -> None:
+    """With 405 and exactly the methods that there are; a credential is not asked for."""
+    offered = {operation.method for operation in OPERATIONS if operation.path == path}
+    allowed = offered | {"OPTIONS"} | ({"HEAD"} if "GET" in offered else set())
+    for method in {*METHODS, "PUT", "TRACE"} - allowed:
+        async with edge.ask(method, target_of(path)) as answer:
+            assert answer.status == 405
+            assert set(answer.headers["Allow"].split(", ")) == allowed
+            assert (await answer.json())["error"] == "Method not allowed"
+            assert policy_of(answer) == {"no-store"}
+
+
+@EACH_PATH
+async def test_a_browser_may_ask_beforehand(edge: Any, path: str) -> None:
+    """OPTIONS needs no credential and names methods and headers, for any origin."""
+    headers = {
+        "Origin": "https://elsewhere.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization",
+    }
+    async with edge.ask("OPTIONS", target_of(path), headers=headers) as answer:
+        assert (answer.status, await answer.read()) == (204, b"")
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert "Access-Control-Allow-Credentials" not in answer.headers
+        assert answer.headers["Access-Control-Allow-Methods"] == answer.headers["Allow"]
+        assert words_of(answer, "Access-Control-Allow-Headers") >= ASKED_FROM_SCRIPTS
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/api/public/ping", "/api/none", "/", "/none", LEADS, "/api/public/v1/admin/nothing"],
+)
+@pytest.mark.parametrize("method", ["GET", "PUT", "OPTIONS"])
+async def test_an_https_origin_demands_https(make_edge: Any, method: str, target: str) -> None:
+    """In every answer, whatever it is; once."""
+    async with (
+        make_edge(SITE_URL="https://journal.test") as edge,
+        edge.ask(method, target) as answer,
+    ):
+        (policy,) = answer.headers.getall("Strict-Transport-Security")
+        assert re.fullmatch(r"max-age=\d{8,}; includeSubDomains", policy)
+
+
+@EACH
+async def test_what_is_left_of_a_limit_is_told(make_edge: Any, operation: Operation) -> None:
+    """With the default limits, to whoever sends a credential that is needed or may be sent."""
+    limit = {"RATE_AUTHENTICATED": str(SETTINGS["RATE_AUTHENTICATED"].default)}
+    async with make_edge(**limit) as edge:
+        answer = await ask(edge, operation)
+
+    if operation.credential == "none":
+        assert "RateLimit" not in answer.headers
+        return
+    assert answer.headers["RateLimit-Policy"] == '"authenticated";q=600;w=60'
+    assert re.fullmatch(r'"authenticated";r=599;t=(60|[1-5]?\d)', answer.headers["RateLimit"])
+
+
+@EACH
+async def test_without_limits_nothing_is_told_of_any(edge: Any, operation: Operation) -> None:
+    """A limit that is switched off leaves no header."""
+    answer = await ask(edge, operation)
+
+    assert not {"RateLimit", "RateLimit-Policy"} & set(answer.headers)
+
+
+async def post_from(edge: Any, *forwarded: str, header: str = "X-Forwarded-For") -> int:
+    """Send a lead that was forwarded for addresses; return the status."""
+    headers = {header: ", ".join(forwarded)} if forwarded else {}
+    async with edge.ask("POST", LEADS, json=LEAD, headers=headers) as answer:
+        return int(answer.status)
+
+
+async def proxies(edge: Any) -> str:
+    """Return what readiness says of proxies."""
+    async with edge.ask("GET", "/api/public/v1/readiness") as answer:
+        assert answer.status == 200
+        return str((await answer.json())["checks"]["proxies"]["status"])
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded"])
+async def test_a_stranger_does_not_choose_its_address(make_edge: Any, header: str) -> None:
+    """Forwarding headers of a peer that is not trusted count for nothing, and are warned of."""
+    async with make_edge(RATE_LEADS="1/hour") as edge:
+        assert await proxies(edge) == "pass"
+        spell = "{}" if header == "X-Forwarded-For" else "for={}"
+        statuses = [
+            await post_from(edge, spell.format(f"192.0.2.{number}"), header=header)
+            for number in range(3)
+        ]
+        assert statuses == [201, 429, 429]
+        assert await proxies(edge) == "warn"
+
+
+async def test_behind_a_trusted_proxy_each_client_counts(make_edge: Any) -> None:
+    """The address nearest to the proxies counts; what stands before it is made up."""
+    async with make_edge(RATE_LEADS="1/hour", TRUSTED_PROXIES="127.0.0.0/8, 10.0.0.0/8") as edge:
+        assert await post_from(edge, "192.0.2.1") == 201
+        assert await post_from(edge, "192.0.2.2") == 201
+        assert await post_from(edge, "192.0.2.1") == 429
+        assert await post_from(edge, "198.51.100.9", "192.0.2.1") == 429
+        assert await post_from(edge, "192.0.2.1", "10.1.2.3") == 429
+        assert await post_from(edge, "192.0.2.3", "10.1.2.3") == 201
+        assert await proxies(edge) == "pass"
+
+
+async def test_a_subscriber_counts_as_one(make_edge: Any) -> None:
+    """All addresses of one IPv6 /64 share a limit; an IPv4 address is one in both its forms."""
+    async with make_edge(RATE_LEADS="1/hour", TRUSTED_PROXIES="127.0.0.1") as edge:
+        assert await post_from(edge, "2001:db8:1:1::1") == 201
+        assert await post_from(edge, "2001:db8:1:1:ffff::2") == 429
+        assert await post_from(edge, "2001:db8:1:2::1") == 201
+        assert await post_from(edge, "192.0.2.7") == 201
+        assert await post_from(edge, str(ip_address("::ffff:192.0.2.7"))) == 429
+
+
+async def test_a_forwarding_header_that_says_nothing(make_edge: Any) -> None:
+    """Then the proxy itself is counted, and nothing fails."""
+    async with make_edge(RATE_LEADS="1/hour", TRUSTED_PROXIES="127.0.0.1") as edge:
+        assert await post_from(edge, "unknown") == 201
+        for nonsense in ("", "999.1.1.1", "'; DROP TABLE leads", "\u00e9" * 50, "," * 500):
+            assert await post_from(edge, nonsense) == 429

@@ -1,0 +1,426 @@
+"""The edge as a process: how it starts, what it refuses, and how it ends."""
+
+import json
+import logging
+import shutil
+import signal
+import socket
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.commands.logs import configure_logging
+from edge_api.domain.edition import Shelf
+from tests.edge.conftest import CONTENT, run_build
+from tests.edge.edge_process import Installation, ServedEdge, free_port
+from tests.edge.small_builds import make_post, point_at, write_build
+
+READINESS = "/api/public/v1/readiness"
+LEADS = "/api/public/v1/leads"
+LEAD = json.dumps(
+    {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
+).encode()
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    """Return an installation with a small build and nothing else yet."""
+    port = free_port()
+    site_url = f"http://127.0.0.1:{port}"
+    builds = tmp_path / "build"
+    point_at(builds, write_build(builds, posts=[make_post("a")], site_url=site_url))
+    (tmp_path / "content").mkdir()
+    settings = {
+        "PORT": str(port),
+        "DATABASE_URL": f"sqlite:///{tmp_path}/var/edge.db",
+        "BUILD_DIR": str(builds),
+    }
+    return Installation(tmp_path, settings)
+
+
+@pytest.fixture
+def served(installation: Installation) -> Iterator[ServedEdge]:
+    """Return a process that serves it."""
+    with installation.serving() as edge:
+        yield edge
+
+
+@pytest.fixture(params=SIGNALS, ids=lambda number: number.name)
+def signal_number(request: pytest.FixtureRequest) -> int:
+    """Return each signal that ends the edge."""
+    return int(request.param)
+
+
+def one_sentence(complained: str) -> str:
+    """Return the only line that was complained; a trace would be several."""
+    (line,) = complained.splitlines()
+    return line
+
+
+def connect(edge: ServedEdge) -> socket.socket:
+    """Open a connection that is patient but not for ever."""
+    return socket.create_connection(("127.0.0.1", edge.port), timeout=60)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Return everything until the end of the connection."""
+    received = bytearray()
+    while piece := connection.recv(65536):
+        received += piece
+    return bytes(received)
+
+
+def test_it_says_where_it_serves(served: ServedEdge) -> None:
+    """The first line has the address, and it answers there."""
+    assert served.greeting == (
+        f"serving http://127.0.0.1:{served.port} on http://127.0.0.1:{served.port}\n"
+    )
+    status, _, body = served.get(READINESS)
+    assert (status, json.loads(body)["status"]) == (200, "pass")
+
+
+def test_a_request_under_way_is_answered(served: ServedEdge, signal_number: int) -> None:
+    """Readiness says no at once, the slow request gets its 201, and the exit code is 0."""
+    head = f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    length = f"Content-Length: {len(LEAD)}\r\n\r\n"
+    with connect(served) as slow:
+        slow.sendall((head + length).encode() + LEAD[:10])
+        served.process.send_signal(signal_number)
+        assert served.await_body(READINESS, b'"error":"Not ready: shutting down"')
+        slow.sendall(LEAD[10:])
+        assert slow.recv(4096).startswith(b"HTTP/1.1 201 ")
+
+    _, complained = served.process.communicate(timeout=15)
+    assert served.process.returncode == 0
+    assert "Traceback" not in complained
+
+
+def test_an_acknowledged_lead_is_there_after_the_end(
+    installation: Installation, served: ServedEdge
+) -> None:
+    """It was stored before its answer, so the end loses nothing."""
+    with connect(served) as client:
+        client.sendall(
+            f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(LEAD)}\r\n\r\n".encode()
+            + LEAD
+        )
+        assert client.recv(4096).startswith(b"HTTP/1.1 201 ")
+    assert served.end(signal.SIGTERM)[0] == 0
+
+    with sqlite3.connect(installation.store) as database:
+        assert database.execute("SELECT name FROM leads").fetchall() == [("Ann",)]
+    database.close()
+
+
+def test_an_idle_connection_does_not_hold_it_back(served: ServedEdge) -> None:
+    """It is closed, and the process ends."""
+    with connect(served) as idle, connect(served) as used:
+        used.sendall(b"GET /api/public/ping HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert used.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert served.end(signal.SIGTERM)[0] == 0
+        assert (idle.recv(1), used.recv(1)) == (b"", b"")
+
+
+def test_a_client_that_reads_nothing_does_not_hold_it_back(installation: Installation) -> None:
+    """It is broken off in time: the exit code is 0 within 15 s."""
+    builds = Path(installation.settings["BUILD_DIR"])
+    files: dict[str, bytes | str] = {
+        "index.html": "<p>home</p>",
+        "images/large.bin": bytes(40_000_000),
+    }
+    url = f"http://127.0.0.1:{installation.settings['PORT']}"
+    point_at(builds, write_build(builds, "build-large", files=files, site_url=url))
+    with installation.serving() as edge, connect(edge) as deaf:
+        deaf.sendall(b"GET /images/large.bin HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert deaf.recv(1024).startswith(b"HTTP/1.1 200 ")
+
+        code, complained = edge.end(signal.SIGTERM)
+        assert code == 0
+        assert "Traceback" not in complained
+
+
+def test_a_port_in_use_is_told(installation: Installation) -> None:
+    """In one sentence, with exit code 1."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", int(installation.settings["PORT"])))
+        taken.listen()
+        code, _, complained = installation.changed(LOG_FORMAT="text").run("serve")
+
+    said = [line for line in complained.splitlines() if " INFO " not in line]
+    assert (code, len(said)) == (1, 1)
+    assert said[0] == (
+        f"cannot listen on 127.0.0.1:{installation.settings['PORT']}: Address already in use"
+    )
+
+
+def test_a_host_that_is_not_here_is_told(installation: Installation) -> None:
+    """An address of another machine cannot be listened on."""
+    code, _, complained = installation.run("serve", "--host", "192.0.2.1")
+
+    assert code == 1
+    assert complained.splitlines()[-1].startswith("cannot listen on 192.0.2.1:")
+    assert "Traceback" not in complained
+
+
+BAD = {
+    "PORT": ("70000", "must be a port from 1 to 65535"),
+    "SITE_URL": ("https://journal.test/", "must be an origin such as https://example.org"),
+    "DATABASE_URL": ("mysql://x", "must be sqlite:///path/to/file.db"),
+    "LEADS_REQUIRE_CREDENTIAL": ("perhaps", "must be true or false"),
+    "TRUSTED_PROXIES": ("10.0.0.0/8, nowhere", "'nowhere' does not appear to be"),
+    "RATE_LEADS": ("often", "must be like 5/10minutes;20/day, or 0 for no limit"),
+    "RATE_LEADS_ATTEMPTS": ("-1", "must be like"),
+    "RATE_AUTHENTICATED": ("10", "must be like"),
+    "RATE_FAILED_AUTH": ("1/fortnight", "must be like"),
+    "LOG_FORMAT": ("xml", "must be one of text, json"),
+}
+
+
+@pytest.mark.parametrize("command", ["serve", "settings", "doctor", "migrate"])
+def test_every_bad_setting_is_named(installation: Installation, command: str) -> None:
+    """All at once, each in a sentence, with exit code 2; nothing is made."""
+    bad = installation.changed(**{name: value for name, (value, _) in BAD.items()})
+    code, said, complained = bad.run(command)
+
+    assert (code, said) == (2, "")
+    lines = complained.splitlines()
+    assert len(lines) == len(BAD)
+    for line, (name, (_, sentence)) in zip(sorted(lines), sorted(BAD.items()), strict=True):
+        assert line.startswith(f"{name}: {sentence}")
+    assert not installation.store.parent.exists()
+
+
+def test_settings_come_from_a_file_as_well(installation: Installation) -> None:
+    """From `.env`; the environment overrides it."""
+    (installation.folder / ".env").write_text("RATE_LEADS=7/hour\nPORT=1\nSECRET_KEY=hush-hush\n")
+    code, said, _ = installation.run("settings")
+
+    values = {line.split()[0]: line.split()[1] for line in said.splitlines()}
+    assert code == 0
+    assert values["RATE_LEADS"] == "7/hour"
+    assert values["PORT"] == installation.settings["PORT"]
+    assert values["SITE_URL"] == f"http://127.0.0.1:{installation.settings['PORT']}"
+    assert values["SECRET_KEY"] == "(hidden)"
+    assert "hush" not in said
+
+
+@pytest.mark.parametrize("words", [("--workers", "2"), ("--workers", "0")])
+def test_more_workers_are_refused(installation: Installation, words: tuple[str, str]) -> None:
+    """One process is what SQLite takes, which the sentence says."""
+    code, _, complained = installation.run("serve", *words)
+
+    assert code == 2
+    assert "more than one worker needs PostgreSQL" in one_sentence(complained)
+
+
+@pytest.mark.parametrize("port", ["0", "70000", "-1", "http"])
+def test_a_port_that_is_none_is_refused(installation: Installation, port: str) -> None:
+    """Before anything is opened."""
+    code, _, complained = installation.run("serve", "--port", port)
+
+    assert code == 2
+    assert "must be a port from 1 to 65535" in complained.splitlines()[-1]
+
+
+def corrupt(store: Path) -> None:
+    """Write rubbish where the store should be."""
+    store.write_bytes(b"rubbish" * 1000)
+
+
+def foreign(store: Path) -> None:
+    """Put the database of another program there."""
+    with sqlite3.connect(store) as database:
+        database.execute("CREATE TABLE songs (title TEXT)")
+    database.close()
+
+
+def newer(store: Path) -> None:
+    """Let a later edge have taken a step more."""
+    with sqlite3.connect(store) as database:
+        database.execute(f"PRAGMA application_id = {0x666F7265}")
+        database.execute("PRAGMA user_version = 999")
+    database.close()
+
+
+def a_folder(store: Path) -> None:
+    """Put a folder there."""
+    store.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (corrupt, "is no SQLite database: set DATABASE_URL to another file"),
+        (foreign, "belongs to another program: set DATABASE_URL to another file"),
+        (newer, "has schema version 999 and this edge knows"),
+        (a_folder, "is no file: set DATABASE_URL to one"),
+    ],
+)
+@pytest.mark.parametrize("command", ["serve", "migrate", "doctor"])
+def test_a_store_that_will_not_do_is_refused(
+    installation: Installation, spoil: Callable[[Path], None], sentence: str, command: str
+) -> None:
+    """In one sentence, with exit code 1, and the file is left as it was."""
+    installation.store.parent.mkdir(mode=0o700)
+    spoil(installation.store)
+    installation.store.chmod(0o700)
+    before = installation.store.is_file() and installation.store.read_bytes()
+    code, said, complained = installation.run(command)
+
+    assert code == 1
+    assert f"{installation.store} {sentence}" in one_sentence(said + complained)
+    assert (installation.store.is_file() and installation.store.read_bytes()) == before
+
+
+def test_a_second_edge_on_one_store_is_refused(
+    installation: Installation, served: ServedEdge
+) -> None:
+    """It names the first, which serves on."""
+    code, _, complained = installation.changed(PORT=str(free_port())).run("serve")
+
+    assert code == 1
+    assert str(served.process.pid) in one_sentence(complained)
+    assert served.get(READINESS)[0] == 200
+
+
+@pytest.mark.parametrize("content", [None, b"", b"short"])
+def test_a_signing_key_that_cannot_be_one_is_refused(
+    installation: Installation, content: bytes | None
+) -> None:
+    """A folder in its place, or a file that lost its content."""
+    assert installation.run("migrate")[0] == 0
+    key = installation.store.with_suffix(".key")
+    if content is None:
+        key.mkdir(mode=0o700)
+    else:
+        key.write_bytes(content)
+        key.chmod(0o600)
+
+    for command in ("serve", "doctor"):
+        code, said, complained = installation.run(command)
+        (line,) = [line for line in (said + complained).splitlines() if " INFO " not in line]
+        assert code == 1
+        assert str(key) in line
+
+
+def test_doctor_finds_nothing_where_nothing_is_wrong(installation: Installation) -> None:
+    """Neither before the first start nor after it."""
+    assert installation.run("doctor") == (0, "nothing is wrong\n", "")
+    with installation.serving() as edge:
+        assert installation.run("doctor") == (0, "nothing is wrong\n", "")
+        assert edge.end(signal.SIGTERM)[0] == 0
+
+
+def test_doctor_says_everything_that_is_wrong(installation: Installation) -> None:
+    """One line for each, all in one go."""
+    assert installation.run("migrate")[0] == 0
+    installation.store.chmod(0o644)
+    shutil.rmtree(installation.folder / "content")
+    shutil.rmtree(installation.settings["BUILD_DIR"])
+    ill = installation.changed(SITE_URL="http://journal.test")
+    code, said, complained = ill.run("doctor")
+
+    assert (code, complained) == (1, "")
+    lines = said.splitlines()
+    for part in ("CONTENT_DIR: ", "BUILD_DIR: ", f"{installation.store} can be read", "SITE_URL "):
+        assert [line for line in lines if line.startswith(f"- {part}")], (part, said)
+    assert all(line.startswith("- ") for line in lines)
+
+
+def test_doctor_sees_a_build_for_another_site(installation: Installation) -> None:
+    """As readiness does."""
+    code, said, _ = installation.changed(SITE_URL="https://journal.test").run("doctor")
+
+    assert (code, said) == (1, "- the build was made for another SITE_URL\n")
+
+
+def test_a_development_key_is_made_and_used_again(installation: Installation) -> None:
+    """It opens everything, is kept for its owner alone, and is the same at the next start."""
+    keys = []
+    for _ in range(2):
+        with installation.serving() as edge:
+            assert edge.process.stdout is not None
+            line = edge.process.stdout.readline()
+            said, _, key = line.strip().rpartition(" ")
+            assert said == "development key (all scopes, this machine only):"
+            assert edge.get("/api/public/v1/admin/leads", {"X-API-Key": key})[0] == 200
+            keys.append(key)
+            assert edge.end(signal.SIGTERM)[0] == 0
+
+    file = installation.store.with_suffix(".dev-key")
+    assert keys == [file.read_text().strip()] * 2
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_no_development_key_on_a_public_site(installation: Installation) -> None:
+    """Neither printed nor made."""
+    with installation.changed(SITE_URL="https://journal.test").serving() as edge:
+        assert edge.greeting.startswith("serving https://journal.test on ")
+        edge.process.send_signal(signal.SIGTERM)
+        said, _ = edge.process.communicate(timeout=15)
+
+    assert "fe_sk_" not in said
+    assert not installation.store.with_suffix(".dev-key").exists()
+
+
+def test_log_lines_are_json_where_that_is_set(installation: Installation) -> None:
+    """Each line has its members, from the first to the last."""
+    with installation.changed(LOG_FORMAT="json").serving() as edge:
+        code, complained = edge.end(signal.SIGTERM)
+
+    lines = [json.loads(line) for line in complained.splitlines()]
+    assert code == 0
+    for line in lines:
+        assert set(line) == {"time", "level", "request_id", "logger", "message"}
+    assert lines[0]["message"].startswith("serving build ")
+    assert lines[-1]["message"].startswith("ending: ")
+
+
+@pytest.fixture
+def root_logger() -> Iterator[logging.Logger]:
+    """Return the root logger, whose handlers and level come back after the test."""
+    logger = logging.getLogger()
+    handlers, level = [*logger.handlers], logger.level
+    yield logger
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("root_logger")
+async def test_a_fault_is_logged_with_the_id_of_its_request(
+    make_edge: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client reads the id and nothing else; the line in the log has the trace."""
+    async with make_edge() as edge:
+        configure_logging("json")
+        monkeypatch.delattr(Shelf, "edition")
+        headers = {"X-Request-ID": "the-request-1"}
+        async with edge.ask("GET", "/api/public/v1/posts", await edge.key(), headers=headers) as it:
+            assert (it.status, await it.json()) == (500, {"error": "Internal error"})
+            assert it.headers["X-Request-ID"] == "the-request-1"
+
+    (line,) = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert (line["level"], line["request_id"]) == ("error", "the-request-1")
+    assert line["trace"].startswith("Traceback")
+
+
+def test_it_starts_without_a_build_and_serves_one_that_comes(installation: Installation) -> None:
+    """The journal says that it is not built; a build is served soon after it appears."""
+    builds = Path(installation.settings["BUILD_DIR"])
+    shutil.rmtree(builds)
+    with installation.serving() as edge:
+        assert edge.get("/")[0] == 503
+        assert edge.get(READINESS)[0] == 503
+        assert edge.get("/api/public/ping")[0] == 200
+        url = f"http://127.0.0.1:{edge.port}"
+        run_build(CONTENT, builds, site_url=url)
+        assert edge.await_body("/", b"The first edge")
+        assert edge.get(READINESS)[0] == 200
+
+        point_at(builds, write_build(builds, "build-next", site_url=url))
+        assert edge.await_body("/", b"<p>build-next</p>")
