@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from site_build.checks.cross import cross_check
-from site_build.checks.examine import examine
+from site_build.checks.examine import examine, study
 from site_build.checks.facts import Facts
+from site_build.convert import Conversion
 from site_build.folder import explain_refusal, list_content, read_bytes
 from site_build.post import Document, Finding
 from site_build.read import read_document
@@ -27,6 +28,8 @@ class Inspection:
     """None where errors forbid one."""
     facts: Facts | None
     findings: tuple[Finding, ...]
+    conversion: Conversion | None = None
+    """The text as HTML, where it was asked for and the text can be converted at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,14 @@ def check_content(folder: Path, now: datetime, jobs: int = 1) -> Report:
     return Report(len(listing.sources), tuple(sorted(findings)))
 
 
-def inspect(folder: Path, path: str) -> Inspection:
-    """Read and examine one source file of `folder`."""
+def inspect(folder: Path, path: str, site_url: str | None = None) -> Inspection:
+    """Read and examine one source file; with `site_url`, keep its HTML for that site."""
     try:
         raw = read_bytes(folder, path)
     except OSError as refusal:
         return Inspection(None, None, (explain_refusal(path, refusal),))
     document, findings = read_document(path, raw)
-    return Inspection(document, examine(document) if document else None, tuple(findings))
+    if document is None:
+        return Inspection(None, None, tuple(findings))
+    studied = study(document, site_url)
+    return Inspection(document, studied.facts, tuple(findings), studied.conversion)

@@ -18,7 +18,8 @@ from site_build.folder import list_content, read_bytes
 from site_build.post import Document, Finding
 from site_build.request import Request
 from site_build.spread import spread
-from site_build.texts import drop_text
+from site_build.texts import STAGE as TEXTS
+from site_build.texts import Text, drop_text, make_text_key
 
 STAGE = "inspection"
 
@@ -50,8 +51,10 @@ class Gathered:
     """Source files that the cache knew."""
 
 
-def gather(request: Request, cache: Cache, code: str) -> Gathered:
+def gather(request: Request, cache: Cache, code: str, site_url: str) -> Gathered:
     """Return all that is in the content folder; `code` says which program reads it.
+
+    Texts that the check has converted on its way are put into the cache for the build.
 
     Raises BuildError when the folder cannot be read; what is wrong in it are findings.
     """
@@ -65,10 +68,14 @@ def gather(request: Request, cache: Cache, code: str) -> Gathered:
     readings = dict(known)
     fresh = []
     observer.begin("reading", len(unknown))
-    for index, reading in spread(partial(_read, content), unknown, request.jobs):
+    read = partial(_read, content, site_url)
+    for index, (reading, text) in spread(read, unknown, request.jobs):
         readings[unknown[index]] = reading
         if reading.digest:
             fresh.append((make_key(code, unknown[index], reading.digest), reading))
+        if text and reading.inspection.document:
+            key = make_text_key(code, site_url, reading.inspection.document)
+            cache.put(TEXTS, [(key, text)])
         observer.advance()
     cache.put(STAGE, fresh)
     cache.keep_only(
@@ -106,13 +113,15 @@ def _digest(content: Path, path: str) -> str:
         return ""
 
 
-def _read(content: Path, path: str) -> Reading:
-    inspection = inspect(content, path)
-    document = inspection.document
+def _read(content: Path, site_url: str, path: str) -> tuple[Reading, Text | None]:
+    """Read one file; return also its text, where the check came by it."""
+    inspection = inspect(content, path, site_url)
+    document, conversion = inspection.document, inspection.conversion
     if document is None:
-        return Reading(inspection, _digest(content, path), 0)
-    light = replace(inspection, document=drop_text(document))
-    return Reading(light, document.digest, reading_minutes(document.markdown))
+        return Reading(inspection, _digest(content, path), 0), None
+    light = replace(inspection, document=drop_text(document), conversion=None)
+    reading = Reading(light, document.digest, reading_minutes(document.markdown))
+    return reading, Text(document.markdown, conversion) if conversion else None
 
 
 def _judge(readings: list[Reading], files: tuple[str, ...], now: datetime) -> list[Finding]:

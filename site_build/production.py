@@ -79,7 +79,7 @@ class Production:
         self._form = style.theme / "templates" / FORM_TEMPLATE
         self._tasks: dict[str, Task] = {}
         code = fingerprint_code()
-        self.gathered = self._gather(code)
+        self.gathered = self._gather(code, identity.url)
         self.site = publish(identity, self.gathered.documents, request.now)
         self.assets = Assets(style.theme / "static")
         self.seen: dict[str, None] = {}
@@ -88,9 +88,9 @@ class Production:
             make_key(code, fingerprint_theme([style.theme, *style.overrides]), style.settings)
         )
 
-    def _gather(self, code: str) -> Gathered:
+    def _gather(self, code: str, site_url: str) -> Gathered:
         request = self.request
-        gathered = gather(request, self._cache, code)
+        gathered = gather(request, self._cache, code, site_url)
         if any(request.strict or each.severity == "error" for each in gathered.findings):
             self._cache.close()
             raise ContentError(gathered.findings)

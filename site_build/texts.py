@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from site_build.cache import Cache, make_key
-from site_build.convert import Conversion, Converter
+from site_build.checks.examine import study
+from site_build.convert import Conversion
 from site_build.faults import BuildError
 from site_build.post import Document
 from site_build.read import read_document
@@ -27,6 +28,11 @@ class Text:
     conversion: Conversion
 
 
+def make_text_key(code: str, site_url: str, document: Document) -> bytes:
+    """Return the key for the text of a document on one site, as the program `code` makes it."""
+    return make_key(code, site_url, document.path, document.digest)
+
+
 class Texts:
     """Texts by document, through the cache; `fresh` holds what the cache did not know."""
 
@@ -35,7 +41,6 @@ class Texts:
         self._cache = cache
         self._code = code
         self._site_url = site_url
-        self._converter: Converter | None = None
         self._remembered: OrderedDict[bytes, Text] = OrderedDict()
         self.fresh: list[tuple[bytes, Text]] = []
         self.asked: dict[str, None] = {}
@@ -43,7 +48,7 @@ class Texts:
 
     def key(self, document: Document) -> bytes:
         """Return the key under which the document's text is kept."""
-        return make_key(self._code, self._site_url, document.path, document.digest)
+        return make_text_key(self._code, self._site_url, document)
 
     def read(self, document: Document) -> Text:
         """Return the document's text.
@@ -69,15 +74,10 @@ class Texts:
 
     def _convert(self, document: Document) -> Text:
         whole = self._load(document)
-        self._converter = self._converter or Converter(self._site_url)
-        try:
-            return Text(whole.markdown, self._converter.convert(whole))
-        except Exception as error:
-            # Whatever an extension trips over, the author can only be told where.
-            raise BuildError(
-                f"{document.path}:{document.body_line}:1  error  the text cannot be converted "
-                f"({type(error).__name__}: {str(error)[:200]}); simplify it"
-            ) from error
+        studied = study(whole, self._site_url)
+        if studied.conversion is None:
+            raise BuildError(f"{document.path} cannot be converted; `check` tells why")
+        return Text(whole.markdown, studied.conversion)
 
     def _load(self, document: Document) -> Document:
         try:

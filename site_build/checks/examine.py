@@ -12,8 +12,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.checks.burden import find_burden
 from site_build.checks.facts import Facts, Note, Reference
-from site_build.checks.marks import ATTRIBUTE, Marked, strip_marks
-from site_build.checks.rendering import render
+from site_build.checks.marks import ATTRIBUTE, Marked, clean, strip_marks
+from site_build.checks.rendering import convert
+from site_build.convert import Conversion
 from site_build.post import Document
 from site_build.text import Places, shorten
 
@@ -36,28 +37,53 @@ _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
 
 
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What came of examining a text."""
+
+    facts: Facts
+    conversion: Conversion | None
+    """The text as HTML, where it was asked for and the text can be converted at all."""
+
+
 def examine(document: Document) -> Facts:
     """Return the facts about the document's text; never raises, whatever the text."""
+    return study(document).facts
+
+
+def study(document: Document, site_url: str | None = None) -> Study:
+    """Return the facts about the document's text, and its HTML on a site at `site_url`.
+
+    Never raises, whatever the text. This is the one way from a text to a page's HTML, so that it
+    is the same at every build.
+    """
     if not document.markdown:
         empty = "the text is empty; write it, or take the file away"
-        return Facts((Note(document.body_line, 1, "warning", empty),), (), frozenset())
+        note = Note(document.body_line, 1, "warning", empty)
+        return Study(Facts((note,), (), frozenset()), None)
     places = Places(document.markdown, document.body_line)
     if burden := find_burden(document.markdown):
         return _refuse(places, *burden)
     marked = Marked(document.markdown)
     try:
-        page = render(document, marked.text)
+        conversion = convert(document, marked.text, site_url or "")
     except RecursionError:
         offset = _find_deepest(document.markdown)
         return _refuse(places, offset, "lists or quotes are nested too deeply; flatten them")
     except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a defect of the build
         what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
         return _refuse(places, 0, f"the converter cannot take the text ({what}); rewrite it")
-    return _Examination(document, places, marked).examine(page)
+    page = LexborHTMLParser(conversion.html)
+    facts = _Examination(document, places, marked).examine(page)
+    if site_url is None:
+        return Study(facts, None)
+    plain = clean(conversion, marked) or convert(document, document.markdown, site_url)
+    return Study(facts, plain)
 
 
-def _refuse(places: Places, offset: int, message: str) -> Facts:
-    return Facts((Note(*places.locate(offset), "error", message),), (), frozenset())
+def _refuse(places: Places, offset: int, message: str) -> Study:
+    note = Note(*places.locate(offset), "error", message)
+    return Study(Facts((note,), (), frozenset()), None)
 
 
 def _find_deepest(text: str) -> int:

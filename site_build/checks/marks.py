@@ -7,13 +7,28 @@ text means, so the converter stays the one judge of that; a mark in code is simp
 
 import re
 
+from site_build.convert import Conversion
+
 ATTRIBUTE = "data-at"
 """Holds the number of the mark of an HTML tag."""
 
 _FIRST = 0xF0000
 _LAST = 0x10FFFD
+_NUMBERED = re.compile(
+    rf"(<[a-z][a-z0-9]*)(?:(\s){ATTRIBUTE}=[0-9]+ |\s{ATTRIBUTE}=[0-9]+(?=[/>])"
+    rf'|\s{ATTRIBUTE}="[0-9]+")',
+    re.IGNORECASE,
+)
 _FOREIGN = re.compile(f"[{chr(_FIRST)}-{chr(0x10FFFF)}]")
 _MARK = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
+_AT_HOME = re.compile(
+    rf'(?:="[^"<>]*|<h[1-6][^>]*>(?:<[^>]*>)*\s*){_MARK.pattern}'
+    rf"|\](?:\(|:)\s*{_MARK.pattern}(?![<&])"
+)
+"""A mark that changed nothing: in an attribute, before a heading's text, in what is no link."""
+
+_SHIFTED = re.compile(rf"(?:{_MARK.pattern}|{ATTRIBUTE}=)[^\n]*\t")
+"""A mark that changes how far a tab behind it reaches."""
 
 # What may stand before a block's text: indentation, quotes, bullets, numbers, definitions, notes.
 _PREFIX = r"^(?:[ \t>*+:\-]|[0-9]{1,9}[.)]|\[\^[^\]\n]{1,99}\]:)*+"
@@ -36,6 +51,9 @@ class Marked:
 
     def __init__(self, text: str) -> None:
         self._offsets: list[int] = []
+        self.attributes = 0
+        """How many of the marks are attributes."""
+        altered = _FOREIGN.search(text) is not None
         text = _FOREIGN.sub("\ufffd", text)
         pieces = []
         done = 0
@@ -44,6 +62,8 @@ class Marked:
             pieces += [text[done:at], self._make(place)]
             done = at
         self.text = "".join([*pieces, text[done:]])
+        self.faithful = not altered and _SHIFTED.search(self.text) is None
+        """Whether the text without its marks is, for a converter, the one that was given."""
 
     def _make(self, place: re.Match[str]) -> str:
         """Return the mark for a place; what is shown by its first sign is reported there."""
@@ -54,8 +74,10 @@ class Marked:
         self._offsets.append(place.start() if whole else place.start(place.lastgroup or 0))
         match place.lastgroup:
             case "attribute":
+                self.attributes += 1
                 return f"{ATTRIBUTE}={number} "
             case "tag":
+                self.attributes += 1
                 return f" {ATTRIBUTE}={number}"
             case _:
                 return chr(_FIRST + number)
@@ -77,3 +99,16 @@ class Marked:
 def strip_marks(marked: str) -> str:
     """Return `marked` without its marks."""
     return _MARK.sub("", marked)
+
+
+def clean(conversion: Conversion, marked: Marked) -> Conversion | None:
+    """Return the conversion of a marked text as if it had borne no marks, or None.
+
+    A mark that comes out elsewhere, such as in code, may have changed how the text was read; so may
+    one that cannot be told from what the author wrote. Then it has to be converted without marks.
+    """
+    html, found = _NUMBERED.subn(r"\1\2", conversion.html)
+    strayed = len(_MARK.findall(html)) - len(_AT_HOME.findall(html))
+    if strayed or not marked.faithful or found != marked.attributes or ATTRIBUTE in html:
+        return None
+    return Conversion(strip_marks(html), strip_marks(conversion.toc).replace('"> ', '">'))

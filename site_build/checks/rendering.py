@@ -5,25 +5,30 @@ from functools import cache
 
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.convert import Converter
+from site_build.convert import Conversion, Converter
 from site_build.post import Document
 
 
-def render(document: Document, markdown: str) -> LexborHTMLParser:
-    """Return the page of `document` with `markdown` for its text.
+def convert(document: Document, markdown: str, site_url: str = "") -> Conversion:
+    """Return the HTML of `document` with `markdown` for its text.
 
-    Raises what the converter raises.
+    The site's address decides which links leave the site, which matters to no check. Raises what
+    the converter raises.
     """
     try:
-        html = _converter().convert(replace(document, markdown=markdown)).html
+        return _converter(site_url).convert(replace(document, markdown=markdown))
     except Exception:
         # Python-Markdown keeps what it was in the midst of, and would mistake the next text.
         _converter.cache_clear()
         raise
-    return LexborHTMLParser(html)
+
+
+def render(document: Document, markdown: str) -> LexborHTMLParser:
+    """Return the page of `document` with `markdown` for its text; raises what `convert` raises."""
+    return LexborHTMLParser(convert(document, markdown).html)
 
 
 @cache
-def _converter() -> Converter:
-    """Return this process's converter; the site's address matters to no check."""
-    return Converter("")
+def _converter(site_url: str) -> Converter:
+    """Return this process's converter."""
+    return Converter(site_url)

@@ -1,5 +1,6 @@
 """Markdown into HTML, for the page and for strangers."""
 
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,19 +8,27 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from site_build.checks.examine import study
 from site_build.convert import Conversion, Converter
 from site_build.post import Document
 from site_build.read import read_document
 from site_build.sanitize import sanitize
+from tests.site_build.workbench import ROOT
 
 NOON = datetime(2026, 3, 1, tzinfo=UTC)
 SAMPLE = Path(__file__).parent / "samples" / "everything.md"
 URL = "https://journal.test/journal/a/"
 
 
-def convert(markdown: str, converter: Converter | None = None) -> Conversion:
-    """Return the conversion of a text."""
-    document = Document(
+def find_posts() -> list[Path]:
+    """Return the posts of the shared corpus, where it is at hand."""
+    shared = Path(os.environ.get("SHARED_DIR") or ROOT.parent / "shared")
+    return sorted((shared / "corpus" / "posts").glob("*.md"))
+
+
+def make_document(markdown: str) -> Document:
+    """Return a post with a text."""
+    return Document(
         path="posts/a.md",
         kind="post",
         slug="a",
@@ -35,7 +44,11 @@ def convert(markdown: str, converter: Converter | None = None) -> Conversion:
         body_line=1,
         digest="",
     )
-    return (converter or Converter("https://journal.test")).convert(document)
+
+
+def convert(markdown: str, converter: Converter | None = None) -> Conversion:
+    """Return the conversion of a text."""
+    return (converter or Converter("https://journal.test")).convert(make_document(markdown))
 
 
 @pytest.mark.parametrize(
@@ -174,6 +187,43 @@ def test_one_converter_keeps_nothing_of_the_last_text() -> None:
     convert(first, converter)
 
     assert convert(second, converter) == convert(second)
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "[a](/b/) ![c](d.png) ![](e.png)\n\n# One\n\n## <b>Two</b>",
+        "```python\nd[x](y)\n```",
+        "```html\n<a href='/x'>y</a>\n```",
+        "```\n<a href='/x'>y</a>\n```",
+        "```markdown\n[a](b)\n# h\n```",
+        "`[a](b)` and <a\nhref='/x'>y</a> <img\tsrc='z.png'/> <img/>",
+        "<div markdown='1'>\n<a href='/x'>y</a> *z*\n</div>",
+        "A sign of its own: \U000f0001 [a](/b/)",
+        "The attribute `data-at=1 ` and data-at=2 [a](/b/)",
+        "<!-- <a href='x'> [a](b) -->\n\nWords.",
+        "[a][b] [c]\n\n[b]: /d/\n[c]: <e f>\n[unused]: /g/",
+        "Head\n====\n\n> # Quoted\n\n- # Listed\n\n1. [x](\n/y/)",
+        "Note[^1]\n\n[^1]: [a](/b/)",
+    ],
+)
+def test_a_check_hands_on_what_the_converter_makes(markdown: str) -> None:
+    """The marks by which a check finds its places leave no trace in the page's HTML."""
+    document = make_document(markdown)
+
+    studied = study(document, "https://journal.test")
+
+    assert studied.conversion == Converter("https://journal.test").convert(document)
+
+
+def test_a_check_hands_on_real_posts_as_they_are() -> None:
+    """The same holds for the sample of everything and for posts that people wrote."""
+    converter = Converter("https://journal.test")
+    for path in [SAMPLE, *find_posts()[::29]]:
+        document, _ = read_document("posts/a.md", path.read_bytes())
+        if document:
+            studied = study(document, "https://journal.test")
+            assert studied.conversion == converter.convert(document), path
 
 
 def test_every_extension_is_there() -> None:
