@@ -12,9 +12,13 @@ sys.path.insert(0, str(_ROOT))  # Pelican's own command does not look here for m
 
 from site_build import addresses  # noqa: E402 - only now it can be found
 from site_build.arguments import read_settings  # noqa: E402
+from site_build.faults import BuildError  # noqa: E402
 from site_build.plugin import Journal  # noqa: E402
 
-_environment = read_settings()
+try:
+    _environment = read_settings()
+except BuildError as refusal:
+    sys.exit(str(refusal))
 
 # Who the site is.
 SITENAME = "Fore-edge"

@@ -7,6 +7,7 @@ what the values are used for.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from io import StringIO
 from ipaddress import ip_network
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +16,8 @@ from urllib.parse import urlsplit
 
 import limits
 from dotenv import dotenv_values
+
+from edge_api.schema.origin import PORT_MOST, read_origin
 
 
 class SettingsError(Exception):
@@ -25,21 +28,9 @@ class SettingsError(Exception):
         super().__init__("; ".join(faults))
 
 
-def _origin(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or text != _bare(text):
-        raise ValueError("must be an origin such as https://example.org, without a path or slash")
-    return text
-
-
-def _bare(text: str) -> str:
-    parts = urlsplit(text)
-    return f"{parts.scheme}://{parts.netloc}".lower() if "@" not in parts.netloc else ""
-
-
 def _port(text: str) -> int:
-    if re.fullmatch(r"[0-9]{1,5}", text) is None or not 1 <= int(text) <= 65535:  # noqa: PLR2004
-        raise ValueError("must be a port from 1 to 65535")
+    if re.fullmatch(r"[0-9]{1,5}", text) is None or not 1 <= int(text) <= PORT_MOST:
+        raise ValueError(f"must be a port from 1 to {PORT_MOST}")
     return int(text)
 
 
@@ -95,7 +86,9 @@ class Setting:
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "PORT": Setting(_port, "8000", "the TCP port to listen on"),
-        "SITE_URL": Setting(_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"),
+        "SITE_URL": Setting(
+            read_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"
+        ),
         "DATABASE_URL": Setting(_database, "sqlite:///var/edge.db", "where rows are kept"),
         "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
         "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
@@ -154,7 +147,7 @@ class Settings:
 
 def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".env")) -> Settings:
     """Return the settings, all checked. Raises SettingsError with every fault at once."""
-    given = {**(dotenv_values(dotenv) if dotenv and dotenv.is_file() else {}), **environment}
+    given = {**_read_file(dotenv), **environment}
     values: dict[str, Any] = {}
     faults: list[str] = []
     for name, setting in SETTINGS.items():
@@ -167,3 +160,15 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
         raise SettingsError(faults)
     values["site_url"] = values["site_url"] or f"http://127.0.0.1:{values['port']}"
     return Settings(**values)
+
+
+def _read_file(dotenv: Path | None) -> Mapping[str, str | None]:
+    """Return what a `.env` file says. Raises SettingsError when it cannot be read."""
+    if dotenv is None or not dotenv.exists():
+        return {}
+    try:
+        return dotenv_values(stream=StringIO(dotenv.read_text("utf-8")))
+    except UnicodeDecodeError:
+        raise SettingsError([f"{dotenv} is not UTF-8; save it in that encoding"]) from None
+    except OSError as error:
+        raise SettingsError([f"{dotenv} cannot be read: {error.strerror}"]) from None

@@ -35,8 +35,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
     Returns its exit status: 0, 1 when the content or the disk is at fault, 2 for what was asked.
     """
-    arguments = _make_parser(read_settings()).parse_args(words)
     try:
+        arguments = _make_parser(read_settings()).parse_args(words)
         return _COMMANDS[arguments.command].run(arguments)
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")

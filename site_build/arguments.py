@@ -10,18 +10,17 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from datetime import datetime
+from io import StringIO
 from pathlib import Path
 from typing import NoReturn
-from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 
+from edge_api.schema import origin
+from site_build.faults import BuildError
 from site_build.front_matter import parse_instant
 
 MOST_JOBS = 64
-
-_ORIGIN = "write it like https://journal.example, without a slash behind it"
-_HOST = re.compile(r"[a-z0-9.-]+|\[[0-9a-f:.]+\]")
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,9 +32,24 @@ class Parser(argparse.ArgumentParser):
 
 
 def read_settings() -> dict[str, str]:
-    """Return the settings of the environment and of `.env`, empty ones left out."""
-    file = dotenv_values(".env") if Path(".env").is_file() else {}
-    return {name: value for name, value in {**file, **os.environ}.items() if value}
+    """Return the settings of the environment and of `.env`, empty ones left out.
+
+    Raises BuildError when the file cannot be read.
+    """
+    return {name: value for name, value in {**_read_file(), **os.environ}.items() if value}
+
+
+def _read_file() -> Mapping[str, str | None]:
+    """Return what `.env` says. Raises BuildError when it cannot be read."""
+    path = Path(".env")
+    if not path.exists():
+        return {}
+    try:
+        return dotenv_values(stream=StringIO(path.read_text("utf-8")))
+    except UnicodeDecodeError:
+        raise BuildError(f"{path} is not UTF-8; save it in that encoding") from None
+    except OSError as error:
+        raise BuildError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def add_content(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -109,13 +123,6 @@ def read_jobs(text: str) -> int:
 def read_origin(text: str) -> str:
     """Return an origin: scheme, host and port alone, as every address of the site begins."""
     try:
-        parts = urlsplit(text)
-        port = f":{parts.port}" if parts.port is not None else ""
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no URL; {_ORIGIN}") from None
-    host = parts.netloc.removesuffix(port)
-    if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host):
-        raise ArgumentTypeError(f"{text!r} is no origin; {_ORIGIN}")
-    if text != f"{parts.scheme}://{parts.netloc}":
-        raise ArgumentTypeError(f"{text!r} says more than an origin; {_ORIGIN}")
-    return text
+        return origin.read_origin(text)
+    except ValueError as fault:
+        raise ArgumentTypeError(f"{text!r} {fault}") from None

@@ -1,0 +1,110 @@
+"""Settings: what they may hold, where they come from, and how a wrong one is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from edge_api.settings import SettingsError, read_settings
+
+
+def refuse(environment: dict[str, str], dotenv: Path | None = None) -> list[str]:
+    """Return the sentences with which settings are refused."""
+    with pytest.raises(SettingsError) as refusal:
+        read_settings(environment, dotenv)
+    return refusal.value.faults
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://journal.example",
+        "http://127.0.0.1:8000",
+        "http://[::1]:8000",
+        "https://xn--caf-dma.example",
+    ],
+)
+def test_an_origin_is_taken_as_it_stands(origin: str) -> None:
+    """An origin as a browser sends it is the site's."""
+    assert read_settings({"SITE_URL": origin}, None).site_url == origin
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://journal.example/",
+        "https://journal.example/blog",
+        "HTTPS://Journal.example",
+        "ftp://journal.example",
+        "https://me@journal.example",
+        "https://journal..example",
+        "https://jour nal.example",
+        "https://caf\u00e9.example",
+        "https://journal.example:99999",
+        "https://journal.example:0",
+        "https://-a.example",
+        "https://journal.example\n",
+        "https://",
+    ],
+)
+def test_what_is_no_origin_is_refused(text: str) -> None:
+    """Anything else names the setting and what it must be."""
+    (fault,) = refuse({"SITE_URL": text})
+
+    assert fault.startswith("SITE_URL: must ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("PORT", "0"),
+        ("PORT", "65536"),
+        ("PORT", "eight"),
+        ("DATABASE_URL", "postgresql://db"),
+        ("LEADS_REQUIRE_CREDENTIAL", "perhaps"),
+        ("TRUSTED_PROXIES", "10.0.0.0/40"),
+        ("RATE_LEADS", "many"),
+        ("LOG_FORMAT", "xml"),
+    ],
+)
+def test_a_wrong_value_names_its_setting(name: str, text: str) -> None:
+    """A value that cannot stand is refused under its own name."""
+    (fault,) = refuse({name: text})
+
+    assert fault.startswith(f"{name}: ")
+
+
+def test_every_fault_is_told_at_once() -> None:
+    """Who has three faults to mend hears of three."""
+    faults = refuse({"PORT": "x", "SITE_URL": "x", "LOG_FORMAT": "x"})
+
+    assert [fault.partition(":")[0] for fault in faults] == ["PORT", "SITE_URL", "LOG_FORMAT"]
+
+
+def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
+    """A `.env` file speaks where the environment is silent."""
+    dotenv = tmp_path / ".env"
+    dotenv.write_text("PORT=9000\nLOG_FORMAT=json\n", "utf-8")
+
+    settings = read_settings({"PORT": "9001"}, dotenv)
+
+    assert (settings.port, settings.log_format) == (9001, "json")
+
+
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    """A `.env` file in another encoding gets a sentence."""
+    dotenv = tmp_path / ".env"
+    dotenv.write_bytes("SITE_URL=https://caf\u00e9".encode("latin-1"))
+
+    assert refuse({}, dotenv) == [f"{dotenv} is not UTF-8; save it in that encoding"]
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """So does a folder of that name."""
+    (tmp_path / ".env").mkdir()
+
+    assert refuse({}, tmp_path / ".env") == [f"{tmp_path / '.env'} cannot be read: Is a directory"]
+
+
+def test_an_empty_value_is_the_default() -> None:
+    """A setting that is set to nothing counts as absent."""
+    assert read_settings({"PORT": ""}, None).port == 8000
