@@ -12,8 +12,8 @@ COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## build the site, prepare the store, serve on PORT (8000)
-	@exec $(PYTHON_IN_VENV) -m edge_api serve
+run: build ## build the site, prepare the store, serve on PORT (8000), publish what changes
+	@exec tools/run
 
 build: ## build the site from content/, with only what running needs
 	@tools/setup run

@@ -26,11 +26,11 @@ TERMS_MOST: Final = 32
 _MAKE: Final = """
     CREATE VIRTUAL TABLE post USING fts5(
         slug UNINDEXED, title, description, tags, body,
-        tokenize = 'porter unicode61 remove_diacritics 2', prefix = '2 3'
+        tokenize = 'porter unicode61 remove_diacritics 2', prefix = '2'
     )
 """
-"""Words by their stem in English, without accents; prefixes of two and three letters are kept,
-since each letter that a person types asks for one."""
+"""Words by their stem in English, without accents. Beginnings of two letters are kept, since each
+letter that a person types asks for one; those of three would cost more than they save."""
 _FILL: Final = "INSERT INTO post VALUES (?, ?, ?, ?, ?)"
 # A word counts for more in the title than in tags, description and body (bm25, lower is better);
 # of equals, the newer post comes first, as it went in.
@@ -96,7 +96,6 @@ def build_search(path: Path, posts: Iterable[PostRecord]) -> None:
         connection.execute(_MAKE)
         connection.execute("BEGIN")
         connection.executemany(_FILL, map(_entry, posts))
-        connection.execute("INSERT INTO post (post) VALUES ('optimize')")
         connection.execute("COMMIT")
 
 

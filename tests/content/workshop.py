@@ -93,7 +93,7 @@ def plain_environment() -> dict[str, str]:
 @contextmanager
 def open_workshop(folder: Path) -> Iterator[Workshop]:
     """Run an edge in `folder`, on a port of its own, for as long as the workshop is open."""
-    port = _free_port()
+    port = find_free_port()
     command = [sys.executable, "-m", "edge_api", "serve", "--port", str(port)]
     environment = {**plain_environment(), "HOME": str(folder)}
     with (folder / ".edge.log").open("wb") as log:
@@ -119,7 +119,8 @@ def _read_key(edge: subprocess.Popen[str]) -> str:
     raise AssertionError(f"the edge did not start: {said}")
 
 
-def _free_port() -> int:
+def find_free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

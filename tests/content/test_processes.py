@@ -1,0 +1,80 @@
+"""What `make run` and the Procfile start: the edge, and the publisher beside it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import pytest
+
+from tests.content.workshop import ROOT, find_free_port, lay_out, plain_environment
+
+_PATIENCE = 60.0
+"""Seconds until waiting is given up; nothing is measured by it."""
+_POST = "a-lead-is-safe"
+_HONCHO = str(Path(sys.executable).with_name("honcho"))
+
+
+@contextmanager
+def running(command: Sequence[str], folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    """Run a command in `folder`, and nothing of it when the block is left."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**plain_environment(), "PORT": str(port)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def read_page(port: int) -> str:
+    """Return the post's page."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)) as connection:
+        connection.request("GET", f"/journal/{_POST}/")
+        return connection.getresponse().read().decode()
+
+
+def awaits(port: int, wanted: str) -> bool:
+    """Tell whether the post's page comes to say `wanted`."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        with suppress(OSError, HTTPException):
+            if wanted in read_page(port):
+                return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("command", "status"), [(["tools/run"], 0), ([_HONCHO, "start"], 143)], ids=["run", "honcho"]
+)
+def test_a_change_of_the_content_is_served(tmp_path: Path, command: list[str], status: int) -> None:
+    """A post that is changed while it is served is soon served as it is; SIGTERM ends it all."""
+    lay_out(tmp_path)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "run").symlink_to(ROOT / "tools" / "run")
+    post, port = tmp_path / "content" / "posts" / f"{_POST}.md", find_free_port()
+
+    with running(command, tmp_path, port) as process:
+        assert awaits(port, "<h1")
+        post.write_text(post.read_text("utf-8") + "\nWritten while it ran.\n", "utf-8")
+        assert awaits(port, "Written while it ran.")
+        assert awaits(port, f'href="http://127.0.0.1:{port}/journal/{_POST}/"')
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=_PATIENCE)
+
+    assert process.returncode == status, said
+    assert "Traceback" not in said
