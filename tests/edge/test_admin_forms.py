@@ -43,7 +43,7 @@ def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) 
         ("text/*", JSON),
         ("application/*;q=0.2, text/csv;q=0.1", JSON),
         (",;,q=1,/", JSON),
-        ("text/csv;q=x", CSV),
+        ("text/csv;q=x", JSON),
     ],
 )
 def test_the_form_follows_accept(accept: str | None, form: str) -> None:

@@ -1,0 +1,74 @@
+"""What a client says that it prefers (RFC 9110, section 12.4), as values.
+
+It knows no request: a list of preferences comes as text, from anybody, and what breaks the grammar
+is passed over, never an error.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_WORD: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_QUOTED: Final = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
+"""One that is never closed runs to the end, so that nothing is read twice."""
+_ITEM: Final = re.compile(rf'(?:[^",]|{_QUOTED})+')
+_PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
+_NAME: Final = re.compile(rf"\s*({_WORD}(?:/{_WORD})?)")
+_WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
+_UTF8: Final = {"charset": "utf-8"}
+"""The parameters of everything textual that is sent."""
+
+
+class Preference(NamedTuple):
+    """One member of a list of preferences."""
+
+    name: str
+    """In lower case: a media range or a coding."""
+    parameters: Mapping[str, str]
+    """Those of a media range, in lower case, without the weight."""
+    weight: float
+    """From 0, never, to 1."""
+
+
+@lru_cache(512)
+def preferences(header: str) -> tuple[Preference, ...]:
+    """Return the well-formed members of an `Accept` or `Accept-Encoding`, in their order."""
+    found = (_preference(item[0]) for item in _ITEM.finditer(header))
+    return tuple(preference for preference in found if preference is not None)
+
+
+def _preference(item: str) -> Preference | None:
+    name = _NAME.match(item)
+    if name is None:
+        return None
+    parameters: dict[str, str] = {}
+    position = name.end()
+    while parameter := _PARAMETER.match(item, position):
+        position = parameter.end()
+        if parameter[1]:
+            parameters[parameter[1].lower()] = parameter[2].strip('"').lower()
+    weight = parameters.pop("q", "1")
+    if item[position:].strip() or _WEIGHT.fullmatch(weight) is None:
+        return None
+    return Preference(name[1].lower(), parameters, float(weight))
+
+
+def media_weight(header: str, media_type: str) -> float:
+    """Return how much a client wants `media_type` in UTF-8; the most exact range decides.
+
+    0 when no range covers it.
+    """
+    whole, kind = media_type, f"{media_type.partition('/')[0]}/*"
+    best, exactness = 0.0, (-1, -1)
+    for preference in preferences(header):
+        if preference.name not in (whole, kind, "*/*") or not _covers(preference):
+            continue
+        rank = (("*/*", kind, whole).index(preference.name), len(preference.parameters))
+        if rank > exactness:
+            best, exactness = preference.weight, rank
+    return best
+
+
+def _covers(preference: Preference) -> bool:
+    return preference.parameters.items() <= _UTF8.items()
