@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.schema.kinds import PARSERS, Kind
+from edge_api.schema.kinds import PARSERS, VALUE_FAULTS, Kind
 from edge_api.schema.operators import OPERATORS, Operator
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Table, unknown_column
@@ -18,16 +18,6 @@ from edge_api.store.plan import Condition, Value
 NEGATION: Final = "not."
 STATES: Final = ("null", "not_null")
 """What stands behind `is.`, in any case."""
-
-VALUE_FAULTS: Mapping[Kind, str] = MappingProxyType(
-    {
-        Kind.TEXT: "22021",
-        Kind.INTEGER: "22P02",
-        Kind.UUID: "22P02",
-        Kind.TIMESTAMP: "22007",
-    }
-)
-"""PostgreSQL's code for text that is no value of the kind."""
 
 _ELEMENT: Final = re.compile(r'(?P<quoted>"(?:[^"\\]|\\.)*"(?=[,)]))|[^,)]*', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from edge_api.domain.filters import VALUE_FAULTS, readable_column
+from edge_api.domain.filters import readable_column
 from edge_api.schema.faults import sentence_of
-from edge_api.schema.kinds import Integer, Kind, Text, Timestamp, Uuid
+from edge_api.schema.kinds import VALUE_FAULTS, Integer, Kind, Text, Timestamp, Uuid
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Table
 from edge_api.store.plan import Condition, Value, Where

@@ -32,6 +32,17 @@ class Kind(StrEnum):
     JSON = "json"
 
 
+VALUE_FAULTS: Mapping[Kind, str] = MappingProxyType(
+    {
+        Kind.TEXT: "22021",
+        Kind.INTEGER: "22P02",
+        Kind.UUID: "22P02",
+        Kind.TIMESTAMP: "22007",
+    }
+)
+"""PostgreSQL's code for text that is no value of the kind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trait:
     """What a column is, beyond what its pydantic annotation can say."""

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from edge_api.schema.faults import sentence_of
-from edge_api.schema.kinds import Kind, Trait
+from edge_api.schema.kinds import VALUE_FAULTS, Kind, Trait
 from edge_api.schema.problems import Problem
 
 Row = dict[str, Any]
@@ -212,7 +212,10 @@ def _as_problem(error: ValidationError, table: Table, column: str = "") -> Probl
     name = column or str(fault["loc"][0])
     if fault["type"] == "extra_forbidden":
         return unknown_column(table, name)
-    sqlstate = _SQLSTATES.get(fault["type"], "23514")
+    if fault["type"] == "value_error":
+        sqlstate = VALUE_FAULTS.get(table.columns[name].kind, "22P02")
+    else:
+        sqlstate = _SQLSTATES.get(fault["type"], "23514")
     return Problem("invalid", f"{name}: {sentence_of(fault)}", sqlstate=sqlstate)
 
 
@@ -220,5 +223,4 @@ _SQLSTATES = {
     "missing": "23502",
     "string_type": "22P02",
     "int_type": "22P02",
-    "value_error": "22P02",
 }
