@@ -212,11 +212,17 @@ def _as_problem(error: ValidationError, table: Table, column: str = "") -> Probl
     name = column or str(fault["loc"][0])
     if fault["type"] == "extra_forbidden":
         return unknown_column(table, name)
-    if fault["type"] == "value_error":
-        sqlstate = VALUE_FAULTS.get(table.columns[name].kind, "22P02")
-    else:
-        sqlstate = _SQLSTATES.get(fault["type"], "23514")
+    sqlstate = _sqlstate(fault["type"], fault["input"], table.columns[name].kind)
     return Problem("invalid", f"{name}: {sentence_of(fault)}", sqlstate=sqlstate)
+
+
+def _sqlstate(fault: str, value: Any, kind: Kind) -> str:
+    """Return PostgreSQL's code for a value that a column of the kind does not take."""
+    if value is None:
+        return "23502"
+    if fault == "value_error":
+        return VALUE_FAULTS.get(kind, "22P02")
+    return _SQLSTATES.get(fault, "23514")
 
 
 _SQLSTATES = {
