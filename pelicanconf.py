@@ -12,8 +12,8 @@ sys.path.insert(0, str(_ROOT))  # Pelican's own command does not look here for m
 
 from site_build import addresses  # noqa: E402 - only now it can be found
 from site_build.arguments import read_settings  # noqa: E402
+from site_build.bridge.plugin import Journal  # noqa: E402
 from site_build.faults import BuildError  # noqa: E402
-from site_build.plugin import Journal  # noqa: E402
 
 try:
     _environment = read_settings()
@@ -35,7 +35,7 @@ CACHE_PATH = os.path.join(_environment.get("BUILD_DIR", "build"), ".cache")  # n
 
 # What makes it. PLUGINS is never left out: Pelican would load whatever happens to be installed.
 PELICAN_CLASS = Journal
-PLUGINS = ["site_build.plugin"]
+PLUGINS = ["site_build.bridge.plugin"]
 JINJA_ENVIRONMENT = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
 TIMEZONE = "UTC"
 LOCALE = ["C.UTF-8", "C"]  # Names of months must not depend on who builds.

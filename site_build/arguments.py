@@ -18,7 +18,7 @@ from dotenv import dotenv_values
 
 from edge_api.schema import origin
 from site_build.faults import BuildError
-from site_build.front_matter import parse_instant
+from site_build.reading.front_matter import parse_instant
 
 MOST_JOBS = 64
 

@@ -53,7 +53,7 @@ VIOLATIONS = [
     ("site_build/planted.py", "import pelican", "Pelican is known where it is driven"),
     (
         "site_build/renderers/planted.py",
-        "import site_build.plugin",
+        "import site_build.bridge.plugin",
         "Reading, checking and rendering",
     ),
     ("edge_api/domain/planted.py", "import sqlite3", "Only the store knows SQLite"),
@@ -158,7 +158,7 @@ def test_pelicans_signals_stay_at_its_border() -> None:
     """Pelican's signals are known to the plugin, which hears them, and to our generators alone."""
     users = [name for name in modules() if name.startswith(PRODUCT) and pelican_signals(name)]
 
-    assert users == ["site_build/generators.py", "site_build/plugin.py"]
+    assert users == ["site_build/bridge/generators.py", "site_build/bridge/plugin.py"]
 
 
 @pytest.mark.parametrize("kind", FORBIDDEN)

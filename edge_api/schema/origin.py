@@ -19,10 +19,7 @@ def read_origin(text: str) -> str:
     """
     found = _ORIGIN.fullmatch(text)
     if found is None:
-        raise ValueError(
-            "must be an origin such as https://journal.example: http or https, a host in lower "
-            "case (xn-- beyond ASCII), perhaps a port, and no path or slash behind it"
-        )
+        raise ValueError("must be an origin such as https://example.org, without a path or slash")
     if found["port"] and not 1 <= int(found["port"]) <= PORT_MOST:
         raise ValueError(f"must have a port from 1 to {PORT_MOST}")
     return text

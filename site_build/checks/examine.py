@@ -14,7 +14,7 @@ from site_build.checks.burden import find_burden
 from site_build.checks.facts import Facts, Note, Reference
 from site_build.checks.marks import ATTRIBUTE, Marked, clean, strip_marks
 from site_build.checks.rendering import convert
-from site_build.convert import Conversion
+from site_build.markup.convert import Conversion
 from site_build.post import Document
 from site_build.text import Places, shorten
 

@@ -7,7 +7,7 @@ text means, so the converter stays the one judge of that; a mark in code is simp
 
 import re
 
-from site_build.convert import Conversion
+from site_build.markup.convert import Conversion
 
 ATTRIBUTE = "data-at"
 """Holds the number of the mark of an HTML tag."""

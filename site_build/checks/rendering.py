@@ -5,7 +5,7 @@ from functools import cache
 
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.convert import Conversion, Converter
+from site_build.markup.convert import Conversion, Converter
 from site_build.post import Document
 
 

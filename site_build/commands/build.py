@@ -11,11 +11,11 @@ from pathlib import Path
 from rich.console import Console
 
 from site_build import arguments as options
-from site_build.edition import Order, build
+from site_build.editions.edition import Order, build
 from site_build.faults import ContentError
+from site_build.incremental.spread import count_processors
 from site_build.progress import Bar, Lines, Observer
 from site_build.request import Report
-from site_build.spread import count_processors
 from site_build.terminal import count, open_console, print_findings
 
 SUMMARY = "build the site and its index"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from site_build import arguments as options
-from site_build.check import check_content
-from site_build.spread import count_processors
+from site_build.incremental.spread import count_processors
+from site_build.reading.check import check_content
 from site_build.terminal import count, open_console, print_findings
 
 SUMMARY = "list every defect of the content"

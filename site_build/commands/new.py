@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from site_build import arguments as options
-from site_build.scaffold import ScaffoldError, start_post
+from site_build.reading.scaffold import ScaffoldError, start_post
 from site_build.terminal import open_console
 
 SUMMARY = "start a post as a draft"

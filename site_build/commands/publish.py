@@ -9,12 +9,12 @@ from types import FrameType
 from rich.console import Console
 
 from site_build import arguments as options
+from site_build.bridge.plugin import list_sources
 from site_build.commands.build import add_target
-from site_build.edition import Order
+from site_build.editions.edition import Order
+from site_build.editions.publisher import News, Prepared, Refused, Served, publish
 from site_build.faults import ContentError
-from site_build.plugin import list_sources
-from site_build.publisher import News, Prepared, Refused, Served, publish
-from site_build.spread import count_processors
+from site_build.incremental.spread import count_processors
 from site_build.terminal import count, open_console, print_findings
 
 SUMMARY = "keep the site true to the content and to the clock"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from site_build.check import check_content
+from site_build.reading.check import check_content
 from tests.content.fences import find_strays, fits, read_fences
 from tests.content.workshop import ROOT, TAUGHT
 

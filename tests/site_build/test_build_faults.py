@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from site_build.edition import build
+from site_build.editions.edition import build
 from site_build.faults import BuildError, BusyError, ContentError
 from tests.site_build.workbench import (
     ROOT,

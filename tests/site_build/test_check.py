@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from site_build.check import Facts, check_content, cross_check, examine
 from site_build.checks.marks import ATTRIBUTE, Marked, strip_marks
-from site_build.convert import Converter
+from site_build.markup.convert import Converter
 from site_build.post import Document
-from site_build.read import read_document
+from site_build.reading.check import Facts, check_content, cross_check, examine
+from site_build.reading.document import read_document
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SAMPLE = Path(__file__).parent / "samples" / "everything.md"

@@ -9,10 +9,10 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from site_build.checks.examine import study
-from site_build.convert import Conversion, Converter
+from site_build.markup.convert import Conversion, Converter
+from site_build.markup.sanitize import sanitize
 from site_build.post import Document
-from site_build.read import read_document
-from site_build.sanitize import sanitize
+from site_build.reading.document import read_document
 from tests.site_build.workbench import ROOT
 
 NOON = datetime(2026, 3, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from site_build.editions.publisher import News, Prepared, Publisher, Refused, Served
 from site_build.faults import ContentError
-from site_build.publisher import News, Prepared, Publisher, Refused, Served
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
 
 DAWN = datetime(2026, 5, 1, tzinfo=UTC)

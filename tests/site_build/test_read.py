@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from site_build.post import Document
-from site_build.read import LARGEST_FILE, read_document
+from site_build.reading.document import LARGEST_FILE, read_document
 
 HEAD = "title: Hello\nslug: hello\ndate: 2026-03-01\n"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import brotli
 from pelican.settings import read_settings  # type: ignore[import-untyped]
 
-from site_build.edition import Order, build
-from site_build.plugin import SETTINGS_FILE, Journal, contained
+from site_build.bridge.plugin import SETTINGS_FILE, Journal, contained
+from site_build.editions.edition import Order, build
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

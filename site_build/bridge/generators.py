@@ -16,9 +16,9 @@ from pelican.generators import (  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
 from pelican.urlwrappers import Author  # type: ignore[import-untyped]
 
-from site_build.content import Article, Page, Shelf, Tag, make_neighbour
+from site_build.bridge.writer import find_production
 from site_build.post import Document
-from site_build.writer import find_production
+from site_build.views.content import Article, Page, Shelf, Tag, make_neighbour
 
 _TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
 """What Pelican tells every template of the posts."""

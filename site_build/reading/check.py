@@ -11,11 +11,11 @@ from pathlib import Path
 from site_build.checks.cross import cross_check
 from site_build.checks.examine import examine, study
 from site_build.checks.facts import Facts
-from site_build.convert import Conversion
-from site_build.folder import explain_refusal, list_content, read_bytes
+from site_build.incremental.spread import spread
+from site_build.markup.convert import Conversion
 from site_build.post import Document, Finding
-from site_build.read import read_document
-from site_build.spread import spread
+from site_build.reading.document import read_document
+from site_build.reading.folder import explain_refusal, list_content, read_bytes
 
 __all__ = ["Facts", "Inspection", "Report", "check_content", "cross_check", "examine", "inspect"]
 

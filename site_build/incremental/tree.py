@@ -18,7 +18,7 @@ from pathlib import Path
 import brotli
 
 from site_build.faults import BuildError
-from site_build.ledger import SUFFIXES, Entry, Ledger, Stamp
+from site_build.incremental.ledger import SUFFIXES, Entry, Ledger, Stamp
 
 _COMPRESSED = frozenset({"css", "html", "js", "json", "md", "svg", "txt", "xml"})
 _WORTHWHILE = 500

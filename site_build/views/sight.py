@@ -13,8 +13,8 @@ from pelican.paginator import Page as Leaf  # type: ignore[import-untyped]
 from pelican.paginator import Paginator
 from pelican.urlwrappers import URLWrapper  # type: ignore[import-untyped]
 
-from site_build.cache import make_key
-from site_build.content import Article, Page
+from site_build.incremental.cache import make_key
+from site_build.views.content import Article, Page
 
 _LONG = 50
 """Lists above this length are shared by many pages, so their digests are remembered."""

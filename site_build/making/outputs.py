@@ -6,13 +6,13 @@ from pathlib import Path
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.assets import Assets
-from site_build.cache import make_key
+from site_build.incremental.cache import make_key
+from site_build.making.assets import Assets
+from site_build.making.tasks import FileTask, RecordTask, Task, TextTask
 from site_build.post import Document
+from site_build.reading.texts import Texts
 from site_build.renderers import feed, llms, robots, sitemap, twins
 from site_build.site import Identity, Site
-from site_build.tasks import FileTask, RecordTask, Task, TextTask
-from site_build.texts import Texts
 
 
 def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iterator[Task]:

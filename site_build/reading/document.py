@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 
 from frontmatter.default_handlers import YAMLHandler
 
-from site_build.front_matter import LONGEST_DESCRIPTION, PageFrontMatter
-from site_build.head import Fault, read_head
-from site_build.located_yaml import YamlFaultError, read_entries
 from site_build.post import Document, Finding, Kind
-from site_build.summary import summarise
+from site_build.reading.front_matter import LONGEST_DESCRIPTION, PageFrontMatter
+from site_build.reading.head import Fault, read_head
+from site_build.reading.located_yaml import YamlFaultError, read_entries
+from site_build.reading.summary import summarise
 from site_build.text import Places, count_control_characters, find_control_character
 
 LARGEST_FILE = 2 * 1024 * 1024

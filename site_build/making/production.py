@@ -12,22 +12,22 @@ from shutil import copyfile
 
 from edge_api.schema.index import FORM_TEMPLATE, INDEX_FORMAT, IndexHead
 from site_build import addresses
-from site_build.assets import Assets
-from site_build.cache import Cache, make_key
 from site_build.faults import BuildError, ContentError
-from site_build.gather import Gathered, gather
-from site_build.index_file import IndexFile, Piece, read_records
-from site_build.ledger import Entry, Ledger, list_carried, read_ledger, write_ledger
-from site_build.outputs import list_digests, list_files, list_outputs
-from site_build.recipe import fingerprint_code, fingerprint_theme
+from site_build.incremental.cache import Cache, make_key
+from site_build.incremental.ledger import Entry, Ledger, list_carried, read_ledger, write_ledger
+from site_build.incremental.spread import spread
+from site_build.incremental.tree import Tree
+from site_build.making.assets import Assets
+from site_build.making.index_file import IndexFile, Piece, read_records
+from site_build.making.outputs import list_digests, list_files, list_outputs
+from site_build.making.recipe import fingerprint_code, fingerprint_theme
+from site_build.making.tasks import Kept, Result, Task, Workshop
+from site_build.reading.gather import Gathered, gather
+from site_build.reading.texts import STAGE, Text, Texts
 from site_build.renderers import feed, llms
 from site_build.request import Report, Request
-from site_build.sight import Sight
 from site_build.site import Identity, publish
-from site_build.spread import spread
-from site_build.tasks import Kept, Result, Task, Workshop
-from site_build.texts import STAGE, Text, Texts
-from site_build.tree import Tree
+from site_build.views.sight import Sight
 
 _DIGITS = 12
 """Of the digest in a build's id, hexadecimal."""

@@ -27,20 +27,20 @@ from pelican.log import console  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
 from pelican.settings import read_settings  # type: ignore[import-untyped]
 
+from site_build.bridge.generators import Outputs, Pages, Posts
+from site_build.bridge.writer import TaskWriter, find_production
 from site_build.faults import BuildError, ContentError
-from site_build.front_matter import parse_instant
-from site_build.generators import Outputs, Pages, Posts
+from site_build.incremental.spread import count_processors
+from site_build.making.production import Production, Style
+from site_build.making.recipe import fingerprint_settings
+from site_build.making.tasks import explain_syntax
 from site_build.post import Finding
-from site_build.production import Production, Style
-from site_build.recipe import fingerprint_settings
+from site_build.reading.front_matter import parse_instant
 from site_build.request import Place, Report, Request
-from site_build.sight import watch
 from site_build.site import Identity
-from site_build.spread import count_processors
-from site_build.tasks import explain_syntax
-from site_build.writer import TaskWriter, find_production
+from site_build.views.sight import watch
 
-SETTINGS_FILE = Path(__file__).resolve().parent.parent / "pelicanconf.py"
+SETTINGS_FILE = Path(__file__).resolve().parents[2] / "pelicanconf.py"
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
 _REPLACED = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: Outputs}

@@ -10,8 +10,8 @@ from jinja2 import Template
 from pelican.paginator import Paginator  # type: ignore[import-untyped]
 from pelican.writers import Writer  # type: ignore[import-untyped]
 
-from site_build.production import Production
-from site_build.tasks import TemplateTask
+from site_build.making.production import Production
+from site_build.making.tasks import TemplateTask
 
 _LISTS = ("articles", "dates")
 """What Pelican spreads over the leaves of a paginated template."""

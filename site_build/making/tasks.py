@@ -13,14 +13,14 @@ from typing import Protocol
 from jinja2 import Template
 from jinja2.exceptions import TemplateSyntaxError
 
-from site_build.cache import make_key
 from site_build.faults import BuildError
-from site_build.index_file import IndexFile, Piece, make_record
-from site_build.ledger import Entry
+from site_build.incremental.cache import make_key
+from site_build.incremental.ledger import Entry
+from site_build.incremental.tree import Recipe, Tree
+from site_build.making.index_file import IndexFile, Piece, make_record
 from site_build.post import Document
-from site_build.sight import Sight, UnknownValueError
-from site_build.texts import Texts
-from site_build.tree import Recipe, Tree
+from site_build.reading.texts import Texts
+from site_build.views.sight import Sight, UnknownValueError
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from pelican.urlwrappers import Author  # type: ignore[import-untyped]
 from pelican.urlwrappers import Tag as PelicanTag
 
 from site_build import addresses
-from site_build.cache import make_key
+from site_build.incremental.cache import make_key
 from site_build.post import Document
+from site_build.reading.texts import Texts
 from site_build.site import UNDATED
-from site_build.texts import Texts
 
 
 class Tag(PelicanTag):  # type: ignore[misc]

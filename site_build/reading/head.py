@@ -10,7 +10,8 @@ from typing import Literal
 from pydantic import ValidationError
 
 from site_build import addresses
-from site_build.front_matter import (
+from site_build.post import Kind
+from site_build.reading.front_matter import (
     ALIASES,
     EXAMPLES,
     KEYS,
@@ -18,8 +19,7 @@ from site_build.front_matter import (
     PageFrontMatter,
     PostFrontMatter,
 )
-from site_build.located_yaml import Entry
-from site_build.post import Kind
+from site_build.reading.located_yaml import Entry
 from site_build.slug import make_slug
 from site_build.text import shorten
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from site_build.folder import list_content, read_bytes
-from site_build.read import read_document
+from site_build.reading.document import read_document
+from site_build.reading.folder import list_content, read_bytes
 from site_build.slug import make_slug
 
 FOLDER = "posts"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from site_build import addresses
 from site_build.post import Finding
-from site_build.read import LARGEST_FILE
+from site_build.reading.document import LARGEST_FILE
 
 _FOREIGN_SUFFIXES = frozenset({".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
 

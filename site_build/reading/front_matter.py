@@ -1,6 +1,6 @@
 """The keys that may stand at the head of a source file: their names, kinds and sentences, once.
 
-Only values come in here; where they stand in the file is `site_build.read`'s knowledge.
+Only values come in here; where they stand in the file is `site_build.reading.document`'s knowledge.
 """
 
 import re

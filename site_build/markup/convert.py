@@ -11,7 +11,7 @@ from typing import TypedDict, cast
 from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
 
-from site_build.house_rules import HouseRules
+from site_build.markup.house_rules import HouseRules
 from site_build.post import Document
 
 _TOC_LEVELS = "2-3"

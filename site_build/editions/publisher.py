@@ -12,7 +12,7 @@ from pathlib import Path
 
 from watchfiles import watch
 
-from site_build.edition import Order, build, prepare, serve_prepared, withdraw
+from site_build.editions.edition import Order, build, prepare, serve_prepared, withdraw
 from site_build.faults import BuildError, BusyError
 from site_build.request import Report
 

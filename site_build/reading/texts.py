@@ -8,12 +8,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from site_build.cache import Cache, make_key
 from site_build.checks.examine import study
-from site_build.convert import Conversion
 from site_build.faults import BuildError
+from site_build.incremental.cache import Cache, make_key
+from site_build.markup.convert import Conversion
 from site_build.post import Document
-from site_build.read import read_document
+from site_build.reading.document import read_document
 
 STAGE = "text"
 _REMEMBERED = 4

@@ -14,7 +14,8 @@ from pathlib import Path
 _PACKAGES = ("brotli", "jinja2", "markdown", "markupsafe", "nh3", "pelican", "pydantic", "pygments")
 """Libraries whose release shows in the output."""
 
-_SOURCES = (Path(__file__).parent, Path(__file__).parent.parent / "edge_api" / "schema")
+_ROOT = Path(__file__).resolve().parents[2]
+_SOURCES = (_ROOT / "site_build", _ROOT / "edge_api" / "schema")
 
 _PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
 """Settings that say where things lie or how to run, and nothing of what pages say."""

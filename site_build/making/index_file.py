@@ -20,10 +20,10 @@ from edge_api.schema.index import (
     IndexHead,
     PostRecord,
 )
-from site_build.ledger import Ledger, Line, Stamp
+from site_build.incremental.ledger import Ledger, Line, Stamp
+from site_build.markup.sanitize import sanitize
 from site_build.post import Document
-from site_build.sanitize import sanitize
-from site_build.texts import Text
+from site_build.reading.texts import Text
 
 _SPOOL = ".lines-"
 

@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 
 from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
+from site_build.bridge.plugin import plain_errors, run_pelican
 from site_build.faults import BuildError, BusyError
-from site_build.plugin import plain_errors, run_pelican
 from site_build.progress import Observer, Silence
 from site_build.request import Place, Report, Request
 

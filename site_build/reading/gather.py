@@ -1,7 +1,7 @@
 """Reads the whole content folder: through the cache, and what it does not know in processes.
 
 Every defect is found before anything is written. What it returns is light: documents without their
-texts, which `site_build.texts` reads when a page needs them.
+texts, which `site_build.reading.texts` reads when a page needs them.
 """
 
 import hashlib
@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 
 from edge_api.schema.reading import reading_minutes
-from site_build.cache import Cache, make_key
-from site_build.check import Inspection, cross_check, inspect
 from site_build.faults import BuildError
-from site_build.folder import list_content, read_bytes
+from site_build.incremental.cache import Cache, make_key
+from site_build.incremental.spread import spread
 from site_build.post import Document, Finding
+from site_build.reading.check import Inspection, cross_check, inspect
+from site_build.reading.folder import list_content, read_bytes
+from site_build.reading.texts import STAGE as TEXTS
+from site_build.reading.texts import Text, drop_text, make_text_key
 from site_build.request import Request
-from site_build.spread import spread
-from site_build.texts import STAGE as TEXTS
-from site_build.texts import Text, drop_text, make_text_key
 
 STAGE = "inspection"
 

@@ -1,0 +1,1 @@
+"""Markdown into HTML: for the page, and reduced to an allow-list for strangers."""

@@ -1,0 +1,1 @@
+"""What Pelican's templates look at, and what they saw."""
