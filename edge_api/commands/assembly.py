@@ -31,7 +31,7 @@ from edge_api.domain.rows import Rows
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
 from edge_api.store.sqlite import open_store
-from edge_api.web.app import Application, make_app
+from edge_api.web.app import App
 from edge_api.web.site import Site
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Assembly:
     """The running parts, and the application that serves them."""
 
     service: Service
-    app: Application
+    app: App
 
 
 @asynccontextmanager
@@ -81,7 +81,7 @@ async def assemble(
         )
         stack.push_async_callback(access.flush)
         await stack.enter_async_context(_background(service))
-        yield Assembly(service, make_app(service, ROUTED, Site(service)))
+        yield Assembly(service, App(service, ROUTED, Site(service)))
 
 
 @asynccontextmanager

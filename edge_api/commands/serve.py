@@ -52,7 +52,7 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
     async with assemble(settings, alone=True) as assembly:
         try:
             port = arguments.port or settings.port
-            server = await start(assembly.app, arguments.host, port)
+            server = await start(assembly.app.handle, arguments.host, port)
         except OSError as error:
             sys.stderr.write(f"cannot listen on {arguments.host}:{port}: {_reason(error)}\n")
             return 1

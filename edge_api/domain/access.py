@@ -61,7 +61,9 @@ class Access:
         if known is None and not is_well_formed(secret, kind):
             raise self._challenge.refused()
         try:
-            known = await self._confirm(digest, known)
+            version = self._store.version()
+            if known is None or known.version != version:
+                known = await self._ask(digest, version)
             known.confirmed = now
         except Problem as problem:
             if problem.code != "unavailable" or known is None or now - known.confirmed >= GRACE:
@@ -91,11 +93,8 @@ class Access:
         for known, at in due:
             known.written = at
 
-    async def _confirm(self, digest: str, known: _Known | None) -> _Known:
+    async def _ask(self, digest: str, version: int) -> _Known:
         """Return what the store says now. Raises Problem `unauthenticated` and `unavailable`."""
-        version = self._store.version()
-        if known is not None and known.version == version:
-            return known
         found = await self._read_once(digest, version)
         if found is None:
             self._known.pop(digest, None)

@@ -22,7 +22,7 @@ from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
 from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Condition, Insert, Order, Plan, Read, Store
+from edge_api.store.plan import Condition, Depending, Insert, Order, Plan, Read, Store
 
 PUBLIC: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
 """The members of a lead that are published."""
@@ -115,19 +115,20 @@ class Leads:
         if sender.actor is None:
             self._limiter.hit(_LIMIT, sender.address)
         try:
-            row = await self._row(lead, sender)
+            row = self._row(lead, sender)
             answer = _answer(row)
-            await self._store.run(*remember(answer), Insert(LEADS, [row]))
+            before = remember(answer)
+            await self._store.run(*before, *_keep(row, sender, len(before)))
         except Problem:
             if sender.actor is None:
                 self._limiter.take_back(_LIMIT, sender.address)
             raise
         return answer
 
-    async def _row(self, lead: LeadInput, sender: Sender) -> Row:
-        now, digest = self._clock(), likeness(lead)
+    def _row(self, lead: LeadInput, sender: Sender) -> Row:
+        now = self._clock()
         present = spell_instant(now)
-        verdict = Verdict() if sender.actor else await self._judge(lead, digest, now)
+        verdict = Verdict() if sender.actor else judge(lead)
         given = {
             "name": lead.name,
             "email": lead.email,
@@ -139,15 +140,29 @@ class Leads:
             "spam_reasons": list(verdict.reasons) or None,
             "consent_at": present if lead.consent else None,
             "consent_text": lead.consent_text if lead.consent else None,
-            "dedupe_hash": digest,
+            "dedupe_hash": likeness(lead),
         }
         return LEADS.new_row(given, present, partial(new_id, now))
 
-    async def _judge(self, lead: LeadInput, digest: str, now: datetime) -> Verdict:
-        since = spell_instant(now - REPEATED_WITHIN)
-        where = (Condition("dedupe_hash", "eq", digest), Condition("created_at", "gte", since))
-        (outcome,) = await self._store.run(Read(LEADS, ("id",), where, limit=1))
-        return judge(lead, repeated=bool(outcome.rows))
+
+def _keep(row: Row, sender: Sender, step: int) -> tuple[Plan, ...]:
+    """Return the plans that store a new lead; `step` plans stand before them.
+
+    Whether it repeats another is seen in the transaction that stores it, so that of two at once
+    one is the repeat.
+    """
+    if sender.actor is not None:
+        return (Insert(LEADS, [row]),)
+    since = spell_instant(datetime.fromisoformat(row["created_at"]) - REPEATED_WITHIN)
+    same = Condition("dedupe_hash", "eq", row["dedupe_hash"])
+    earlier = Read(LEADS, ("id",), (same, Condition("created_at", "gte", since)), limit=1)
+    score, reasons = row["spam_score"], row["spam_reasons"]
+    repeat = Verdict(score, tuple(reasons or ())).repeated
+    judged = {
+        "spam_score": Depending(step, repeat.score, score),
+        "spam_reasons": Depending(step, list(repeat.reasons), reasons),
+    }
+    return earlier, Insert(LEADS, [{**row, **judged}])
 
 
 def _scope(lead: LeadInput, sender: Sender) -> str:

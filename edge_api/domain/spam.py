@@ -26,6 +26,10 @@ _SHOUTED: Final = 20
 """Letters that a text needs before its capitals mean something."""
 
 
+_REPEATED: Final = 3
+"""What it weighs that the same was sent a short time ago."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A score from 0 on, and the name of each sign that added to it."""
@@ -33,12 +37,15 @@ class Verdict:
     score: int = 0
     reasons: tuple[str, ...] = ()
 
+    @property
+    def repeated(self) -> "Verdict":
+        """The verdict if the same was sent a short time ago."""
+        return Verdict(self.score + _REPEATED, (*self.reasons, "repeated"))
 
-def judge(lead: LeadInput, *, repeated: bool) -> Verdict:
-    """Return the verdict; `repeated` says that the same was sent a short time ago."""
+
+def judge(lead: LeadInput) -> Verdict:
+    """Return the verdict on what the lead itself shows."""
     found = [(name, weight) for name, weight, is_seen in _SIGNS if is_seen(lead)]
-    if repeated:
-        found.append(("repeated", 3))
     return Verdict(sum(weight for _, weight in found), tuple(name for name, _ in found))
 
 

@@ -93,7 +93,7 @@ def _fits(kind: Kind, text: str) -> bool:
 
 def spell_instant(instant: datetime) -> str:
     """Return the canonical spelling of an aware instant: UTC, six digits, `Z` (RFC 3339)."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(TIMESTAMP_WIDTH, "0")
+    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def parse_timestamp(text: str) -> str:

@@ -69,8 +69,22 @@ class AffectedBy:
 
 
 @dataclass(frozen=True, slots=True)
+class Depending:
+    """Stands for one of two values: whether an earlier plan of the same transaction met a row."""
+
+    step: int
+    """Index of that plan among the plans of the transaction."""
+    some: Any
+    """The value if it read or changed any row."""
+    none: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Insert:
-    """New rows, whole, as `Table.new_row` gives them; a value may be `AffectedBy`."""
+    """New rows, whole, as `Table.new_row` gives them.
+
+    A value may be `AffectedBy` or `Depending`.
+    """
 
     table: Table
     rows: Sequence[Mapping[str, Any]]

@@ -19,6 +19,7 @@ from edge_api.store.plan import (
     AffectedBy,
     Condition,
     Delete,
+    Depending,
     Insert,
     Order,
     Read,
@@ -84,7 +85,7 @@ def insert_row(table: Table) -> str:
 def insert_parameters(plan: Insert, affected: Sequence[int]) -> list[tuple[Any, ...]]:
     """Return the parameters of `insert_row` for each row of the plan.
 
-    `affected` says how many rows each earlier plan of the transaction changed.
+    `affected` says how many rows each earlier plan of the transaction read or changed.
     """
     columns = plan.table.columns.values()
     return [
@@ -208,4 +209,9 @@ def _bind(column: Column, value: Any) -> Any:
 
 
 def _resolve(value: Any, affected: Sequence[int]) -> Any:
-    return affected[value.step] if isinstance(value, AffectedBy) else value
+    match value:
+        case AffectedBy(step):
+            return affected[step]
+        case Depending(step, some, none):
+            return some if affected[step] else none
+    return value

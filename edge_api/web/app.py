@@ -1,7 +1,8 @@
-"""The aiohttp application: every declared operation on its path, the site on all others.
+"""From a path to what answers it: every declared operation, and the site on all other paths.
 
-One handler a path knows all methods of it, so that a wrong one gets 405 and `OPTIONS` is answered
-everywhere alike. No middleware: each would cost every request.
+One resource a path knows all methods of it, so that a wrong one gets 405 and `OPTIONS` is answered
+everywhere alike. It stands on aiohttp's server without aiohttp's application, whose router,
+signals and middlewares would cost each request more than its answer does.
 """
 
 from collections import defaultdict
@@ -18,12 +19,11 @@ from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint
 from edge_api.web.errors import error_answer, fault_answer
 from edge_api.web.headers import API_HEADERS, Headers, transport
+from edge_api.web.request import Request
+from edge_api.web.routes import Routes
 from edge_api.web.site import Site
 from edge_api.web.trace import mark
-from edge_api.web.wire import EXTRA_HEADERS, Wire, header_lines, send
-
-Application = web.Application
-"""What is served; the wiring passes it on and needs to know no more."""
+from edge_api.web.wire import Wire, header_lines, send
 
 API_PREFIX = "/api/"
 _ALLOWED_HEADERS = (
@@ -45,23 +45,22 @@ class Resource:
         heads = ["HEAD"] if "GET" in endpoints else []
         self._allow = ", ".join([*endpoints, *heads, "OPTIONS"])
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: Request, path: Mapping[str, str]) -> web.StreamResponse:
         """Answer one request, whatever happens."""
-        mark(request)
-        request[EXTRA_HEADERS] = self._always
+        request.extra_lines = self._always
         try:
-            wire = await self._answer(request)
+            wire = await self._answer(request, path)
         except Problem as problem:
             wire = error_answer(problem, administrative=self._administrative)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
             wire = fault_answer(fault)
         return send(wire, request)
 
-    async def _answer(self, request: web.Request) -> Wire:
+    async def _answer(self, request: Request, path: Mapping[str, str]) -> Wire:
         method = "GET" if request.method == "HEAD" else request.method
         endpoint = self._endpoints.get(method)
         if endpoint is not None:
-            return await endpoint.answer(request, request.match_info)
+            return await endpoint.answer(request, path)
         if request.method == "OPTIONS":
             return preflight(self._allow)
         raise Problem("method_not_allowed", headers={"Allow": self._allow})
@@ -75,21 +74,22 @@ class Elsewhere:
         self._site = site
         self._always = header_lines(always)
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: Request) -> web.StreamResponse:
         """Answer with a file of the site; below `/api/`, with 404."""
-        mark(request)
         try:
             return await self._answer(request)
         except Problem as problem:
             wire = error_answer(problem)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
             wire = fault_answer(fault)
-        request[EXTRA_HEADERS] = self._always
+        request.extra_lines = self._always
         return send(wire, request)
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    async def _answer(self, request: Request) -> web.StreamResponse:
         if request.path.startswith(API_PREFIX):
             raise Problem("not_found", "No such endpoint: see /api/public/v1/")
+        if not request.path.startswith("/"):
+            raise Problem("not_found", "There is nothing at this target")
         return await self._site.answer(request)
 
 
@@ -105,22 +105,24 @@ def preflight(allow: str) -> Wire:
     return Wire(204, headers)
 
 
-async def hide_server(_request: web.Request, response: web.StreamResponse) -> None:
-    """Take out the header that names the software, where aiohttp itself writes the head."""
-    response.headers.popall("Server", None)
+class App:
+    """Answers every request."""
 
+    def __init__(self, service: Service, operations: Sequence[Operation], site: Site) -> None:
+        """Take what is declared, and the site for all other paths."""
+        documents, callers = DocumentAnswers(SizedCache()), Callers(service)
+        always = transport(service.settings.site_url)
+        by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
+        for operation in operations:
+            endpoint = Endpoint(operation, service, documents, callers)
+            by_path[operation.path][operation.method] = endpoint
+        self._routes = Routes({path: Resource(by_path[path], always) for path in by_path})
+        self._elsewhere = Elsewhere(site, always)
 
-def make_app(service: Service, operations: Sequence[Operation], site: Site) -> web.Application:
-    """Return the application that serves `operations` and `site`."""
-    documents, callers = DocumentAnswers(SizedCache()), Callers(service)
-    always = transport(service.settings.site_url)
-    by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
-    for operation in operations:
-        endpoint = Endpoint(operation, service, documents, callers)
-        by_path[operation.path][operation.method] = endpoint
-    app = web.Application()
-    app.on_response_prepare.append(hide_server)
-    for path, endpoints in by_path.items():
-        app.router.add_route("*", path, Resource(endpoints, always).handle)
-    app.router.add_route("*", "/{path:.*}", Elsewhere(site, always).handle)
-    return app
+    async def handle(self, request: Request) -> web.StreamResponse:
+        """Answer one request, whatever happens."""
+        mark(request)
+        found = self._routes.find(request.rel_url)
+        if found is None:
+            return await self._elsewhere.handle(request)
+        return await found.target.handle(request, found.variables)

@@ -6,16 +6,17 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.web_request import BaseRequest
 from pydantic import ValidationError
 
 from edge_api.api.operation import Body
 from edge_api.api.reply import JSON
 from edge_api.schema.faults import sentence_of
 from edge_api.schema.problems import Problem
+from edge_api.web.request import Request
 
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 CODINGS: Final = ("gzip", "deflate", "br")
 """Content codings that are undone while a body is read."""
 _CHARSETS: Final = (None, "utf-8", "utf8")
@@ -25,16 +26,17 @@ BODY_SECONDS: Final = 10.0
 """A body that drips in for longer is cut off: aiohttp itself waits for ever."""
 
 
-async def read_bytes(request: BaseRequest, most: int) -> bytes:
+async def read_bytes(request: Request, most: int) -> bytes:
     """Return the whole body.
 
     Raises Problem `too_large` as soon as it exceeds `most` bytes (after decompression),
     `body_timeout`, `unsupported_media_type` for a coding that is not known, and `invalid` for one
-    that is broken.
+    that is broken or an expectation that is not known.
     """
     _check_coding(request)
     if (request.content_length or 0) > most:
         raise _too_large(most)
+    _meet_expectation(request)
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await _collect(request, most)
@@ -45,7 +47,7 @@ async def read_bytes(request: BaseRequest, most: int) -> bytes:
         raise Problem("invalid", sentence, headers=_CLOSE) from None
 
 
-def _check_coding(request: BaseRequest) -> None:
+def _check_coding(request: Request) -> None:
     """Refuse a coding that would be read as if it were none (RFC 9110, section 8.4)."""
     coding = request.headers.get("Content-Encoding", "identity").lower()
     if coding not in (*CODINGS, "identity"):
@@ -54,7 +56,18 @@ def _check_coding(request: BaseRequest) -> None:
         raise Problem("unsupported_media_type", f"Known codings are {known}", headers=headers)
 
 
-async def _collect(request: BaseRequest, most: int) -> bytes:
+def _meet_expectation(request: Request) -> None:
+    """Ask for the body where the client waits for that (RFC 9110, section 10.1.1)."""
+    expected = request.headers.get("Expect")
+    if expected is None or request.transport is None:
+        return
+    if expected.lower() != "100-continue":
+        raise Problem("invalid", "Of expectations, only 100-continue is known", headers=_CLOSE)
+    if request.version >= HttpVersion11:
+        request.transport.write(_CONTINUE)
+
+
+async def _collect(request: Request, most: int) -> bytes:
     chunks = bytearray()
     async for chunk in request.content.iter_any():
         chunks += chunk
@@ -68,7 +81,7 @@ def _too_large(most: int) -> Problem:
     return Problem("too_large", sentence, headers=_CLOSE)
 
 
-def check_media_type(request: BaseRequest, body: Body) -> None:
+def check_media_type(request: Request, body: Body) -> None:
     """Raise Problem `unsupported_media_type` unless the body is said to be JSON in UTF-8."""
     if "Content-Type" not in request.headers and not body.media_type_needed:
         return

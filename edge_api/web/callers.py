@@ -1,9 +1,8 @@
 """Whose request it is, as rate limits count it: worked out only where something is counted."""
 
-from aiohttp.web_request import BaseRequest
-
 from edge_api.api.service import Service
 from edge_api.domain.addresses import client_address
+from edge_api.web.request import Request
 
 
 class Callers:
@@ -13,7 +12,7 @@ class Callers:
         self._trusted = service.settings.trusted_proxies
         self._health = service.health
 
-    def address_of(self, request: BaseRequest) -> str:
+    def address_of(self, request: Request) -> str:
         """Return the address that stands for the client; note forwarding by a stranger."""
         caller = client_address(request.remote or "", request.headers, self._trusted)
         if caller.untrusted_forwarding:

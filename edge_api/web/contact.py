@@ -11,7 +11,6 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 import jinja2
-from aiohttp.web_request import BaseRequest
 
 from edge_api.api.reply import NO_STORE
 from edge_api.api.service import Service
@@ -22,6 +21,7 @@ from edge_api.schema.problems import Problem
 from edge_api.web.body import read_bytes
 from edge_api.web.callers import Callers
 from edge_api.web.headers import PAGE_HEADERS, Headers, transport
+from edge_api.web.request import Request
 from edge_api.web.wire import Wire
 
 CONTACT: Final = "/contact/"
@@ -47,7 +47,7 @@ class Contact:
         self._callers = Callers(service)
         self._always = transport(service.settings.site_url)
 
-    async def answer(self, request: BaseRequest) -> Wire:
+    async def answer(self, request: Request) -> Wire:
         """Store the lead and lead on to the thanks, or show the form again with its faults.
 
         Raises Problem for what no person with a browser sends.
@@ -79,7 +79,7 @@ class Contact:
         return Wire(status, (*headers, *always), body)
 
 
-def check_origin(request: BaseRequest, site_url: str) -> None:
+def check_origin(request: Request, site_url: str) -> None:
     """Refuse a form that another site sent. Raises Problem `forbidden`.
 
     A browser says so itself (Fetch Metadata, section 2.4), an older one names where it came from
@@ -95,7 +95,7 @@ def check_origin(request: BaseRequest, site_url: str) -> None:
         raise Problem("forbidden", "This form was sent from another site: use the contact page")
 
 
-async def _fields(request: BaseRequest) -> dict[str, str]:
+async def _fields(request: Request) -> dict[str, str]:
     if request.content_type != _FORM_TYPE:
         raise Problem("unsupported_media_type", f"Send the form as {_FORM_TYPE}")
     raw = await read_bytes(request, FORM_MOST)

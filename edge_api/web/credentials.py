@@ -1,12 +1,15 @@
 """Which secret a request carries. Pure: whether it is valid is not decided here."""
 
-from multidict import CIMultiDictProxy
+from typing import Final
+
+from multidict import CIMultiDictProxy, istr
 
 from edge_api.schema.problems import Problem
 
-API_KEY_HEADER = "X-API-Key"
-_BEARER = "bearer"
-_NONE: tuple[str, ...] = ()
+API_KEY_HEADER: Final = istr("X-API-Key")
+_AUTHORIZATION: Final = istr("Authorization")
+_BEARER: Final = "bearer"
+_NONE: Final[tuple[str, ...]] = ()
 
 
 def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
@@ -16,7 +19,10 @@ def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
     Raises Problem `invalid` for two that differ.
     """
     keys = headers.getall(API_KEY_HEADER, _NONE)
-    tokens = [token for value in headers.getall("Authorization", _NONE) for token in _token(value)]
+    authorizations = headers.getall(_AUTHORIZATION, _NONE)
+    if len(keys) == 1 and not authorizations:  # as most requests have it
+        return keys[0].strip()
+    tokens = [token for value in authorizations for token in _token(value)]
     if not keys and not tokens:
         return None
     first, *others = (*(key.strip() for key in keys), *tokens)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import brotli
-from aiohttp.web_request import BaseRequest
 
 from edge_api.api.reply import Document
 from edge_api.web.cache import SizedCache
 from edge_api.web.conditional import etag_matches
 from edge_api.web.headers import API_HEADERS
 from edge_api.web.negotiation import best_coding
+from edge_api.web.request import Request
 from edge_api.web.wire import Wire
 
 _SMALLEST_CODED: Final = 512
@@ -32,7 +32,7 @@ class DocumentAnswers:
         self._cache = cache
 
     async def answer(
-        self, document: Document, headers: Mapping[str, str], request: BaseRequest
+        self, document: Document, headers: Mapping[str, str], request: Request
     ) -> Wire:
         """Return the best form of `document` for the request, or 304 (RFC 9110, section 13.2)."""
         coding = _coding(document, request)
@@ -58,7 +58,7 @@ def coded_etag(etag: str, coding: str) -> str:
     return f'{etag[:-1]}-{coding}"' if coding else etag
 
 
-def _coding(document: Document, request: BaseRequest) -> str:
+def _coding(document: Document, request: Request) -> str:
     accepted = request.headers.get("Accept-Encoding")
     if accepted is None or len(document.body) < _SMALLEST_CODED:
         return ""

@@ -5,10 +5,10 @@ known here.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import orjson
-from aiohttp.web_request import BaseRequest
 from pydantic import BaseModel, ValidationError
 
 from edge_api.api.operation import Ask, Operation
@@ -22,7 +22,8 @@ from edge_api.web.callers import Callers
 from edge_api.web.credentials import secret_of
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.headers import API_HEADERS
-from edge_api.web.wire import EXTRA_HEADERS, Wire, header_lines
+from edge_api.web.request import Request
+from edge_api.web.wire import Wire, header_lines
 
 
 class Endpoint:
@@ -40,10 +41,11 @@ class Endpoint:
         self._documents = documents
         self._callers = callers
 
-    async def answer(self, request: BaseRequest, path: Mapping[str, str]) -> Wire:
+    async def answer(self, request: Request, path: Mapping[str, str]) -> Wire:
         """Return the answer to a request. Raises Problem."""
         operation = self.operation
-        actor, address = await self._identify(request)
+        actor = None if operation.credential == "none" else await self._actor(request)
+        address = self._admit(request, actor)
         ask = Ask(
             actor=actor,
             address=address,
@@ -58,40 +60,38 @@ class Endpoint:
             return await self._documents.answer(reply.value, reply.headers, request)
         return encode(reply)
 
-    async def _identify(self, request: BaseRequest) -> tuple[Actor | None, str]:
-        """Return who asks, or else from where: the request is counted and may go on."""
+    async def _actor(self, request: Request) -> Actor | None:
+        """Return whose credential was sent, if any; a failure is counted for its address."""
+        access = self._service.access
         try:
-            actor = await self._actor(request)
+            secret = secret_of(request.headers)
+            if secret is not None:
+                return await access.actor_for(secret)
+            if self.operation.credential == "required":
+                raise access.no_credential()
         except Problem as problem:
             if problem.code == "unauthenticated":
                 self._service.limiter.hit("failed_auth", self._callers.address_of(request))
             raise
+        return None
+
+    def _admit(self, request: Request, actor: Actor | None) -> str:
+        """Count the request and let it go on; return the address where it is counted by that."""
         if actor is not None:
             self._count(request, "authenticated", actor.credential_id)
             self._authorise(actor)
-            return actor, ""
+            return ""
         if not self.operation.limit:
-            return None, ""
+            return ""
         address = self._callers.address_of(request)
         self._count(request, self.operation.limit, address)
-        return None, address
+        return address
 
-    async def _actor(self, request: BaseRequest) -> Actor | None:
-        if self.operation.credential == "none":
-            return None
-        access = self._service.access
-        secret = secret_of(request.headers)
-        if secret is not None:
-            return await access.actor_for(secret)
-        if self.operation.credential == "required":
-            raise access.no_credential()
-        return None
-
-    def _count(self, request: BaseRequest, limit: str, key: str) -> None:
+    def _count(self, request: Request, limit: str, key: str) -> None:
         """Count the request and put what is left into the headers of its answer."""
         quota = self._service.limiter.hit(limit, key)
         if quota is not None:
-            request[EXTRA_HEADERS] += header_lines(quota.headers.items())
+            request.extra_lines += header_lines(quota.headers.items())
 
     def _authorise(self, actor: Actor) -> None:
         if self.operation.admit is not None:
@@ -99,18 +99,20 @@ class Endpoint:
         if self.operation.scope is not None:
             self._service.access.authorise(actor, self.operation.scope)
 
-    async def _body(self, request: BaseRequest) -> Any:
+    async def _body(self, request: Request) -> Any:
         body = self.operation.body
         assert body is not None  # noqa: S101  the caller looked
         check_media_type(request, body)
         return decode(await read_bytes(request, body.most), body)
 
 
-def read_query(model: type[BaseModel], request: BaseRequest) -> BaseModel:
+def read_query(model: type[BaseModel], request: Request) -> BaseModel:
     """Return the checked query; parameters that the model does not know are ignored.
 
     Raises Problem `invalid` that names the faulty parameter.
     """
+    if not request.rel_url.raw_query_string:
+        return _default(model)
     query = request.rel_url.query
     known = {name: query.getall(name) for name in model.model_fields if name in query}
     for name, values in known.items():
@@ -121,6 +123,12 @@ def read_query(model: type[BaseModel], request: BaseRequest) -> BaseModel:
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         raise Problem("invalid", f"{fault['loc'][0]}: {sentence_of(fault)}") from None
+
+
+@cache
+def _default(model: type[BaseModel]) -> BaseModel:
+    """Return what a request without a query asks for."""
+    return model()
 
 
 def encode(reply: Reply) -> Wire:

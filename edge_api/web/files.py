@@ -18,7 +18,8 @@ from edge_api.schema.problems import Problem
 from edge_api.web.conditional import Span, asked_span, etag_matches, range_holds
 from edge_api.web.fields import whole_list
 from edge_api.web.headers import Headers
-from edge_api.web.wire import REQUEST_ID, Wire, send
+from edge_api.web.request import Request
+from edge_api.web.wire import Wire, send
 
 SMALL: Final = 1024 * 1024
 """Bytes up to which a file is kept in memory and answered with one write."""
@@ -84,7 +85,7 @@ def _read(path: Path) -> tuple[str, int, bytes | None]:
     return f'"{digest.hexdigest()[:24]}"', size, small if size <= SMALL else None
 
 
-async def answer_file(form: Representation, request: web.Request) -> web.StreamResponse:
+async def answer_file(form: Representation, request: Request) -> web.StreamResponse:
     """Return the answer to a request for a form of a file.
 
     Conditions and ranges are looked at for a 200 only (RFC 9110, section 13.2.1). Raises Problem
@@ -102,7 +103,7 @@ async def answer_file(form: Representation, request: web.Request) -> web.StreamR
     return await _stream(form, form.status, form.headers, Span(0, form.size), request)
 
 
-def _span(form: Representation, request: web.Request) -> Span | None:
+def _span(form: Representation, request: Request) -> Span | None:
     """Return the part that is asked for, or `None` for the whole."""
     asked = request.headers.get("Range")
     if asked is None or request.method != "GET":
@@ -115,7 +116,7 @@ def _span(form: Representation, request: web.Request) -> Span | None:
     return None if span == "whole" else span
 
 
-async def _part(form: Representation, span: Span, request: web.Request) -> web.StreamResponse:
+async def _part(form: Representation, span: Span, request: Request) -> web.StreamResponse:
     headers = (*form.headers, ("Content-Range", span.content_range(form.size)))
     if form.body is None:
         return await _stream(form, 206, headers, span, request)
@@ -123,11 +124,11 @@ async def _part(form: Representation, span: Span, request: web.Request) -> web.S
 
 
 async def _stream(
-    form: Representation, status: int, headers: Headers, span: Span, request: web.Request
+    form: Representation, status: int, headers: Headers, span: Span, request: Request
 ) -> web.StreamResponse:
     """Send a part of a large file piece by piece, reading off the event loop."""
     response = web.StreamResponse(status=status, headers=headers)
-    response.headers["X-Request-ID"] = request[REQUEST_ID]
+    response.headers["X-Request-ID"] = request.request_id
     response.content_length = span.length
     with await asyncio.to_thread(form.path.open, "rb") as file:
         try:
@@ -152,7 +153,7 @@ async def _copy(file: BinaryIO, span: Span, response: web.StreamResponse) -> Non
     await response.write_eof()
 
 
-def _break_off(request: web.Request) -> None:
+def _break_off(request: Request) -> None:
     """End the connection: the head is out, and nothing else can say that the rest is missing."""
     if request.transport is not None:
         request.transport.abort()

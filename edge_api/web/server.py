@@ -3,11 +3,10 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
@@ -16,8 +15,8 @@ from aiohttp.web_request import BaseRequest
 
 from edge_api.schema.problems import Problem
 from edge_api.web.errors import error_answer, fault_answer
+from edge_api.web.request import Request
 from edge_api.web.trace import mark
-from edge_api.web.wire import Wire
 
 KEEPALIVE_SECONDS: Final = 75.0
 """Longer than the 60 s after which common proxies let an idle connection go."""
@@ -30,6 +29,9 @@ LINGER_SECONDS: Final = 2.0
 BACKLOG: Final = 1024
 REQUEST_LINE_MOST: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
+
+Handler = Callable[[Request], Awaitable[web.StreamResponse]]
+"""What answers requests, and never raises."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,21 +47,12 @@ class Protocol(RequestHandler):
         message: str | None = None,  # noqa: ARG002  aiohttp's own words are not passed on
     ) -> web.StreamResponse:
         """Return the answer to what never reached a handler, and close the connection."""
-        mark(request)
+        mark(cast("Request", request))
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was under way already")
         if status < 500 or exc is None:  # noqa: PLR2004  the client's faults
             return error_answer(Problem("invalid", _sentence(exc))).closing()
         return fault_answer(exc).closing()
-
-    def finish_response(
-        self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
-        """Send the answer; what aiohttp says by itself, in the service's words."""
-        if isinstance(resp, web.HTTPException):
-            mark(request)
-            resp = _refuse(resp).closing()
-        return super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: object, **more: Any) -> None:
         """Log a fault of ours: a body that its client spoiled is none, and was answered."""
@@ -73,18 +66,11 @@ def _sentence(fault: BaseException | None) -> str:
     return "The request is not valid HTTP"
 
 
-def _refuse(said: web.HTTPException) -> Wire:
-    """Return the answer to a target that no path can be, or to an unknown expectation."""
-    if said.status == HTTPStatus.NOT_FOUND:
-        return error_answer(Problem("not_found", "There is nothing at this target"))
-    return error_answer(Problem("invalid", "Of expectations, only 100-continue is known"))
-
-
 @dataclass(slots=True)
 class Server:
     """A running server."""
 
-    runner: web.AppRunner
+    runner: web.ServerRunner
     listener: asyncio.Server
     port: int
 
@@ -102,24 +88,24 @@ class Server:
                 connection.transport.abort()
 
 
-async def start(app: web.Application, host: str, port: int) -> Server:
+async def start(handler: Handler, host: str, port: int) -> Server:
     """Listen on `host:port` (0 chooses a free port). Raises OSError when that cannot be."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE_SECONDS)
+    loop = asyncio.get_running_loop()
+    answer = cast("Callable[[BaseRequest], Awaitable[web.StreamResponse]]", handler)
+    server = web.Server(answer, request_factory=partial(Request, loop=loop))
+    runner = web.ServerRunner(server, shutdown_timeout=GRACE_SECONDS)
     await runner.setup()
-    assert runner.server is not None  # noqa: S101  setup made it
     factory = partial(
         Protocol,
-        runner.server,
-        loop=asyncio.get_running_loop(),
+        server,
+        loop=loop,
         access_log=None,  # type: ignore[arg-type]  # that is how aiohttp switches it off
         keepalive_timeout=KEEPALIVE_SECONDS,
         lingering_time=LINGER_SECONDS,
         max_line_size=REQUEST_LINE_MOST,
     )
     try:
-        listener = await asyncio.get_running_loop().create_server(
-            factory, host, port, backlog=BACKLOG
-        )
+        listener = await loop.create_server(factory, host, port, backlog=BACKLOG)
     except OSError:
         await runner.cleanup()
         raise

@@ -20,6 +20,7 @@ from edge_api.web.files import Representation, Said, answer_file, load
 from edge_api.web.headers import PAGE_HEADERS, Headers, transport
 from edge_api.web.media import BRIEFLY, address_of, describe, twin_of
 from edge_api.web.negotiation import best_coding, prefers_markdown
+from edge_api.web.request import Request
 from edge_api.web.wire import Wire, send
 
 _READING: Final = ("GET", "HEAD")
@@ -49,7 +50,7 @@ class Pages:
         self._always = always
         self._ready: SizedCache[Representation] = SizedCache()
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
         path = request.path
         file, status = self.files.get(path), 200
@@ -62,7 +63,7 @@ class Pages:
         form = self._ready.get(choice) or await self._prepare(choice)
         return await answer_file(form, request)
 
-    def _choose(self, file: SiteFile, status: int, request: web.Request) -> _Choice:
+    def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
         """Negotiate the form (RFC 9110, section 12)."""
         accepted = whole_list(request.headers, "Accept")
         twin = None
@@ -101,7 +102,7 @@ class Site:
         self._contact = Contact(service)
         self._pages: Pages | None = None
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
         if request.method in _READING:
             return await self._read(request)
@@ -109,7 +110,7 @@ class Site:
             return send(await self._contact.answer(request), request)
         return send(self._refuse_method(request), request)
 
-    async def _read(self, request: web.Request) -> web.StreamResponse:
+    async def _read(self, request: Request) -> web.StreamResponse:
         """Answer from the current edition; once more if that was swapped and cleared meanwhile."""
         for _ in range(2):
             pages = self._current()
@@ -127,7 +128,7 @@ class Site:
             self._pages = Pages(edition, self._always)
         return self._pages
 
-    def _refuse_method(self, request: web.Request) -> Wire:
+    def _refuse_method(self, request: Request) -> Wire:
         files = self._current().files
         if request.path not in files and address_of(files, request.path) is None:
             raise Problem("not_found", "There is no page at this address")

@@ -6,10 +6,11 @@ import re
 import secrets
 from contextvars import ContextVar
 
-from aiohttp.web_request import BaseRequest
+from multidict import istr
 
-from edge_api.web.wire import REQUEST_ID
+from edge_api.web.request import Request
 
+_HEADER = istr("X-Request-ID")
 _ACCEPTED = re.compile(r"[A-Za-z0-9-]{8,64}")
 _PROCESS = secrets.token_hex(4)
 """Tells the ids of this process from those of any other."""
@@ -17,12 +18,12 @@ _numbers = itertools.count(secrets.randbits(16))
 _current: ContextVar[str] = ContextVar("request_id", default="-")
 
 
-def mark(request: BaseRequest) -> None:
+def mark(request: Request) -> None:
     """Give the request the id that it brought, if that is well formed, or a new one."""
-    brought = request.headers.get("X-Request-ID")
-    valid = brought is not None and _ACCEPTED.fullmatch(brought)
-    request_id = brought if brought is not None and valid else f"{_PROCESS}{next(_numbers):08x}"
-    request[REQUEST_ID] = request_id
+    request_id = request.headers.get(_HEADER)
+    if request_id is None or _ACCEPTED.fullmatch(request_id) is None:
+        request_id = f"{_PROCESS}{next(_numbers):08x}"
+    request.request_id = request_id
     _current.set(request_id)
 
 

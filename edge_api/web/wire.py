@@ -8,20 +8,19 @@ as everything else together, so signals do not see it and every header must be i
 import time
 from collections.abc import Iterable, Sequence
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_request import BaseRequest
 
+from edge_api.web.request import Request
+
 Headers = Sequence[tuple[str, str]]
 
-REQUEST_ID: Final = web.RequestKey("request_id", str)
-"""Key in the request's mapping: the id that the answer repeats."""
-EXTRA_HEADERS: Final = web.RequestKey("extra_headers", bytes)
-"""Key in the request's mapping: header lines that belong to this answer alone, as bytes."""
-
+_END: Final = b"\r\n\r\n"
 _CLOSE: Final = ("Connection", "close")
 """Among an answer's headers: no request is read behind it (RFC 9112, section 9.6)."""
 _BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
@@ -31,8 +30,13 @@ _DRAINED_FROM: Final = 64 * 1024
 
 def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
     """Return the field lines of `headers` (RFC 9112, section 5); a line break in them is cut."""
-    lines = (f"{name}: {value}".splitlines()[0] for name, value in headers)
-    return "".join(f"{line}\r\n" for line in lines).encode("latin-1", "replace")
+    return b"".join(_line(name, value) for name, value in headers)
+
+
+@lru_cache(1024)
+def _line(name: str, value: str) -> bytes:
+    """Return one line; nearly all of them are the same in answer after answer."""
+    return f"{name}: {value}".splitlines()[0].encode("latin-1", "replace") + b"\r\n"
 
 
 class Wire(web.StreamResponse):
@@ -49,7 +53,7 @@ class Wire(web.StreamResponse):
         bodiless = status in _BODILESS
         announced = [] if bodiless else [("Content-Length", str(length or len(body)))]
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
-        self._head = start_line + header_lines([*headers, *announced])
+        self._head = start_line + header_lines((*headers, *announced))
 
     def closing(self) -> "Wire":
         """Return the same answer with the connection closed behind it."""
@@ -63,10 +67,10 @@ class Wire(web.StreamResponse):
         if transport is None:
             raise ConnectionResetError("the client is gone")
         body = b"" if request.method == "HEAD" else self._sent_body
-        extra = request.get(EXTRA_HEADERS, b"")
-        request_id = request[REQUEST_ID].encode()
-        head = (self._head, extra, _date_line(), b"X-Request-ID: ", request_id, b"\r\n\r\n")
-        transport.write(b"".join((*head, body)))
+        asked = cast("Request", request)
+        request_id = asked.request_id.encode()
+        head = self._head, asked.extra_lines, _date_line(), b"X-Request-ID: ", request_id, _END
+        transport.writelines((*head, body))
         if len(body) > _DRAINED_FROM:
             await request.writer.drain()
         return None
@@ -90,11 +94,11 @@ def _date_line() -> bytes:
     return _Date.line
 
 
-def send(wire: Wire, request: BaseRequest) -> Wire:
+def send(wire: Wire, request: Request) -> Wire:
     """Return `wire`, or its closing form where the client asked for that.
 
     A shared answer cannot carry one request's wish: HTTP/1.0 clients are always closed.
     """
-    if request.keep_alive and request.version.minor:
+    if request.version.minor and request.keep_alive:
         return wire
     return wire.closing()
