@@ -8,13 +8,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from benchmarks.load import Figure, free_port, load, served
+from benchmarks.load import Comparison, Load, compare, free_port, middle, served
 
-HERE = Path(__file__).parent
+LEADS = Path(__file__).with_name("leads.lua")
 LIMITS = ("RATE_LEADS", "RATE_LEADS_ATTEMPTS", "RATE_AUTHENTICATED", "RATE_FAILED_AUTH")
 UNLIMITED = dict.fromkeys(LIMITS, "0")
 PING = "/api/public/ping"
@@ -22,45 +23,48 @@ PING = "/api/public/ping"
 
 def main() -> None:
     """Measure and print the table."""
-    with tempfile.TemporaryDirectory() as folder:
-        build = Path(folder) / "build"
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         port = free_port()
-        environment = {
-            **UNLIMITED,
-            "PORT": str(port),
-            "BUILD_DIR": str(build),
-            "DATABASE_URL": f"sqlite:///{folder}/edge.db",
-        }
-        _python("-m", "site_build", "build", "--output", str(build), "--site-url", _origin(port))
-        hello = _hello()
-        post, page, grouped = _edge(["-m", "edge_api", "serve"], port, environment)
-        single = _leads(["-m", "benchmarks.peers.one_commit_each"], port, environment)
-    _print("GET /api/public/v1/posts/{slug}, keyed", post, "aiohttp hello-world", hello)
-    _print("GET a page of the site", page, "aiohttp hello-world", hello)
-    _print("POST /api/public/v1/leads, 64 clients", grouped, "a commit for each request", single)
+        environment = _settings(folder, port)
+        _python("-m", "site_build", "build", "--site-url", _origin(port), **environment)
+        key = _key(environment)
+        edge = stack.enter_context(served(["-m", "edge_api", "serve"], port, PING, environment))
+        _compare_reading(stack, edge, key)
+        _compare_writing(stack, edge, folder)
 
 
-def _hello() -> Figure:
+def _compare_reading(stack: ExitStack, edge: str, key: str) -> None:
     port = free_port()
-    with served(["-m", "benchmarks.peers.hello", str(port)], port, "/hello", {}) as origin:
-        return load(f"{origin}/hello")
+    peer = served(["-m", "benchmarks.peers.hello", str(port)], port, "/hello", {})
+    hello = Load(f"{stack.enter_context(peer)}/hello")
+    slug, keyed = _newest(edge, key), {"X-API-Key": key}
+    for what, load in (
+        ("GET posts/{slug}, keyed", Load(f"{edge}/api/public/v1/posts/{slug}", keyed)),
+        ("GET posts, keyed", Load(f"{edge}/api/public/v1/posts", keyed)),
+        ("GET a page of the site", Load(f"{edge}/journal/{slug}/")),
+    ):
+        _print(what, "aiohttp hello-world", compare(load, hello))
 
 
-def _edge(
-    words: Sequence[str], port: int, environment: Mapping[str, str]
-) -> tuple[Figure, Figure, Figure]:
-    key = _key(environment)
-    with served(words, port, PING, environment) as origin:
-        slug = _newest(origin, key)
-        post = load(f"{origin}/api/public/v1/posts/{slug}", {"X-API-Key": key})
-        page = load(f"{origin}/journal/{slug}/")
-        leads = load(f"{origin}/api/public/v1/leads", script=HERE / "leads.lua")
-    return post, page, leads
+def _compare_writing(stack: ExitStack, edge: str, folder: Path) -> None:
+    port = free_port()
+    peer = served(
+        ["-m", "benchmarks.peers.one_commit_each"], port, PING, _settings(folder / "peer", port)
+    )
+    path = "/api/public/v1/leads"
+    ours = Load(f"{edge}{path}", script=LEADS)
+    theirs = Load(f"{stack.enter_context(peer)}{path}", script=LEADS)
+    _print("POST leads, 64 clients", "a commit for each request", compare(ours, theirs))
 
 
-def _leads(words: Sequence[str], port: int, environment: Mapping[str, str]) -> Figure:
-    with served(words, port, PING, environment) as origin:
-        return load(f"{origin}/api/public/v1/leads", script=HERE / "leads.lua")
+def _settings(folder: Path, port: int) -> dict[str, str]:
+    return {
+        **UNLIMITED,
+        "PORT": str(port),
+        "BUILD_DIR": str(folder / "build"),
+        "DATABASE_URL": f"sqlite:///{folder}/edge.db",
+    }
 
 
 def _key(environment: Mapping[str, str]) -> str:
@@ -85,11 +89,11 @@ def _origin(port: int) -> str:
     return f"http://127.0.0.1:{port}"
 
 
-def _print(what: str, ours: Figure, peer: str, theirs: Figure) -> None:
-    ratio = ours.per_second / theirs.per_second
+def _print(what: str, peer: str, seen: Comparison) -> None:
+    ours, theirs = middle(seen.ours), middle(seen.theirs)
     print(
-        f"{what:<40} {ours.per_second:>9,.0f}/s  p99 {ours.p99_ms:>6.2f} ms   "
-        f"{ratio:>5.2f} x {peer} ({theirs.per_second:,.0f}/s, p99 {theirs.p99_ms:.2f} ms)"
+        f"{what:<24} {ours.per_second:>8,.0f}/s  p99 {ours.p99_ms:>6.2f} ms   {seen.ratio:>5.2f} x "
+        f"{peer} ({theirs.per_second:,.0f}/s, p99 {theirs.p99_ms:.2f} ms)"
     )
 
 

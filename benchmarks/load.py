@@ -9,24 +9,54 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from types import MappingProxyType
 from urllib.request import urlopen
 
 SERVER_CORE, LOAD_CORE = "0", "1"
 START_SECONDS = 30
-ROUNDS = 3
-SECONDS = 4
+ROUNDS = 5
+SECONDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What wrk asks for, again and again, on so many connections."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    script: Path | None = None
+    connections: int = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What one load reached: the medians of its rounds."""
+    """What one load reached in one round."""
 
     per_second: float
     p99_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two loads, round by round in turn: what slows the machine for a while slows both."""
+
+    ours: Sequence[Figure]
+    theirs: Sequence[Figure]
+
+    @property
+    def ratio(self) -> float:
+        """The median of the rounds' ratios."""
+        pairs = zip(self.ours, self.theirs, strict=True)
+        return median(ours.per_second / theirs.per_second for ours, theirs in pairs)
+
+
+def middle(figures: Sequence[Figure]) -> Figure:
+    """Return the medians of the rounds."""
+    return Figure(
+        median(figure.per_second for figure in figures), median(figure.p99_ms for figure in figures)
+    )
 
 
 def free_port() -> int:
@@ -64,28 +94,19 @@ def _wait_for(url: str) -> None:
     raise SystemExit(f"{url} did not answer within {START_SECONDS} s")
 
 
-def load(
-    url: str,
-    headers: Mapping[str, str] = MappingProxyType({}),
-    connections: int = 64,
-    script: Path | None = None,
-) -> Figure:
-    """Return what wrk reaches: one thread, a warm-up, the median of the rounds.
+def compare(ours: Load, theirs: Load) -> Comparison:
+    """Return what wrk reaches with both, after a warm-up.
 
     Ends the program when any answer was no success: such a figure would mean nothing.
     """
-    words = ["taskset", "-c", LOAD_CORE, "wrk", "-t1", f"-c{connections}", "--latency"]
-    words += [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
-    words += ["-s", str(script)] if script else []
-    _run([*words, "-d1s", url])
-    rounds = [_run([*words, f"-d{SECONDS}s", url]) for _ in range(ROUNDS)]
-    return Figure(
-        median(item.per_second for item in rounds), median(item.p99_ms for item in rounds)
-    )
+    for load in (ours, theirs):
+        _run(load, 1)
+    rounds = [(_run(ours, SECONDS), _run(theirs, SECONDS)) for _ in range(ROUNDS)]
+    return Comparison(*zip(*rounds, strict=True))
 
 
-def _run(command: Sequence[str]) -> Figure:
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def _run(load: Load, seconds: int) -> Figure:
+    said = _ask_wrk(load, seconds)
     if "Non-2xx" in said or "Socket errors" in said:
         raise SystemExit(f"not every answer was a success:\n{said}")
     per_second = re.search(r"Requests/sec:\s+([\d.]+)", said)
@@ -94,3 +115,11 @@ def _run(command: Sequence[str]) -> Figure:
         raise SystemExit(f"wrk said something else:\n{said}")
     unit = {"us": 0.001, "ms": 1.0, "s": 1000.0}[p99[2]]
     return Figure(float(per_second[1]), float(p99[1]) * unit)
+
+
+def _ask_wrk(load: Load, seconds: int) -> str:
+    words = ["taskset", "-c", LOAD_CORE, "wrk", "-t1", f"-c{load.connections}", f"-d{seconds}s"]
+    words += [word for name, value in load.headers.items() for word in ("-H", f"{name}: {value}")]
+    words += ["-s", str(load.script)] if load.script else []
+    command = [*words, "--latency", load.url]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -99,15 +99,20 @@ class Table:
         Raises Problem `invalid`, naming the first faulty column.
         """
         filled = {
-            name: new_id() if column.filled == "id" else now
-            for name, column in self.columns.items()
-            if column.filled and name not in given
+            name: new_id() if kind == "id" else now
+            for name, kind in self._filled.items()
+            if name not in given
         }
         try:
-            row = self.row.model_validate({**filled, **given}).model_dump()
+            checked = self.row.model_validate({**filled, **given})
         except ValidationError as error:
             raise _as_problem(error, self) from None
-        return self._fold(row)
+        return self._fold(dict(vars(checked)))
+
+    @cached_property
+    def _filled(self) -> Mapping[str, str]:
+        """What the service fills in, by column."""
+        return {name: column.filled for name, column in self.columns.items() if column.filled}
 
     def new_values(self, given: Mapping[str, Any], now: str) -> Row:
         """Return the checked values of an update, touching what an update touches.
@@ -133,10 +138,11 @@ class Table:
         return column
 
     def _fold(self, row: Row) -> Row:
-        return {
-            name: value.lower() if name in self.folded and isinstance(value, str) else value
-            for name, value in row.items()
-        }
+        for name in self.folded:
+            value = row.get(name)
+            if isinstance(value, str):
+                row[name] = value.lower()
+        return row
 
 
 def unknown_column(table: Table, name: str) -> Problem:

@@ -7,6 +7,7 @@ nothing and carries nothing out.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -75,6 +76,7 @@ def count_rows(plan: Read) -> Statement:
     return Statement(text, where.parameters)
 
 
+@cache
 def insert_row(table: Table) -> str:
     """Return the text of the statement that stores one whole row."""
     marks = ", ".join("?" * len(table.columns))

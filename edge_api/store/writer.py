@@ -1,6 +1,6 @@
 """The one writer: work that waits together shares a transaction and its sync to the disk.
 
-Each caller is answered after the commit and never before. A savepoint keeps the callers apart: one
+Each caller is answered after the commit and never before. Savepoints keep the callers apart: one
 that fails is rolled back alone. When the commit fails, nothing of the group has happened.
 """
 
@@ -18,7 +18,7 @@ from edge_api.store.place import Place
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
-"""Runs statements inside a transaction that others begin and end."""
+"""Runs statements inside a transaction that others begin and end; it may be run a second time."""
 
 GROUP_MOST: Final = 256
 """Callers that share a commit: beyond a few hundred a sync is spread thin enough, and the first
@@ -112,7 +112,7 @@ class Writer:
 def commit_together(
     place: Place, works: Sequence[Work[Any]], connection: sqlite3.Connection
 ) -> list[Any]:
-    """Run each work behind a savepoint of its own, commit once, and return all results.
+    """Run each work, commit once, and return all results.
 
     A work that raises has its exception for a result. Raises sqlite3.Error and Displaced when
     nothing of the whole group is durable.
@@ -120,13 +120,27 @@ def commit_together(
     place.check()
     connection.execute("BEGIN IMMEDIATE")
     try:
-        results = [_attempt(connection, work) for work in works]
+        results = _run_all(connection, works)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     place.check()
     return results
+
+
+def _run_all(connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list[Any]:
+    """Run the works as they are; should one fail, begin again with a savepoint for each.
+
+    Savepoints are what costs most in a transaction, and nearly always no work fails.
+    """
+    try:
+        return [work(connection) for work in works]
+    except Exception:  # noqa: BLE001  which work it was comes out at the second attempt
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+        return [_attempt(connection, work) for work in works]
 
 
 def _attempt(connection: sqlite3.Connection, work: Work[T]) -> T | Exception:

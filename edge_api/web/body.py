@@ -38,6 +38,8 @@ async def read_bytes(request: Request, most: int) -> bytes:
         raise _too_large(most)
     _meet_expectation(request)
     try:
+        if request.content.is_eof():  # it has arrived already, so nothing is waited for
+            return await _collect(request, most)
         async with asyncio.timeout(BODY_SECONDS):
             return await _collect(request, most)
     except TimeoutError:
