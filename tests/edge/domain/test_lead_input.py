@@ -4,6 +4,7 @@ from unicodedata import normalize
 
 import jsonschema
 import pytest
+from email_validator import EmailNotValidError, validate_email
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -301,3 +302,26 @@ def test_every_fault_of_a_form_is_told_at_once() -> None:
         "consent_text": "must have 1 to 2000 characters",
     }
     assert str(caught.value).startswith("name: must have 1 to 100 characters; email: not a valid")
+
+
+@given(
+    st.from_regex(r"[A-Za-z0-9_+.\-]{0,66}", fullmatch=True),
+    st.from_regex(r"[A-Za-z0-9.\-]{0,20}(?:\.[a-z]{1,4})?", fullmatch=True),
+)
+@example("a", "xn--caf-dma.example")
+@example("A.b+c", "Example.ORG")
+@example("a" * 65, "example.org")
+@example("a", "b" * 64 + ".org")
+@example(".a", "example.org")
+@example("a", "1.2.3.4")
+@example("a", "localhost")
+def test_plain_addresses_are_judged_as_all_others(local: str, domain: str) -> None:
+    """The short way for plain addresses gives what the library gives for the whole address."""
+    address = f"{local}@{domain}"
+    try:
+        expected = validate_email(address, check_deliverability=False).normalized.lower()
+    except EmailNotValidError:
+        with pytest.raises(ValueError, match="not a valid e-mail address"):
+            fold_address(address)
+    else:
+        assert fold_address(address) == expected

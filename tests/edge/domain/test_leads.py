@@ -156,6 +156,14 @@ async def test_a_doubtful_lead_is_marked_and_listed(leads: Leads, store: SQLiteS
     assert len(await leads.recent(10)) == 1
 
 
+async def test_of_two_at_once_one_is_the_repeat(leads: Leads, store: SQLiteStore) -> None:
+    """The same lead sent twice at the same moment is marked once, whichever comes first."""
+    await asyncio.gather(*(leads.create(lead(), ANYBODY) for _ in range(5)))
+
+    marks = [row["spam_reasons"] for row in await stored(store)]
+    assert sorted(map(str, marks)) == ["None", *["['repeated']"] * 4]
+
+
 async def test_a_repeat_is_stored_and_marked(leads: Leads, store: SQLiteStore, clock: Any) -> None:
     """Within 24 hours; a day later the same message is a new one."""
     await leads.create(lead(), ANYBODY)

@@ -14,7 +14,7 @@ from edge_api.schema.tables import (
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Plan, Read, Update
+from edge_api.store.plan import AffectedBy, Condition, Delete, Depending, Insert, Plan, Read, Update
 from edge_api.store.sqlite import SQLiteStore
 from tests.edge.store.samples import make_entry, make_lead, make_row
 
@@ -97,6 +97,18 @@ async def test_a_value_may_be_the_number_of_rows_of_an_earlier_plan(store: SQLit
 
     assert audit.rows[0]["rows"] == 3
     assert (await rows_of(store, Read(AUDIT_LOG)))[0]["rows"] == 3
+
+
+async def test_a_value_may_depend_on_what_an_earlier_plan_met(store: SQLiteStore) -> None:
+    """So a row says what the store knew in the transaction that stored it."""
+    look = Read(LEADS, ("id",), SMALL, limit=1)
+    lead = {**make_lead(), "spam_reasons": Depending(0, some=["seen"], none=None)}
+    again = {**make_lead(), "spam_reasons": Depending(0, some=["seen"], none=None)}
+
+    _, first = await store.run(look, Insert(LEADS, [lead]))
+    _, second = await store.run(look, Insert(LEADS, [again]))
+
+    assert (first.rows[0]["spam_reasons"], second.rows[0]["spam_reasons"]) == (None, ["seen"])
 
 
 async def test_a_transaction_is_whole_or_not_at_all(store: SQLiteStore) -> None:
