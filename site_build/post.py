@@ -38,6 +38,8 @@ class Document:
     """Line of the file (from 1) on which `markdown` starts."""
     digest: str
     """SHA-256 of the file's bytes, hexadecimal."""
+    slug_at: tuple[int, int] = (1, 1)
+    """Line and column of the slug in the file, from 1."""
 
     def is_public_at(self, now: datetime) -> bool:
         """Tell whether readers may see the document at the instant `now` (UTC)."""

@@ -61,19 +61,19 @@ def cross_check(
 
 def _find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
     """Report every file of a group that shares an address, naming the others."""
-    sharing: dict[str, list[str]] = defaultdict(list)
+    sharing: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
-        sharing[locate(document)].append(document.path)
+        sharing[locate(document)].append(document)
     return [
-        Finding(path, 1, 1, "error", _explain_repeated(address, path, paths))
-        for address, paths in sharing.items()
-        if len(paths) > 1
-        for path in paths
+        Finding(each.path, *each.slug_at, "error", _explain_repeated(address, each, group))
+        for address, group in sharing.items()
+        if len(group) > 1
+        for each in group
     ]
 
 
-def _explain_repeated(address: str, path: str, paths: list[str]) -> str:
-    others = [other for other in sorted(paths) if other != path]
+def _explain_repeated(address: str, document: Document, group: list[Document]) -> str:
+    others = sorted(other.path for other in group if other is not document)
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     return f"the slug gives the address /{address}, as {others[0]}{more} does; change one of them"
 

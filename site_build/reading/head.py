@@ -73,6 +73,11 @@ def read_head(
     return head, faults + _check_values(kind, head, known)
 
 
+def find_slug(entries: list[Entry]) -> int:
+    """Return the offset of the slug in a head that was understood."""
+    return next(each.value_at for each in entries if ALIASES.get(each.key, each.key) == "slug")
+
+
 def _sort_out(entries: list[Entry]) -> tuple[dict[str, Entry], list[Fault]]:
     """Part the keys that mean something from those that do not, or say it twice."""
     known: dict[str, Entry] = {}

@@ -511,9 +511,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         "loop.md:1 error the link leads nowhere",
         "out.md:1 error the link leads out of the content folder",
         "pipe.md:1 error this is no plain file",
-        "posts/a.md:1 error the slug gives the address /journal/a/, as within.md does",
+        "posts/a.md:3 error the slug gives the address /journal/a/, as within.md does",
         "up:1 error the link leads out of the content folder",
-        "within.md:1 error the slug gives the address /journal/a/, as posts/a.md does",
+        "within.md:3 error the slug gives the address /journal/a/, as posts/a.md does",
     ]
 
 

@@ -66,6 +66,7 @@ def test_a_whole_head() -> None:
         markdown="First.\n\nSecond.\n",
         body_line=15,
         digest=hashlib.sha256(raw).hexdigest(),
+        slug_at=(3, 7),
     )
 
 
