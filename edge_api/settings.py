@@ -8,16 +8,19 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import StringIO
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import limits
 from dotenv import dotenv_values
 
 from edge_api.schema.origin import PORT_MOST, read_origin
+
+SECRET_SHORTEST: Final = 32
+"""Characters: fewer can be guessed."""
 
 
 class SettingsError(Exception):
@@ -63,6 +66,12 @@ def _networks(text: str) -> tuple[str, ...]:
     return names
 
 
+def _secret(text: str) -> str:
+    if len(text) < SECRET_SHORTEST:
+        raise ValueError(f"must have {SECRET_SHORTEST} characters or more, all of them random")
+    return text
+
+
 def _choice(*words: str) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text not in words:
@@ -93,7 +102,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
         "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
         "SECRET_KEY": Setting(
-            str, None, "signs what the service hands out; made beside the store", secret=True
+            _secret, None, "keys what is only kept as a hash; made beside the store", secret=True
         ),
         "LEADS_REQUIRE_CREDENTIAL": Setting(
             _boolean, "false", "whether creating a lead needs a credential"
@@ -142,7 +151,17 @@ class Settings:
     @property
     def is_loopback(self) -> bool:
         """Tell whether the site is only reached from this machine."""
-        return urlsplit(self.site_url).hostname in ("127.0.0.1", "localhost", "::1")
+        return is_loopback(urlsplit(self.site_url).hostname or "")
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine to itself, and nobody else's (RFC 6761, section 6.3)."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".env")) -> Settings:

@@ -113,8 +113,8 @@ async def _part(edition: Edition, query: ListQuery) -> Reply:
     part = edition.posts.select(wanted, found)
     following = _next(query, part)
     body = encode_list(part.entries, following)
-    headers = {"Link": f'<{following}>; rel="next"'} if following else {}
-    return Reply(Document(body, cache_control=CACHING, is_lasting=False), headers=headers)
+    link = (("Link", f'<{following}>; rel="next"'),) if following else ()
+    return Reply(Document(body, cache_control=CACHING, headers=link, is_lasting=False))
 
 
 def _place(cursor: str | None) -> Place | None:

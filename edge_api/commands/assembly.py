@@ -52,15 +52,16 @@ class Assembly:
 
 @asynccontextmanager
 async def assemble(
-    settings: Settings, clock: Clock = system_clock, *, alone: bool = False
+    settings: Settings, clock: Clock = system_clock, *, alone: bool = False, create: bool = True
 ) -> AsyncIterator[Assembly]:
     """Open the store and the current build, and put the service together around them.
 
-    `alone` claims the store for this process, which is to serve from it.
+    `alone` claims the store for this process, which is to serve from it; without `create` a
+    missing one is refused.
     Raises StoreRefusal when the store cannot be opened; a missing build only fails readiness.
     """
     async with AsyncExitStack() as stack:
-        store = await open_store(settings.database_path, clock, alone=alone)
+        store = await open_store(settings.database_path, clock, alone=alone, create=create)
         stack.push_async_callback(store.close)
         shelf = Shelf(settings.build_dir, settings.site_url, open_search)
         stack.push_async_callback(shelf.close)

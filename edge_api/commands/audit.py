@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _read(limit: int, settings: Settings) -> list[Row]:
-    store = await open_store(settings.database_path, system_clock)
+    store = await open_store(settings.database_path, system_clock, create=False)
     try:
         return await recent_entries(store, limit)
     finally:

@@ -5,13 +5,16 @@ It is kept in a file beside the store, for its owner's eyes only, and used again
 
 import os
 from pathlib import Path
+from typing import Final
 
 from edge_api.domain.actor import Clock
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.scopes import SCOPES
 from edge_api.store.plan import Store
 
-_FOR_ITS_OWNER = 0o600
+DEVELOPMENT: Final = "development"
+"""The name of such a key in the store."""
+_FOR_ITS_OWNER: Final = 0o600
 
 
 async def development_key(store: Store, path: Path, clock: Clock) -> str:
@@ -20,7 +23,7 @@ async def development_key(store: Store, path: Path, clock: Clock) -> str:
     kept = _read(path)
     if kept and await keys.allows(kept, frozenset(SCOPES)):
         return kept
-    issued = await keys.issue(KeyOrder("development", scopes=tuple(SCOPES)))
+    issued = await keys.issue(KeyOrder(DEVELOPMENT, scopes=tuple(SCOPES)))
     _write(path, issued.secret)
     return issued.secret
 

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edge_api.commands import Subparsers
-from edge_api.commands.assembly import assemble
+from edge_api.commands.assembly import Assembly, assemble
+from edge_api.commands.development_key import DEVELOPMENT
+from edge_api.domain.keys import Keys, state_of
+from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
 
@@ -47,8 +50,21 @@ def _private_files(database: Path) -> tuple[Path, ...]:
 async def _parts(settings: Settings) -> list[str]:
     """Open every part as the service would, and pass on what readiness says."""
     try:
-        async with assemble(settings) as assembly:
+        async with assemble(settings, create=False) as assembly:
             report = await assembly.service.health.report()
+            keys = [] if settings.is_loopback else await _development_keys(assembly)
     except StoreRefusal as refusal:
         return [str(refusal)]
-    return [check["error"] for check in report["checks"].values() if "error" in check]
+    return [*(check["error"] for check in report["checks"].values() if "error" in check), *keys]
+
+
+async def _development_keys(assembly: Assembly) -> list[str]:
+    """Find keys with every scope that were made while the site was this machine's alone."""
+    service = assembly.service
+    now = spell_instant(service.clock())
+    rows = await Keys(service.store, service.clock).all()
+    return [
+        f"a development key opens everything; run python -m edge_api keys revoke {row['id']}"
+        for row in rows
+        if row["name"] == DEVELOPMENT and state_of(row, now) in ("valid", "rotated")
+    ]

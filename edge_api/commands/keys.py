@@ -44,7 +44,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
-    store = await open_store(settings.database_path, system_clock)
+    issues = arguments.action == "issue"
+    store = await open_store(settings.database_path, system_clock, create=issues)
     try:
         await _ACTIONS[arguments.action](Keys(store, system_clock), arguments)
     finally:

@@ -1,4 +1,4 @@
-"""The key that signs what the service hands out: from the settings, or made beside the store."""
+"""The key of what is only kept as a hash: from the settings, or made beside the store."""
 
 import os
 import secrets

@@ -10,7 +10,7 @@ from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.clock import system_clock
 from edge_api.commands.development_key import development_key
 from edge_api.commands.logs import configure_logging
-from edge_api.settings import SETTINGS, Settings
+from edge_api.settings import SETTINGS, Settings, is_loopback
 from edge_api.web.server import heed_signals, serve_until, start
 
 try:
@@ -56,7 +56,7 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
         except OSError as error:
             sys.stderr.write(f"cannot listen on {arguments.host}:{port}: {_reason(error)}\n")
             return 1
-        await _greet(assembly, f"http://{arguments.host}:{server.port}")
+        await _greet(assembly, arguments.host, server.port)
         await serve_until(told, server, assembly.service.health.start_draining)
     return 0
 
@@ -67,13 +67,16 @@ def _reason(error: OSError) -> str:
     return os.strerror(number) if number > 0 else str(error.strerror)
 
 
-async def _greet(assembly: Assembly, address: str) -> None:
-    """Tell the person at the terminal where to look, and with which key."""
+async def _greet(assembly: Assembly, host: str, port: int) -> None:
+    """Tell the person at the terminal where to look, and with which key.
+
+    A key with every scope is only made where this machine alone can use it.
+    """
     service = assembly.service
-    print(f"serving {service.settings.site_url} on {address}", flush=True)
+    print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
     if service.shelf.trouble:
         print(f"the journal: {service.shelf.trouble}", flush=True)
-    if service.settings.is_loopback:
+    if service.settings.is_loopback and is_loopback(host):
         path = service.settings.database_path.with_suffix(".dev-key")
         key = await development_key(service.store, path, system_clock)
         print(f"development key (all scopes, this machine only): {key}", flush=True)

@@ -64,12 +64,15 @@ class Access:
             version = self._store.version()
             if known is None or known.version != version:
                 known = await self._ask(digest, version)
-            known.confirmed = now
+            is_confirmed = True
         except Problem as problem:
             if problem.code != "unavailable" or known is None or now - known.confirmed >= GRACE:
                 raise
+            is_confirmed = False
         if known.actor.type != kind or (known.expires_at is not None and known.expires_at <= now):
             raise self._challenge.refused()
+        if is_confirmed:
+            known.confirmed = now
         return known.actor
 
     def authorise(self, actor: Actor, scope: Scope) -> None:

@@ -33,15 +33,16 @@ _log = logging.getLogger(__name__)
 
 
 async def open_store(
-    path: Path, clock: Callable[[], datetime], *, alone: bool = False
+    path: Path, clock: Callable[[], datetime], *, alone: bool = False, create: bool = True
 ) -> "SQLiteStore":
     """Open the store in the file at `path`, made where it is missing, at the present schema.
 
     `alone` claims it for the one edge that serves it; commands work beside an edge without that.
+    Without `create` a missing file is refused: who only looks must not make what they look for.
     Raises StoreRefusal.
     """
     with ExitStack() as held:
-        file = await asyncio.to_thread(_claim_file, path, held if alone else None)
+        file = await asyncio.to_thread(_claim_file, path, held if alone else None, create)
         try:
             session = await _open_patiently(file, spell_instant(clock()))
         except sqlite3.Error as error:
@@ -51,8 +52,10 @@ async def open_store(
         return SQLiteStore(file, session, held.pop_all())
 
 
-def _claim_file(path: Path, claims: ExitStack | None) -> Path:
+def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
     """Return the file behind `path`, beside which SQLite puts its own: no symbolic link."""
+    if not create and not path.exists():
+        raise StoreRefusal(f"there is no store at {path}: serve, migrate or keys issue makes one")
     lay_file(path)
     file = path.resolve()
     if claims is not None:

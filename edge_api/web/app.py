@@ -18,7 +18,7 @@ from edge_api.web.callers import Callers
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint
 from edge_api.web.errors import error_answer, fault_answer
-from edge_api.web.headers import API_HEADERS, Headers, transport
+from edge_api.web.headers import API_HEADERS, transport
 from edge_api.web.request import Request
 from edge_api.web.routes import Routes
 from edge_api.web.site import Site
@@ -37,17 +37,15 @@ _PREFLIGHT_SECONDS = 86400
 class Resource:
     """All methods of one path."""
 
-    def __init__(self, endpoints: Mapping[str, Endpoint], always: Headers) -> None:
-        """Take an endpoint a method, and the headers that stand in every answer."""
+    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+        """Take an endpoint a method."""
         self._endpoints = endpoints
-        self._always = header_lines(always)
         self._administrative = any(item.operation.administrative for item in endpoints.values())
         heads = ["HEAD"] if "GET" in endpoints else []
         self._allow = ", ".join([*endpoints, *heads, "OPTIONS"])
 
     async def handle(self, request: Request, path: Mapping[str, str]) -> web.StreamResponse:
         """Answer one request, whatever happens."""
-        request.extra_lines = self._always
         try:
             wire = await self._answer(request, path)
         except Problem as problem:
@@ -69,10 +67,8 @@ class Resource:
 class Elsewhere:
     """Every path on which no operation stands."""
 
-    def __init__(self, site: Site, always: Headers) -> None:
-        """Take the site, which says itself what stands in each of its answers, and that."""
+    def __init__(self, site: Site) -> None:
         self._site = site
-        self._always = header_lines(always)
 
     async def handle(self, request: Request) -> web.StreamResponse:
         """Answer with a file of the site; below `/api/`, with 404."""
@@ -82,7 +78,6 @@ class Elsewhere:
             wire = error_answer(problem)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
             wire = fault_answer(fault)
-        request.extra_lines = self._always
         return send(wire, request)
 
     async def _answer(self, request: Request) -> web.StreamResponse:
@@ -111,17 +106,19 @@ class App:
     def __init__(self, service: Service, operations: Sequence[Operation], site: Site) -> None:
         """Take what is declared, and the site for all other paths."""
         documents, callers = DocumentAnswers(SizedCache()), Callers(service)
-        always = transport(service.settings.site_url)
+        self._always = transport(service.settings.site_url)
+        self._always_lines = header_lines(self._always)
         by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
         for operation in operations:
             endpoint = Endpoint(operation, service, documents, callers)
             by_path[operation.path][operation.method] = endpoint
-        self._routes = Routes({path: Resource(by_path[path], always) for path in by_path})
-        self._elsewhere = Elsewhere(site, always)
+        self._routes = Routes({path: Resource(by_path[path]) for path in by_path})
+        self._elsewhere = Elsewhere(site)
 
     async def handle(self, request: Request) -> web.StreamResponse:
         """Answer one request, whatever happens."""
         mark(request)
+        request.always, request.extra_lines = self._always, self._always_lines
         found = self._routes.find(request.rel_url)
         if found is None:
             return await self._elsewhere.handle(request)

@@ -47,6 +47,8 @@ async def read_bytes(request: Request, most: int) -> bytes:
     except (HttpProcessingError, web.RequestPayloadError):
         sentence = "The body's transfer or content coding is broken"
         raise Problem("invalid", sentence, headers=_CLOSE) from None
+    except ConnectionError:  # nobody is left to read this, and it is no fault of ours
+        raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
 
 
 def _check_coding(request: Request) -> None:

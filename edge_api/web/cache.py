@@ -29,10 +29,14 @@ class SizedCache(Generic[Kept]):
     def keep(self, key: Hashable, value: Kept, size: int, owner: object = None) -> None:
         """Keep `value` of `size` bytes; what alone is larger than the cache is not kept.
 
-        `owner` lives as long, so that its identity may be part of the key.
+        `owner` lives as long, so that its identity may be part of the key; its size is part of
+        `size`.
         """
         replaced = self._kept.pop(key, None)
-        self._size += size - (replaced[1] if replaced else 0)
+        self._size -= replaced[1] if replaced else 0
+        if size > self._most:
+            return
+        self._size += size
         self._kept[key] = (value, size, owner)
         while self._size > self._most:
             _, (_, gone, _) = self._kept.popitem(last=False)

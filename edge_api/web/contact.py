@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import jinja2
 
@@ -20,7 +20,7 @@ from edge_api.schema.index import FORM_TEMPLATE, SITE_FOLDER
 from edge_api.schema.problems import Problem
 from edge_api.web.body import read_bytes
 from edge_api.web.callers import Callers
-from edge_api.web.headers import PAGE_HEADERS, Headers, transport
+from edge_api.web.headers import PAGE_HEADERS, Headers
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire
 
@@ -45,7 +45,6 @@ class Contact:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._callers = Callers(service)
-        self._always = transport(service.settings.site_url)
 
     async def answer(self, request: Request) -> Wire:
         """Store the lead and lead on to the thanks, or show the form again with its faults.
@@ -75,8 +74,7 @@ class Contact:
         return self._answer(problem.status, headers, body)
 
     def _answer(self, status: int, headers: Headers, body: bytes = b"") -> Wire:
-        always = (("Cache-Control", NO_STORE), *PAGE_HEADERS, *self._always)
-        return Wire(status, (*headers, *always), body)
+        return Wire(status, (*headers, ("Cache-Control", NO_STORE), *PAGE_HEADERS), body)
 
 
 def check_origin(request: Request, site_url: str) -> None:
@@ -88,7 +86,7 @@ def check_origin(request: Request, site_url: str) -> None:
     came_from = request.headers.get("Sec-Fetch-Site")
     if came_from is None:
         origin = request.headers.get("Origin", site_url)
-        is_own = origin == site_url or urlsplit(origin).netloc == request.host
+        is_own = origin in (site_url, f"http://{request.host}", f"https://{request.host}")
     else:
         is_own = came_from in ("same-origin", "none")
     if not is_own:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import brotli
+from aiohttp.hdrs import ACCEPT_ENCODING, IF_NONE_MATCH
 
 from edge_api.api.reply import Document
 from edge_api.web.cache import SizedCache
 from edge_api.web.conditional import etag_matches
+from edge_api.web.fields import whole_list
 from edge_api.web.headers import API_HEADERS
 from edge_api.web.negotiation import best_coding
 from edge_api.web.request import Request
@@ -31,25 +33,24 @@ class DocumentAnswers:
     def __init__(self, cache: SizedCache[Wire]) -> None:
         self._cache = cache
 
-    async def answer(
-        self, document: Document, headers: Mapping[str, str], request: Request
-    ) -> Wire:
+    async def answer(self, document: Document, request: Request) -> Wire:
         """Return the best form of `document` for the request, or 304 (RFC 9110, section 13.2)."""
         coding = _coding(document, request)
-        condition = request.headers.get("If-None-Match")
+        condition = whole_list(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
-            return Wire(304, _validators(document, coding, headers))
+            return Wire(304, _validators(document, coding))
         kept = self._cache.get((id(document), coding))
-        return kept or await self._make(document, coding, headers)
+        return kept or await self._make(document, coding)
 
-    async def _make(self, document: Document, coding: str, headers: Mapping[str, str]) -> Wire:
+    async def _make(self, document: Document, coding: str) -> Wire:
         coder = _CODERS.get(coding)
         body = await asyncio.to_thread(coder, document.body) if coder else document.body
         coded = [("Content-Encoding", coding)] if coding else []
         content = [("Content-Type", document.media_type), *coded]
-        wire = Wire(200, [*content, *_validators(document, coding, headers)], body)
+        wire = Wire(200, [*content, *_validators(document, coding)], body)
         if document.is_lasting:
-            self._cache.keep((id(document), coding), wire, len(body), owner=document)
+            size = len(body) + len(document.body)
+            self._cache.keep((id(document), coding), wire, size, owner=document)
         return wire
 
 
@@ -59,15 +60,13 @@ def coded_etag(etag: str, coding: str) -> str:
 
 
 def _coding(document: Document, request: Request) -> str:
-    accepted = request.headers.get("Accept-Encoding")
+    accepted = whole_list(request.headers, ACCEPT_ENCODING)
     if accepted is None or len(document.body) < _SMALLEST_CODED:
         return ""
     return best_coding(accepted, _CODINGS)
 
 
-def _validators(
-    document: Document, coding: str, headers: Mapping[str, str]
-) -> list[tuple[str, str]]:
+def _validators(document: Document, coding: str) -> list[tuple[str, str]]:
     """Return the headers that a 200 and a 304 share (RFC 9110, section 15.4.5)."""
     return [
         ("ETag", coded_etag(document.etag, coding)),
@@ -75,5 +74,4 @@ def _validators(
         ("Vary", "Accept-Encoding"),
         *document.headers,
         *API_HEADERS,
-        *headers.items(),
     ]

@@ -21,6 +21,7 @@ from edge_api.web.body import check_media_type, decode, read_bytes
 from edge_api.web.callers import Callers
 from edge_api.web.credentials import secret_of
 from edge_api.web.documents import DocumentAnswers
+from edge_api.web.fields import Fields
 from edge_api.web.headers import API_HEADERS
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, header_lines
@@ -53,11 +54,11 @@ class Endpoint:
             query=read_query(operation.query, request) if operation.query else None,
             pairs=tuple(request.query.items()) if request.rel_url.raw_query_string else (),
             body=await self._body(request) if operation.body else None,
-            headers=request.headers,
+            headers=Fields(request.headers),
         )
         reply = await operation.do(self._service, ask)
         if isinstance(reply.value, Document):
-            return await self._documents.answer(reply.value, reply.headers, request)
+            return await self._documents.answer(reply.value, request)
         return encode(reply)
 
     async def _actor(self, request: Request) -> Actor | None:

@@ -1,6 +1,27 @@
 """Header fields of a request that are lists: each may stand on several lines."""
 
+from collections.abc import Iterator, Mapping
+
 from multidict import CIMultiDictProxy
+
+
+class Fields(Mapping[str, str]):
+    """Header fields by name, whatever its case; one on several lines is one list."""
+
+    def __init__(self, headers: CIMultiDictProxy[str]) -> None:
+        self._headers = headers
+
+    def __getitem__(self, name: str) -> str:
+        value = whole_list(self._headers, name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._headers)
+
+    def __len__(self) -> int:
+        return len(self._headers)
 
 
 def whole_list(headers: CIMultiDictProxy[str], name: str) -> str | None:

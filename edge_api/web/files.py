@@ -127,7 +127,7 @@ async def _stream(
     form: Representation, status: int, headers: Headers, span: Span, request: Request
 ) -> web.StreamResponse:
     """Send a part of a large file piece by piece, reading off the event loop."""
-    response = web.StreamResponse(status=status, headers=headers)
+    response = web.StreamResponse(status=status, headers=[*headers, *request.always])
     response.headers["X-Request-ID"] = request.request_id
     response.content_length = span.length
     with await asyncio.to_thread(form.path.open, "rb") as file:

@@ -1,7 +1,7 @@
 """The headers that every answer carries whatever it says: declared here and nowhere else.
 
-They stand in the prebuilt head of an answer, since nothing adds headers later. Which file or
-operation is answered is not known here.
+They stand in the prebuilt head of an answer, but for what the origin demands: `App` gives that to
+each request. Which file or operation is answered is not known here.
 """
 
 from typing import Final
@@ -77,9 +77,10 @@ API_HEADERS: Final[Headers] = (
 
 STRICT_TRANSPORT: Final[Header] = (
     "Strict-Transport-Security",
-    "max-age=63072000; includeSubDomains",
+    "max-age=63072000",
 )
-"""Two years (RFC 6797); only for an https origin, where a browser heeds it."""
+"""Two years (RFC 6797), for this host alone: whether those below it speak https is not ours to
+say. Only for an https origin, where a browser heeds it."""
 
 
 def embedding(media_type: str) -> Header:

@@ -3,14 +3,18 @@
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
+from edge_api.web.headers import Headers
+
 
 class Request(BaseRequest):
     """aiohttp's request; attributes take the place of its mapping, which costs more."""
 
     request_id = ""
     """The id that the answer repeats."""
+    always: Headers = ()
+    """Headers that the origin gives to each of its answers."""
     extra_lines = b""
-    """Header lines that belong to this answer alone."""
+    """Those as lines, and what belongs to this answer alone."""
 
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         """Leave the software unnamed where aiohttp itself writes the head."""

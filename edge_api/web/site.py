@@ -17,7 +17,7 @@ from edge_api.web.cache import SizedCache
 from edge_api.web.contact import CONTACT, Contact
 from edge_api.web.fields import whole_list
 from edge_api.web.files import Representation, Said, answer_file, load
-from edge_api.web.headers import PAGE_HEADERS, Headers, transport
+from edge_api.web.headers import PAGE_HEADERS
 from edge_api.web.media import BRIEFLY, address_of, describe, twin_of
 from edge_api.web.negotiation import best_coding, prefers_markdown
 from edge_api.web.request import Request
@@ -43,11 +43,10 @@ class _Choice(NamedTuple):
 class Pages:
     """The files of one edition's site, and what was made ready of them."""
 
-    def __init__(self, edition: Edition, always: Headers) -> None:
+    def __init__(self, edition: Edition) -> None:
         """Take from the edition what is needed, not the edition: its search may be closed first."""
         self.files = edition.files
         self._folder = edition.folder / SITE_FOLDER
-        self._always = always
         self._ready: SizedCache[Representation] = SizedCache()
 
     async def answer(self, request: Request) -> web.StreamResponse:
@@ -76,7 +75,7 @@ class Pages:
 
     async def _prepare(self, choice: _Choice) -> Representation:
         headers = describe(self.files, choice.file, negotiated=choice.negotiated)
-        said = Said(choice.status, (*headers, *self._always))
+        said = Said(choice.status, tuple(headers))
         form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, said)
         self._ready.keep(choice, form, _LARGE if form.body is None else form.size)
         return form
@@ -89,8 +88,7 @@ class Pages:
 
     def _redirect(self, address: str, query: str) -> Wire:
         location = f"{address}?{query}" if query else address
-        headers = (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS)
-        return Wire(301, (*headers, *self._always))
+        return Wire(301, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS))
 
 
 class Site:
@@ -98,7 +96,6 @@ class Site:
 
     def __init__(self, service: Service) -> None:
         self._shelf = service.shelf
-        self._always = transport(service.settings.site_url)
         self._contact = Contact(service)
         self._pages: Pages | None = None
 
@@ -125,7 +122,7 @@ class Site:
     def _current(self) -> Pages:
         edition = self._shelf.edition()
         if self._pages is None or self._pages.files is not edition.files:
-            self._pages = Pages(edition, self._always)
+            self._pages = Pages(edition)
         return self._pages
 
     def _refuse_method(self, request: Request) -> Wire:
@@ -134,5 +131,5 @@ class Site:
             raise Problem("not_found", "There is no page at this address")
         allowed = _ALLOWED_CONTACT if request.path == CONTACT else _ALLOWED
         if request.method == "OPTIONS":
-            return Wire(204, (("Allow", allowed), *PAGE_HEADERS, *self._always))
+            return Wire(204, (("Allow", allowed), *PAGE_HEADERS))
         raise Problem("method_not_allowed", headers={"Allow": allowed})

@@ -16,19 +16,19 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_request import BaseRequest
 
+from edge_api.web.headers import Header
 from edge_api.web.request import Request
-
-Headers = Sequence[tuple[str, str]]
 
 _END: Final = b"\r\n\r\n"
 _CLOSE: Final = ("Connection", "close")
 """Among an answer's headers: no request is read behind it (RFC 9112, section 9.6)."""
 _BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _DRAINED_FROM: Final = 64 * 1024
-"""Bytes above which the writer waits for a slow client, instead of filling memory for it."""
+"""Bytes not yet taken above which the next answer waits: a client that asks on and on and reads
+nothing would else fill the memory."""
 
 
-def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
+def header_lines(headers: Iterable[Header]) -> bytes:
     """Return the field lines of `headers` (RFC 9112, section 5); a line break in them is cut."""
     return b"".join(_line(name, value) for name, value in headers)
 
@@ -42,16 +42,14 @@ def _line(name: str, value: str) -> bytes:
 class Wire(web.StreamResponse):
     """An immutable answer, ready to be sent."""
 
-    def __init__(
-        self, status: int, headers: Headers, body: bytes = b"", *, length: int | None = None
-    ) -> None:
-        """Serialise the head. `length` stands for a body that is announced but not sent (HEAD)."""
+    def __init__(self, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
+        """Serialise the head."""
         super().__init__(status=status)
         self._sent_headers = headers
         self._sent_body = body
         self._keep_alive = _CLOSE not in headers
         bodiless = status in _BODILESS
-        announced = [] if bodiless else [("Content-Length", str(length or len(body)))]
+        announced = [] if bodiless else [("Content-Length", str(len(body)))]
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self._head = start_line + header_lines((*headers, *announced))
 
@@ -71,7 +69,7 @@ class Wire(web.StreamResponse):
         request_id = asked.request_id.encode()
         head = self._head, asked.extra_lines, _date_line(), b"X-Request-ID: ", request_id, _END
         transport.writelines((*head, body))
-        if len(body) > _DRAINED_FROM:
+        if transport.get_write_buffer_size() > _DRAINED_FROM:
             await request.writer.drain()
         return None
 

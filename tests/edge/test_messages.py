@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from edge_api.web import app as app_module
 from edge_api.web import body as body_module
 from edge_api.web import server as server_module
+from edge_api.web.request import Request
+from edge_api.web.trace import mark
 from tests.edge.raw_http import Answer, connect
 
 LEADS = "/api/public/v1/leads"
@@ -387,6 +390,51 @@ async def test_an_expectation(edge: Any) -> None:
     answer = await ask(edge, post(GOOD, JSON + b"Expect: frob\r\n"))
     assert answer.status == 400
     assert answer.error() == "Of expectations, only 100-continue is known"
+
+
+async def test_a_client_that_goes_away_is_no_fault_of_ours(
+    edge: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A body that breaks off with its connection is not logged as an error."""
+    async with connect(edge.url) as connection:
+        connection.writer.write(head_of_post(JSON + b"Content-Length: 100\r\n") + GOOD[:10])
+        await asyncio.sleep(0.05)
+        connection.writer.transport.abort()
+    await asyncio.sleep(0.1)
+
+    assert (await ask(edge, get())).status == 200
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_client_that_reads_nothing_is_made_to_wait(
+    edge: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests one behind another are not answered into memory without end."""
+    begun = 0
+
+    def count(request: Request) -> None:
+        nonlocal begun
+        begun += 1
+        mark(request)
+
+    monkeypatch.setattr(app_module, "mark", count)
+    async with connect(edge.url) as connection:
+        connection.writer.write(get(target=b"/journal/first/") * 10_000)
+        before = -1
+        while before < begun:
+            before = begun
+            await asyncio.sleep(0.3)
+
+    assert 0 < begun < 10_000
+
+
+async def test_a_list_may_stand_on_several_lines(edge: Any) -> None:
+    """Fields that are lists mean the same on one line and on two (RFC 9110, section 5.3)."""
+    document = b"/api/public/v1/openapi.json"
+    etag = (await ask(edge, get(target=document))).headers["ETag"].encode()
+    lines = (b'If-None-Match: "another"', b"If-None-Match: " + etag)
+
+    assert (await ask(edge, get(*lines, target=document))).status == 304
 
 
 async def test_an_upgrade_is_declined(edge: Any) -> None:

@@ -197,7 +197,9 @@ def test_every_bad_setting_is_named(installation: Installation, command: str) ->
 
 def test_settings_come_from_a_file_as_well(installation: Installation) -> None:
     """From `.env`; the environment overrides it."""
-    (installation.folder / ".env").write_text("RATE_LEADS=7/hour\nPORT=1\nSECRET_KEY=hush-hush\n")
+    (installation.folder / ".env").write_text(
+        "RATE_LEADS=7/hour\nPORT=1\nSECRET_KEY=hush-hush-hush-hush-hush-hush-hush-hush\n"
+    )
     code, said, _ = installation.run("settings")
 
     values = {line.split()[0]: line.split()[1] for line in said.splitlines()}
@@ -309,7 +311,8 @@ def test_a_signing_key_that_cannot_be_one_is_refused(
 
 
 def test_doctor_finds_nothing_where_nothing_is_wrong(installation: Installation) -> None:
-    """Neither before the first start nor after it."""
+    """Neither before the first start, once the store is made, nor while it is served."""
+    assert installation.run("migrate")[0] == 0
     assert installation.run("doctor") == (0, "nothing is wrong\n", "")
     with installation.serving() as edge:
         assert installation.run("doctor") == (0, "nothing is wrong\n", "")
@@ -332,8 +335,46 @@ def test_doctor_says_everything_that_is_wrong(installation: Installation) -> Non
     assert all(line.startswith("- ") for line in lines)
 
 
+@pytest.mark.parametrize("words", [("doctor",), ("audit",), ("keys", "list")])
+def test_who_only_looks_makes_no_store(installation: Installation, words: tuple[str, ...]) -> None:
+    """A command in the wrong folder says that nothing is there, and leaves nothing there."""
+    code, said, complained = installation.run(*words)
+
+    assert code == 1
+    assert f"there is no store at {installation.store}" in said + complained
+    assert not installation.store.exists()
+
+
+def test_doctor_finds_a_development_key_on_a_public_site(installation: Installation) -> None:
+    """A key that was made while only this machine was served must not open a public one."""
+    with installation.serving() as edge:
+        assert edge.end(signal.SIGTERM)[0] == 0
+    public = installation.changed(SITE_URL="https://journal.test")
+
+    code, said, _ = public.run("doctor")
+
+    (line,) = [line for line in said.splitlines() if "development key" in line]
+    assert code == 1
+    assert installation.run("keys", "revoke", line.split()[-1])[0] == 0
+    assert "development key" not in public.run("doctor")[1]
+
+
+def test_no_development_key_for_other_machines(installation: Installation) -> None:
+    """Where other machines reach the edge, no key with every scope is made."""
+    with installation.start("serve", "--host", "0.0.0.0") as process:  # noqa: S104  the point
+        assert process.stdout is not None
+        greeting = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=15)
+
+    assert "on http://0.0.0.0:" in greeting
+    assert "development key" not in said
+    assert not installation.store.with_suffix(".dev-key").exists()
+
+
 def test_doctor_sees_a_build_for_another_site(installation: Installation) -> None:
     """As readiness does."""
+    assert installation.run("migrate")[0] == 0
     code, said, _ = installation.changed(SITE_URL="https://journal.test").run("doctor")
 
     assert (code, said) == (1, "- the build was made for another SITE_URL\n")

@@ -287,6 +287,7 @@ def test_a_name_cannot_command_the_terminal(run_command: Callable[..., Any]) -> 
 
 def test_the_command_lists_what_was_changed(run_command: Callable[..., Any]) -> None:
     """One line an entry, or JSON."""
+    run_command("migrate")
     assert run_command("audit").out == "nothing was changed yet\n"
     key = json.loads(run_command("keys", "issue", "--name", "a", "--json").out)
     run_command("keys", "revoke", key["id"])

@@ -135,6 +135,7 @@ async def test_the_trap_answers_as_ever(edge: Any) -> None:
         {"Origin": "http://journal.test.evil.test"},
         {"Origin": "null"},
         {"Origin": ""},
+        {"Origin": "http://["},
     ],
 )
 async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str, str]) -> None:
