@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(_ROOT))  # Pelican's own command does not look here for modules.
+if str(_ROOT) not in sys.path:  # The publisher reads this file again for each of its builds.
+    sys.path.insert(0, str(_ROOT))  # Pelican's own command does not look here for modules.
 
 from site_build import addresses  # noqa: E402 - only now it can be found
 from site_build.arguments import read_settings  # noqa: E402

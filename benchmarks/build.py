@@ -17,7 +17,7 @@ from statistics import median
 
 import psutil
 
-from benchmarks.corpus import write_posts
+from benchmarks.corpus import describe_corpus, write_posts
 
 _STOCK = """
 SITENAME = AUTHOR = "Stock"
@@ -57,6 +57,7 @@ def main() -> None:
     parser.add_argument("counts", type=int, nargs="*", default=[1_000, 10_000], metavar="COUNT")
     parser.add_argument("--runs", type=int, default=1)
     options = parser.parse_args()
+    print(f"Posts {describe_corpus()}", flush=True)
     for count in options.counts:
         stock = _find_median([_measure(_prepare_stock, count) for _ in range(options.runs)])
         ours = _find_median([_measure(_prepare_ours, count) for _ in range(options.runs)])

@@ -1,4 +1,4 @@
-"""Makes as many real posts as asked for: the shared corpus, repeated with differences.
+"""Makes as many real posts as asked for: a corpus, repeated with differences.
 
     python -m benchmarks.corpus 10000 content/ [--form yaml|pelican]
 
@@ -18,6 +18,7 @@ from typing import Any
 import frontmatter
 
 _ROOT = Path(__file__).resolve().parent.parent
+_OWN = _ROOT / "content" / "posts"
 _FORMS = ("yaml", "pelican")
 
 
@@ -34,12 +35,17 @@ class Sample:
 
 
 def find_corpus() -> Path:
-    """Return the folder of the shared posts; raises SystemExit where there is none."""
+    """Return the folder of the shared posts, or of the journal's own where there are none."""
     shared = Path(os.environ.get("SHARED_DIR") or _ROOT.parent / "shared")
     posts = shared / "corpus" / "posts"
-    if not posts.is_dir():
-        raise SystemExit(f"{posts} is not there; SHARED_DIR says which folder has corpus/posts")
-    return posts
+    return posts if any(posts.glob("*.md")) else _OWN
+
+
+def describe_corpus() -> str:
+    """Return a line that says from which posts the others are made."""
+    folder = find_corpus()
+    name = "the journal's own posts" if folder == _OWN else "the posts of the shared corpus"
+    return f"made from {name} ({len(read_samples(folder))})"
 
 
 def read_samples(folder: Path) -> list[Sample]:
@@ -58,7 +64,7 @@ def _read(path: Path) -> Sample:
         title=str(post["title"]),
         date=moment if moment.tzinfo else moment.replace(tzinfo=UTC),
         tags=tuple(tags),
-        summary=str(post["summary"]),
+        summary=str(post.get("summary") or post["description"]),
         body=post.content,
     )
 
@@ -118,6 +124,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--form", choices=_FORMS, default="yaml")
     options = parser.parse_args()
+    print(f"{options.count:,} posts, {describe_corpus()}")
     write_posts(options.folder, options.count, options.form)
 
 

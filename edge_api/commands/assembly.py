@@ -38,6 +38,8 @@ _log = logging.getLogger(__name__)
 
 HOUSEKEEPING_SECONDS: Final = 5.0
 """How often uses of credentials are written down."""
+FORGETTING_SECONDS: Final = 60.0
+"""How often what has expired is deleted."""
 REFRESH_SECONDS: Final = 0.5
 """How often the edge looks whether another build is current; it follows one within a second."""
 
@@ -91,6 +93,7 @@ async def _background(service: Service) -> AsyncIterator[None]:
     tasks = [
         asyncio.create_task(_every(REFRESH_SECONDS, service.shelf.refresh)),
         asyncio.create_task(_every(HOUSEKEEPING_SECONDS, service.access.flush)),
+        asyncio.create_task(_every(FORGETTING_SECONDS, service.leads.forget_expired)),
     ]
     try:
         yield

@@ -17,16 +17,20 @@ FORWARDED: Final = "Forwarded"
 _CLIENT_PREFIX: Final = 64
 """What one subscriber gets of IPv6 at the least (RFC 6177): all of it counts as one client."""
 _REMEMBERED: Final = 4096
+_LINES_MOST: Final = 10
+"""Lines of a header that are read, the last ones: what proxies write stands at the end."""
 _UNREADABLE: Final = ""
 """Stands for what does not follow the grammar: no address, so that nothing behind it counts."""
 
 _HOST = re.compile(r"\[(?P<six>[^\[\]]+)\](?::\w+)?|(?P<four>[0-9.]+)(?::\w+)?")
 """An address, maybe with a port: IPv6 stands in brackets then (RFC 7239, section 6)."""
 _PAIR = re.compile(
-    r"\s*(?:(?P<name>[!#$%&'*+\-.^_`|~\w]+)="
-    r'(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s";,]*)))?\s*(?P<end>[;,])'
+    r"\s*+(?:(?P<name>[!#$%&'*+\-.^_`|~\w]++)="
+    r'(?:"(?P<quoted>(?:[^"\\]|\\.)*+)"|(?P<bare>[^\s";,]*+)))?+\s*+(?P<end>[;,])'
 )
-"""One parameter, which may be missing, with the sign behind it (RFC 7239, section 4)."""
+"""One parameter, which may be missing, with the sign behind it (RFC 7239, section 4).
+
+Possessive, so that a header of blanks costs no more than its length."""
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -67,8 +71,8 @@ def client_address(peer: str, headers: HeaderLines, trusted: tuple[str, ...]) ->
     `trusted` are networks. Two headers that disagree have come through a proxy that writes one
     and passes the other on as its client made it up: then neither is believed.
     """
-    common = headers.getall(FORWARDED_FOR, ())
-    standard = headers.getall(FORWARDED, ())
+    common = headers.getall(FORWARDED_FOR, ())[-_LINES_MOST:]
+    standard = headers.getall(FORWARDED, ())[-_LINES_MOST:]
     if not common and not standard:
         return Caller(peer, address_key(peer))
     networks = _networks(trusted)

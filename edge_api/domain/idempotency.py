@@ -126,6 +126,13 @@ class Idempotency:
             return kept, True
         return Kept(claim.request_digest, response), False
 
+    async def forget_expired(self) -> None:
+        """Delete answers whose time is over: they say who sent what. Raises Problem."""
+        expired = self._expired()
+        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, ("id",), expired, limit=1))
+        if outcome.rows:  # nothing is written for nothing
+            await self._store.run(Delete(IDEMPOTENCY_KEYS, expired))
+
     async def _find(self, claim: Claim) -> Kept | None:
         now = spell_instant(self._clock())
         where = (Condition("id", "eq", claim.id), Condition("expires_at", "gt", now))
@@ -134,9 +141,8 @@ class Idempotency:
         return kept[0] if kept else None
 
     def _remember(self, claim: Claim, response: str) -> tuple[Plan, ...]:
-        """Return the plans that keep an answer, once those that have expired are gone."""
+        """Return the plans that keep an answer."""
         now = self._clock()
-        expired = (Condition("expires_at", "lte", spell_instant(now)),)
         row = {
             "id": claim.id,
             "request_digest": claim.request_digest,
@@ -145,4 +151,7 @@ class Idempotency:
             "created_at": spell_instant(now),
             "expires_at": spell_instant(now + KEPT_FOR),
         }
-        return Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
+        return Delete(IDEMPOTENCY_KEYS, self._expired()), Insert(IDEMPOTENCY_KEYS, [row])
+
+    def _expired(self) -> tuple[Condition, ...]:
+        return (Condition("expires_at", "lte", spell_instant(self._clock())),)

@@ -88,7 +88,8 @@ class Keys:
         end = min(old["expires_at"] or "~", spell_instant(now + OVERLAP))
         values = {"rotated_at": spell_instant(now), "expires_at": end}
         audit = audit_entry(OPERATOR, Change("rotate", CREDENTIALS, AffectedBy(1), ("id",)), now)
-        update = Update(CREDENTIALS, values, _is(old["id"]))
+        untouched = (Condition("rotated_at", "is", None), Condition("revoked_at", "is", None))
+        update = Update(CREDENTIALS, values, (*_is(old["id"]), *untouched), at_least=1)
         await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit)
         return issued
 

@@ -89,6 +89,10 @@ class Leads:
         quota = None if sender.actor else self._limiter.look(_LIMIT, sender.address)
         return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
 
+    async def forget_expired(self) -> None:
+        """Delete what was kept for repetitions that can no longer come. Raises Problem."""
+        await self._idempotency.forget_expired()
+
     async def recent(self, limit: int) -> Sequence[Row]:
         """Return the published members of the newest leads that are not spam, newest first.
 

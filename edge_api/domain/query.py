@@ -20,6 +20,8 @@ from edge_api.store.plan import Read
 RESERVED: Final = ("select", "limit", "offset", "order")
 """The published names of parameters that are no column."""
 LIMIT_MOST: Final = 1000
+FILTERS_MOST: Final = 100
+"""Engines refuse expressions that are much deeper."""
 LIMIT_DEFAULT: Final = 100
 OFFSET_MOST: Final = 10**15
 """No table is as long: a larger offset gives the same empty answer, and engines count to 2**63."""
@@ -41,14 +43,15 @@ def parse_query(
     table: Table, pairs: Pairs, *, counted: bool = False, seconds: float | None = None
 ) -> Question:
     """Return what decoded query parameters ask of a table. Raises Problem `invalid`."""
+    filters = [(name, text) for name, text in pairs if name not in RESERVED]
+    if len(filters) > FILTERS_MOST:
+        raise Problem("invalid", f"filters: at most {FILTERS_MOST} are taken", sqlstate="54001")
     reserved = _reserved(pairs)
     selection = parse_selection(table, reserved.get("select", ""))
     read = Read(
         table,
         columns=tuple(dict.fromkeys(output.column for output in selection)),
-        where=tuple(
-            parse_filter(table, name, text) for name, text in pairs if name not in RESERVED
-        ),
+        where=tuple(parse_filter(table, name, text) for name, text in filters),
         order=parse_order(table, reserved["order"]) if "order" in reserved else (),
         limit=_limit(reserved.get("limit", str(LIMIT_DEFAULT))),
         offset=_offset(reserved.get("offset", "0")),

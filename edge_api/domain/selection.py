@@ -59,17 +59,26 @@ class Output:
 
 Selection = tuple[Output, ...]
 
+ELEMENTS_MOST: Final = 200
+"""Of one `select`: each is worked out for each row."""
+
 
 def parse_selection(table: Table, text: str = "") -> Selection:
     """Return the members that `text` asks for: every readable column when it is blank.
 
-    Raises Problem `invalid` for an unknown column (42703), an unknown cast (42704), a cast that
-    the column does not allow (42846), and what is no element at all (PGRST100).
+    Of two that are called alike the last one counts. Raises Problem `invalid` for too many (54011),
+    an unknown column (42703), an unknown cast (42704), a cast that the column does not allow
+    (42846), and what is no element at all (PGRST100).
     """
     if not text.strip(" "):
         return _everything(table)
-    chosen = (_parse_element(table, element.strip(" ")) for element in text.split(","))
-    return tuple(output for outputs in chosen for output in outputs)
+    elements = text.split(",")
+    if len(elements) > ELEMENTS_MOST:
+        raise Problem(
+            "invalid", f"select: takes at most {ELEMENTS_MOST} elements", sqlstate="54011"
+        )
+    chosen = (_parse_element(table, element.strip(" ")) for element in elements)
+    return tuple({output.name: output for outputs in chosen for output in outputs}.values())
 
 
 def _everything(table: Table) -> Selection:

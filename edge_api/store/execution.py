@@ -63,9 +63,12 @@ def _insert(connection: sqlite3.Connection, plan: Insert, affected: Sequence[int
 def _update(connection: sqlite3.Connection, plan: Update) -> Outcome:
     _refuse_more_than_allowed(connection, plan)
     try:
-        return Outcome(_changed(connection, plan.table, sql.update_rows(plan)))
+        rows = _changed(connection, plan.table, sql.update_rows(plan))
     except sqlite3.IntegrityError as error:
         raise violation(error, plan.table, dict(plan.values)) from None
+    if len(rows) < plan.at_least:
+        raise Problem("conflict", "What was to be changed has changed meanwhile: look again")
+    return Outcome(rows)
 
 
 def _refuse_more_than_allowed(connection: sqlite3.Connection, plan: Update | Delete) -> None:

@@ -99,6 +99,8 @@ class Update:
     where: Where
     at_most: int | None = None
     """More matching rows than this: Problem `invalid`, and nothing is changed."""
+    at_least: int = 0
+    """Fewer matching rows than this: Problem `conflict`, and nothing is changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,7 @@ costs one look into a table.
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Generic, NamedTuple, TypeVar
-
-from yarl import URL
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 Target = TypeVar("Target")
 
@@ -17,6 +15,18 @@ _VARIABLE: Final = re.compile(r"\\{(\w+)\\}")
 _REMEMBERED_MOST: Final = 4096
 _REMEMBERED_LONGEST: Final = 256
 """Characters: a path comes from anybody, and none that is remembered may cost much."""
+
+
+class Address(Protocol):
+    """What of a URL (yarl's) is looked at."""
+
+    @property
+    def raw_path(self) -> str:
+        """The path as it was sent."""
+
+    @property
+    def path_safe(self) -> str:
+        """The path decoded, but for encoded slashes and percent signs."""
 
 
 class Match(NamedTuple, Generic[Target]):
@@ -40,7 +50,7 @@ class Routes(Generic[Target]):
         ]
         self._remembered: dict[str, Match[Target] | None] = dict(self._fixed)
 
-    def find(self, url: URL) -> Match[Target] | None:
+    def find(self, url: Address) -> Match[Target] | None:
         """Return what stands on the path of `url`."""
         path = url.raw_path
         if path in self._remembered:
@@ -71,5 +81,5 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 def _decode(part: str) -> str:
-    """Undo what yarl leaves encoded, so that an encoded slash separates nothing."""
+    """Undo what `path_safe` leaves encoded, so that an encoded slash separates nothing."""
     return part.replace("%2F", "/").replace("%25", "%")

@@ -78,7 +78,9 @@ class _Chronicle:
                 instant = report.built_for.isoformat().replace("+00:00", "Z")
                 self._console.print(f"{report.build_id} is ready for {instant}")
             case Refused(error):
+                then = "and the build is tried again"
                 if isinstance(error, ContentError):
                     print_findings(self._console, self._order.content, error.findings)
-                self._console.print(f"{error}; what is served stays")
+                    then = "until the content is mended"
+                self._console.print(f"{error}; what is served stays, {then}")
         self._console.file.flush()

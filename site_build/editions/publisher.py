@@ -1,7 +1,8 @@
 """Keeps the served edition true to the content and to the clock, until it is told to stop.
 
 Whatever changes is built; the edition of the next scheduled instant is made ahead and swapped in
-when its time has come. Content that must not be published leaves the served edition standing.
+when its time has come. Content that must not be published leaves the served edition standing until
+it is mended; whatever else stops a build may be over soon, so that is tried again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,8 +13,9 @@ from pathlib import Path
 
 from watchfiles import watch
 
+from site_build.editions.backoff import Backoff
 from site_build.editions.edition import Order, build, prepare, serve_prepared, withdraw
-from site_build.faults import BuildError, BusyError
+from site_build.faults import BuildError, BusyError, ContentError
 from site_build.request import Report
 
 _GLANCE = 200
@@ -51,7 +53,7 @@ News = Served | Prepared | Refused
 
 
 class Publisher:
-    """Turns changes and instants into editions; `tell` hears of each."""
+    """Turns changes and instants into editions; `tell` hears of each, and once of each refusal."""
 
     def __init__(self, order: Order, tell: Callable[[News], None]) -> None:
         self._order = order
@@ -61,46 +63,82 @@ class Publisher:
         """When the next scheduled post or page appears."""
         self._ahead: Report | None = None
         """The edition that was made for that instant."""
+        self._backoff = Backoff()
+        self._told: set[str] = set()
+        """What has been refused since the last change or edition."""
 
     def note_change(self) -> None:
-        """Remember that what is served may be out of date."""
+        """Remember that what is served may be out of date, and what was refused may be mended."""
         self._stale = True
+        self._start_afresh()
 
     def act(self, now: datetime) -> None:
         """Do the next thing that is due at `now` (UTC), if any."""
+        if self._backoff.is_on(now):
+            return
         try:
-            self._step(now)
+            news = self._step(now)
         except BusyError:
             return  # Somebody builds by hand; that may be over at the next glance.
+        except ContentError as error:
+            self._wait_for_change(now)
+            self._refuse(error, "content")
         except BuildError as error:
-            self._stale, self._due = False, None
-            self._withdraw()
-            self._tell(Refused(error))
+            self._retry_later(now)
+            self._refuse(error, str(error))
+        else:
+            if news:
+                self._start_afresh()
+                self._tell(news)
 
-    def _step(self, now: datetime) -> None:
+    def _step(self, now: datetime) -> News | None:
         if self._stale:
-            self._build(now)
-        elif self._due and self._due <= now:
-            self._swap(now)
-        elif self._due and self._ahead is None:
+            return self._build(now)
+        if self._due and self._due <= now:
+            return self._swap(now)
+        if self._due and self._ahead is None:
             self._ahead = prepare(replace(self._order, now=self._due))
-            self._tell(Prepared(self._ahead))
+            return Prepared(self._ahead)
+        return None
 
-    def _build(self, now: datetime) -> None:
+    def _build(self, now: datetime) -> News:
         report = build(replace(self._order, now=now))
         self._stale = False
         self._withdraw()
         self._due = report.next_instant
-        self._tell(Served(report))
+        return Served(report)
 
-    def _swap(self, now: datetime) -> None:
+    def _swap(self, now: datetime) -> News:
         """Serve the edition that was made ahead, or build, should somebody have taken it away."""
         if self._ahead is None or serve_prepared(self._order.output) != self._ahead.build_id:
-            self._build(now)
-            return
+            return self._build(now)
         report, self._ahead = self._ahead, None
         self._due = report.next_instant
-        self._tell(Served(report))
+        return Served(report)
+
+    def _wait_for_change(self, now: datetime) -> None:
+        """Rest until the content changes; its next instant, where it is known, is still tried.
+
+        What a check finds depends on the instant too: a link to a scheduled post is broken before.
+        """
+        self._stale = False
+        self._withdraw()
+        self._backoff.wait_for(now, self._due)
+
+    def _retry_later(self, now: datetime) -> None:
+        if self._stale:
+            self._withdraw()
+        self._backoff.begin(now, self._due)
+
+    def _refuse(self, error: BuildError, subject: str) -> None:
+        """Tell what stopped a build, unless its subject was told already."""
+        if subject not in self._told:
+            self._told.add(subject)
+            self._tell(Refused(error))
+
+    def _start_afresh(self) -> None:
+        self._backoff.reset()
+        self._told.clear()
 
     def _withdraw(self) -> None:
         """Forget the edition that was made ahead: it may say what its author has taken back."""

@@ -6,11 +6,12 @@ builds are kept.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from shutil import copyfile
+from typing import Self
 
-from edge_api.schema.index import FORM_TEMPLATE, INDEX_FORMAT, IndexHead
+from edge_api.schema.index import INDEX_FORMAT, IndexHead
 from site_build import addresses
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.cache import Cache, make_key
@@ -18,6 +19,7 @@ from site_build.incremental.ledger import Entry, Ledger, list_carried, read_ledg
 from site_build.incremental.spread import spread
 from site_build.incremental.tree import Tree
 from site_build.making.assets import Assets
+from site_build.making.form import PAGE, Form, check_page, find_form
 from site_build.making.index_file import IndexFile, Piece, read_records
 from site_build.making.outputs import list_digests, list_files, list_outputs
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
@@ -64,6 +66,17 @@ class _Outcome:
                 self.entries[result.path] = result
 
 
+class _ReopenedCache(Cache):
+    """The cache of a build, closed while Pelican's generators are at work.
+
+    Whatever stops them then leaves no file open; a text asked for meanwhile counts as not kept.
+    """
+
+    def reopen(self) -> Self:
+        self._connection = self._open()
+        return self
+
+
 class Production:
     """A build under way: it reads the content, takes tasks, and finishes them all at once."""
 
@@ -71,15 +84,19 @@ class Production:
     """What the build came to; there once it is finished."""
 
     def __init__(self, request: Request, identity: Identity, style: Style) -> None:
-        """Read and check the content; raises ContentError when it must not be published."""
+        """Read and check the content; raises ContentError when it must not be published.
+
+        Raises BuildError when the theme's contact form is not what the edge can show.
+        """
         self.request = request
-        self._cache = Cache(request.cache)
+        self._cache = _ReopenedCache(request.cache)
         self._before = read_ledger(request.before.state)
         self._leaf_size = style.leaf_size
-        self._form = style.theme / "templates" / FORM_TEMPLATE
         self._tasks: dict[str, Task] = {}
         code = fingerprint_code()
-        self.gathered = self._gather(code, identity.url)
+        with closing(self._cache):
+            self.gathered = self._gather(code, identity.url)
+        self._form = find_form([*style.overrides, style.theme / "templates"])
         self.site = publish(identity, self.gathered.documents, request.now)
         self.assets = Assets(style.theme / "static")
         self.seen: dict[str, None] = {}
@@ -92,7 +109,6 @@ class Production:
         request = self.request
         gathered = gather(request, self._cache, code, site_url)
         if any(request.strict or each.severity == "error" for each in gathered.findings):
-            self._cache.close()
             raise ContentError(gathered.findings)
         return gathered
 
@@ -121,6 +137,10 @@ class Production:
             self.add(task)
         for task in list_outputs(self.site, self.gathered.minutes, self._leaf_size):
             self.add(task)
+        with closing(self._cache.reopen()):
+            self._make()
+
+    def _make(self) -> None:
         outcome = _Outcome(self._before.entries)
         self._run(list(self._tasks.values()), outcome)
         pieces = [outcome.pieces[post.slug] for post in self.site.posts]
@@ -129,7 +149,6 @@ class Production:
         build_id = self._name(outcome, pieces)
         self._write_index(build_id, outcome.entries, pieces)
         self._cache.keep_only(STAGE, map(self.texts.key, self.site.posts + self.site.pages))
-        self._cache.close()
         self.report = self._report(build_id, outcome.entries)
 
     def _run(self, tasks: Sequence[Task], outcome: _Outcome) -> None:
@@ -169,8 +188,8 @@ class Production:
             built_for=self.request.now,
             count=len(pieces),
         )
-        if self._form.is_file():
-            copyfile(self._form, self.request.place.state / FORM_TEMPLATE)
+        if self._form:
+            self._hand_over(self._form, entries)
         stamp, lines = self._workshop.index.assemble(head, pieces)
         self._workshop.index.discard()
         for entry in self._carry():
@@ -178,6 +197,13 @@ class Production:
         if self.request.place == self.request.before:
             self._workshop.tree.remove_all_but(entries)
         write_ledger(self.request.place.state, Ledger(entries, lines, stamp))
+
+    def _hand_over(self, form: Form, entries: Mapping[str, Entry]) -> None:
+        """Give the edge the contact form, provided that the page to show it in can be filled."""
+        place = self.request.place
+        if PAGE in entries:
+            check_page((place.site / PAGE).read_text(encoding="utf-8"))
+        form.write(place.state)
 
     def _carry(self) -> Iterator[Entry]:
         """Keep the static files that pages of the build before ask for."""

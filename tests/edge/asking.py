@@ -4,9 +4,14 @@ import pytest
 
 from edge_api.domain.query import Question, parse_query
 from edge_api.schema.problems import Problem
-from edge_api.schema.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS
+from edge_api.schema.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 
-TABLES = {"leads": LEADS, "log": EMAIL_SEND_LOG, "state": EMAIL_SEND_STATE}
+TABLES = {
+    "leads": LEADS,
+    "log": EMAIL_SEND_LOG,
+    "state": EMAIL_SEND_STATE,
+    "suppressed": SUPPRESSED_EMAILS,
+}
 
 
 def ask(table: str, *pairs: tuple[str, str]) -> Question:

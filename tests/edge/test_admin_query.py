@@ -182,6 +182,24 @@ def test_a_bad_page_says_the_bound(name: str, text: str, words: str) -> None:
         ask("leads", (name, text))
 
 
+def test_a_member_is_selected_once() -> None:
+    """Of two members with one name the last counts, in the place of the first."""
+    chosen = ask("leads", ("select", "name,email,name:message,*,*")).selection
+
+    assert [output.name for output in chosen][:2] == ["name", "email"]
+    assert len({output.name for output in chosen}) == len(chosen)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "code"),
+    [([("select", ",".join(["*"] * 201))], "54011"), ([("name", "eq.a")] * 101, "54001")],
+)
+def test_what_would_cost_too_much_is_refused(pairs: list[tuple[str, str]], code: str) -> None:
+    """So many elements and filters and no more, before anything is worked out."""
+    assert sqlstate_of("leads", *pairs) == code
+    ask("leads", *([("select", ",".join(["*"] * 200))] if code == "54011" else pairs[1:]))
+
+
 @pytest.mark.parametrize("name", ["select", "order", "limit", "offset"])
 def test_a_reserved_parameter_stands_once(name: str) -> None:
     """A repeated select, order, limit or offset is refused: one of them would be passed over."""

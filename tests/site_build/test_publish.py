@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from site_build.editions.backoff import Backoff
 from site_build.editions.publisher import News, Prepared, Publisher, Refused, Served
-from site_build.faults import ContentError
+from site_build.faults import BuildError, ContentError
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
 
 DAWN = datetime(2026, 5, 1, tzinfo=UTC)
 DUE = datetime(2026, 6, 1, 12, tzinfo=UTC)
 """When the small journal's scheduled post appears."""
+SECOND = timedelta(seconds=1)
 PATIENCE = 60
 """Seconds after which a test gives up waiting."""
 
@@ -184,6 +186,119 @@ def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
 
     assert watchman.act(DUE) == [Served]
     assert watchman.shows("veiled-later")
+
+
+def test_bad_content_is_tried_again_at_the_known_instant(watchman: Watchman) -> None:
+    """At the scheduled instant broken content is built in vain, which is not told a second time."""
+    watchman.act(DAWN)
+    bad = watchman.desk.write("posts/bad.md", "no front matter")
+    watchman.edit()
+    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DUE) == []
+
+    watchman.edit()
+    assert watchman.act(DUE) == [Refused]
+    bad.unlink()
+    watchman.edit()
+    assert watchman.act(DUE) == [Served]
+    assert watchman.shows("veiled-later")
+
+
+def test_content_that_is_good_from_an_instant_on_is_built_then(watchman: Watchman) -> None:
+    """A mend that no watch has seen is published when the scheduled instant comes."""
+    watchman.act(DAWN)
+    bad = watchman.desk.write("posts/bad.md", "no front matter")
+    watchman.edit()
+    watchman.act(DAWN)
+    bad.unlink()
+
+    assert watchman.act(DUE - SECOND) == []
+    assert watchman.act(DUE) == [Served]
+    assert watchman.shows("veiled-later")
+
+
+def block(watchman: Watchman, link: str) -> Path:
+    """Put a folder where a build makes its link, which stops it as a full disk does."""
+    place = watchman.desk.output / link
+    place.unlink(missing_ok=True)
+    place.mkdir(parents=True)
+    return place
+
+
+def test_what_is_no_fault_of_the_content_is_tried_again(watchman: Watchman) -> None:
+    """A build that something stops is told of once and tried again without any change."""
+    place = block(watchman, "current")
+
+    assert watchman.act(DAWN) == [Refused]
+    refused = watchman.news[-1]
+    assert isinstance(refused, Refused)
+    assert type(refused.error) is BuildError
+    assert watchman.act(DAWN + 5 * SECOND) == []
+    place.rmdir()
+    assert watchman.act(DAWN + 14 * SECOND) == []
+    assert watchman.act(DAWN + 15 * SECOND) == [Served, Prepared]
+
+
+def test_a_scheduled_post_outlives_a_build_that_was_stopped(watchman: Watchman) -> None:
+    """An edition that cannot be made ahead is made at its instant, in the midst of a pause."""
+    place = block(watchman, "next")
+
+    assert watchman.act(DUE - SECOND) == [Served, Refused]
+    place.rmdir()
+    assert watchman.act(DUE - SECOND / 2) == []
+    assert watchman.act(DUE) == [Served]
+    assert watchman.shows("veiled-later")
+
+
+def test_a_change_ends_the_pause(watchman: Watchman) -> None:
+    """After a change the build is tried at once, and what stops it is told again."""
+    place = block(watchman, "current")
+    watchman.act(DAWN)
+    watchman.edit()
+
+    assert watchman.act(DAWN) == [Refused]
+    place.rmdir()
+    watchman.edit()
+    assert watchman.act(DAWN) == [Served, Prepared]
+
+
+def test_nothing_taken_back_appears_while_builds_are_stopped(watchman: Watchman) -> None:
+    """What was prepared before a change is not served while the change cannot be built."""
+    watchman.act(DAWN)
+    block(watchman, "current")
+    (watchman.desk.content / "posts" / "later.md").unlink()
+    watchman.edit()
+
+    assert watchman.act(DAWN) == [Refused]
+    assert not (watchman.desk.output / "next").is_symlink()
+    (watchman.desk.output / "current").rmdir()
+    assert watchman.act(DUE) == [Served]
+    assert not watchman.shows("veiled-later")
+
+
+def test_pauses_double_up_to_five_minutes() -> None:
+    """A publisher waits 5, 10, 20 seconds and so on, never above 300, and 5 after a reset."""
+    backoff = Backoff()
+
+    assert [measure(backoff) for _ in range(8)] == [5, 10, 20, 40, 80, 160, 300, 300]
+    backoff.reset()
+    assert not backoff.is_on(DAWN)
+    assert measure(backoff) == 5
+
+
+def measure(backoff: Backoff) -> int:
+    """Begin a pause and return how many seconds it lasts."""
+    backoff.begin(DAWN, None)
+    return next(n for n in range(1000) if not backoff.is_on(DAWN + n * SECOND))
+
+
+def test_a_clock_that_is_set_back_ends_a_pause() -> None:
+    """When the clock shows less than at the pause's beginning, nothing is waited for."""
+    backoff = Backoff()
+    backoff.begin(DAWN, None)
+
+    assert backoff.is_on(DAWN)
+    assert not backoff.is_on(DAWN - SECOND)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -121,6 +121,13 @@ def test_forwarded_is_read_by_its_grammar(value: str, address: str) -> None:
     assert found(PROXY, ("Forwarded", value)) == address
 
 
+def test_a_header_of_blanks_is_read_in_a_moment() -> None:
+    """Every line of the longest header that is taken, each as hard to read as can be."""
+    line = "for=198.51.100.1," + " " * 8000 + "!"
+
+    assert found(PROXY, *[("Forwarded", line)] * 128) == PROXY
+
+
 def test_headers_that_agree_are_believed() -> None:
     """A proxy may write both."""
     lines = ("X-Forwarded-For", "198.51.100.1"), ("Forwarded", 'for="198.51.100.1:80"')

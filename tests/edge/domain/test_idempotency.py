@@ -118,6 +118,21 @@ async def test_an_answer_is_kept_for_24_hours(
     assert [row["id"] for row in outcome.rows] == [claim().id]
 
 
+async def test_what_has_expired_is_forgotten_by_itself(
+    idempotency: Idempotency, doer: Doer, clock: Any, store: SQLiteStore
+) -> None:
+    """An answer says who sent what: it goes when its time is over, whether or not others come."""
+    await idempotency.once(claim(), doer)
+    clock.move(hours=12)
+    await idempotency.once(claim(key="another"), doer)
+    clock.move(hours=12)
+
+    await idempotency.forget_expired()
+
+    (outcome,) = await store.run(Read(IDEMPOTENCY_KEYS))
+    assert [row["id"] for row in outcome.rows] == [claim(key="another").id]
+
+
 async def test_fifty_at_once_are_done_once(idempotency: Idempotency, doer: Doer) -> None:
     """Forty-nine wait for the first and get its answer."""
     answers = await asyncio.gather(*(idempotency.once(claim(), doer) for _ in range(50)))

@@ -1,3 +1,4 @@
+import asyncio
 import json
 import sqlite3
 from collections.abc import Callable
@@ -119,6 +120,18 @@ async def test_a_rotated_key_works_for_seven_days_beside_its_successor(
     assert (await access.actor_for(new.secret)).credential_id == new.row["id"]
     with pytest.raises(Problem):
         await access.actor_for(old.secret)
+
+
+async def test_a_key_is_rotated_once_however_many_ask_at_once(keys: Keys) -> None:
+    """Of several at the same moment one gets the successor, and no other is made."""
+    old = await keys.issue(KeyOrder("client"))
+
+    outcomes = await asyncio.gather(
+        *(keys.rotate(old.row["id"]) for _ in range(5)), return_exceptions=True
+    )
+
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Issued", *["Problem"] * 4]
+    assert len(await keys.all()) == 2
 
 
 async def test_rotation_never_lengthens_a_life(keys: Keys) -> None:
@@ -260,6 +273,7 @@ def test_the_command_issues_as_it_is_told(run_command: Callable[..., Any]) -> No
 
 def test_the_command_lists_rotates_and_revokes(run_command: Callable[..., Any]) -> None:
     """A life of a key at the terminal."""
+    run_command("migrate")
     assert "there are no keys yet" in run_command("keys", "list").out
     first = json.loads(run_command("keys", "issue", "--name", "a", "--json").out)
     second = json.loads(run_command("keys", "rotate", first["id"], "--json").out)
@@ -336,6 +350,7 @@ def test_a_wrong_command_says_what_to_mend(
     run_command: Callable[..., Any], words: tuple[str, ...], code: int, sentence: str
 ) -> None:
     """2 for wrong usage, 1 for what is not there; nothing on the standard output."""
+    run_command("migrate")
     ended = run_command(*words)
 
     assert (ended.code, ended.out) == (code, "")
