@@ -16,7 +16,13 @@ from edge_api.api.reply import NO_STORE
 from edge_api.api.service import Service
 from edge_api.domain.lead_input import LeadFaults, read_form
 from edge_api.domain.leads import Sender
-from edge_api.schema.index import FORM_TEMPLATE, SITE_FOLDER
+from edge_api.schema.index import (
+    FORM_CLOSING,
+    FORM_FIELDS,
+    FORM_OPENING,
+    FORM_TEMPLATE,
+    SITE_FOLDER,
+)
 from edge_api.schema.problems import Problem
 from edge_api.web.body import read_bytes
 from edge_api.web.callers import Callers
@@ -31,11 +37,6 @@ FORM_MOST: Final = 64 * 1024
 """Bytes of a posted form; the fields together are a tenth of that."""
 _FIELDS_MOST: Final = 50
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
-_OPENING, _CLOSING = "<!-- contact form -->", "<!-- end of contact form -->"
-"""What stands around the form in the built page."""
-_SHOWN: Final = frozenset({"name", "email", "budget_tier", "message"})
-"""The fields that a person sees in the form."""
-
 Fields = Mapping[str, str]
 
 
@@ -110,7 +111,7 @@ async def _fields(request: Request) -> dict[str, str]:
 def _told(faults: LeadFaults) -> dict[str, str]:
     """Return a sentence for each field at fault; what no field of the form shows is about all."""
     sentences = {name: f"{text[:1].upper()}{text[1:]}." for name, text in faults.by_field.items()}
-    hidden = sentences.keys() - _SHOWN
+    hidden = sentences.keys() - set(FORM_FIELDS)
     whole = {"form": " ".join(f"{name}: {sentences[name]}" for name in sorted(hidden))}
     return {**sentences, **(whole if hidden else {})}
 
@@ -126,10 +127,10 @@ def _render(folder: Path, fields: Fields, faults: Fields) -> bytes:
     except OSError:
         sentence = "The form could not be taken, and its page cannot be shown: try again later"
         raise Problem("unavailable", sentence, headers={"Retry-After": "60"}) from None
-    before, _, rest = page.partition(_OPENING)
-    _, _, after = rest.partition(_CLOSING)
+    before, _, rest = page.partition(FORM_OPENING)
+    _, _, after = rest.partition(FORM_CLOSING)
     form = _template(source).render(values=fields, faults=faults)
-    return f"{before}{_OPENING}\n{form}\n{_CLOSING}{after}".encode()
+    return f"{before}{FORM_OPENING}\n{form}\n{FORM_CLOSING}{after}".encode()
 
 
 @lru_cache(maxsize=2)

@@ -11,23 +11,22 @@ from pathlib import Path
 
 from jinja2 import Environment, Template, TemplateSyntaxError, meta
 
-from edge_api.schema.index import FORM_TEMPLATE
+from edge_api.schema.index import FORM_CLOSING, FORM_FIELDS, FORM_OPENING, FORM_TEMPLATE
 from site_build import addresses
 from site_build.faults import BuildError
 
 PAGE = addresses.name_file(addresses.locate_page("contact"))
 """The file that the edge shows the form in."""
 
-OPENING, CLOSING = "<!-- contact form -->", "<!-- end of contact form -->"
-"""Between these the edge puts the form into that file."""
-
 _GIVEN = frozenset({"values", "faults"})
 """What the edge gives the template: two mappings of texts by the name of a field."""
 
-_FIELDS = ("name", "email", "budget_tier", "message")
 _SAMPLES: Sequence[Mapping[str, Mapping[str, str]]] = (
     {"values": {}, "faults": {"form": "Try again later."}},
-    {"values": dict.fromkeys(_FIELDS, "Typed"), "faults": dict.fromkeys(_FIELDS, "Too long.")},
+    {
+        "values": dict.fromkeys(FORM_FIELDS, "Typed"),
+        "faults": dict.fromkeys(FORM_FIELDS, "Too long."),
+    },
 )
 """Each key is there in one and missing in the other, as happens at the edge."""
 
@@ -46,11 +45,11 @@ class Form:
 
 def check_page(page: str) -> None:
     """Raise BuildError when the contact page has no place for the form."""
-    _, opening, rest = page.partition(OPENING)
-    if not opening or CLOSING not in rest:
+    _, opening, rest = page.partition(FORM_OPENING)
+    if not opening or FORM_CLOSING not in rest:
         raise BuildError(
             f"/{PAGE} has no place for the form that a reader must mend; in its template "
-            f"put {OPENING} before and {CLOSING} after the include of {FORM_TEMPLATE}"
+            f"put {FORM_OPENING} before and {FORM_CLOSING} after the include of {FORM_TEMPLATE}"
         )
 
 
