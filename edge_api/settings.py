@@ -16,9 +16,12 @@ from urllib.parse import urlsplit
 
 import limits
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 
 from edge_api.schema.origin import PORT_MOST, read_origin
 
+WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
+"""Seconds of a rate limit's window."""
 SECRET_SHORTEST: Final = 32
 """Characters: fewer can be guessed."""
 
@@ -51,12 +54,18 @@ def _boolean(text: str) -> bool:
 
 
 def _rate(text: str) -> str:
-    if text != "0":
-        try:
-            limits.parse_many(text)
-        except ValueError:
-            raise ValueError("must be like 5/10minutes;20/day, or 0 for no limit") from None
+    if text != "0" and not _is_rate(text):
+        raise ValueError("must be like 5/10minutes;20/day, or 0 for no limit")
     return text
+
+
+def _is_rate(text: str) -> bool:
+    try:
+        items = limits.parse_many(text)
+    except ValueError:
+        return False
+    counts = all(int(number) for number in re.findall(r"[0-9]+", text))
+    return counts and all(item.get_expiry() <= WINDOW_LONGEST for item in items)
 
 
 def _networks(text: str) -> tuple[str, ...]:
@@ -186,8 +195,16 @@ def _read_file(dotenv: Path | None) -> Mapping[str, str | None]:
     if dotenv is None or not dotenv.exists():
         return {}
     try:
-        return dotenv_values(stream=StringIO(dotenv.read_text("utf-8")))
+        text = dotenv.read_text("utf-8")
     except UnicodeDecodeError:
         raise SettingsError([f"{dotenv} is not UTF-8; save it in that encoding"]) from None
     except OSError as error:
         raise SettingsError([f"{dotenv} cannot be read: {error.strerror}"]) from None
+    faults = [
+        f"{dotenv}, line {binding.original.line}: write it like NAME=value"
+        for binding in parse_stream(StringIO(text))
+        if binding.error
+    ]
+    if faults:
+        raise SettingsError(faults)
+    return dotenv_values(stream=StringIO(text))

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from edge_api.domain.index_file import BuildRefusal, read_index
 from edge_api.domain.posts import Posts
-from edge_api.domain.site_files import SiteFile, list_site
+from edge_api.domain.site_files import HOME, SiteFile, list_site
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, SITE_FOLDER, IndexHead, PostRecord
 from edge_api.schema.problems import Problem
 
@@ -146,6 +146,8 @@ class Shelf:
             raise BuildRefusal(f"its site cannot be read: {error.strerror}") from None
         if not files:
             raise BuildRefusal("its site is empty: build again")
+        if HOME not in files or not files.keys() >= posts.paths():
+            raise BuildRefusal("pages of its site are missing: build again")
         return Edition(head, posts, await self._open_search(posts.records()), folder, files)
 
     def _swap(self, successor: Edition | None) -> None:

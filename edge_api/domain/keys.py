@@ -164,6 +164,8 @@ def _order_like(old: Row) -> KeyOrder:
 def _check(order: KeyOrder, now: str) -> None:
     _check_names("scope", order.scopes, tuple(SCOPES))
     _check_names("table", order.tables or (), tuple(ADMINISTRATIVE))
+    if order.type == "access_token" and "mcp" not in (order.scopes or _SCOPES[order.type]):
+        raise Problem("invalid", "scopes: an access token opens nothing without mcp")
     if order.expires_at is not None and order.expires_at <= now:
         raise Problem("invalid", "expires: must lie in the future")
 

@@ -12,6 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final
 from unicodedata import normalize
+from urllib.parse import unquote, urlsplit
 
 import orjson
 
@@ -126,6 +127,11 @@ class Posts:
         """Yield every post as a record, made anew from its bytes, newest first."""
         for entry in self.entries:
             yield PostRecord.model_validate_json(entry.document.body)
+
+    def paths(self) -> frozenset[str]:
+        """Return the path of each post's page."""
+        urls = (orjson.loads(entry.summary)["url"] for entry in self.entries)
+        return frozenset(unquote(urlsplit(url).path) for url in urls)
 
     def select(self, wanted: Selection, found: Collection[str] | None = None) -> Slice:
         """Return the wanted part; `found` keeps only the posts with one of these slugs."""

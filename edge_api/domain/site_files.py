@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+HOME: Final = "/"
 INDEX: Final = "index.html"
 """The file that answers for its folder."""
 WELL_KNOWN: Final = ".well-known"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
+from shutil import disk_usage
 from typing import Final
 
 from edge_api.schema.history import HISTORY
@@ -84,8 +85,15 @@ def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
     version = schema_version(connection)
     if version != len(HISTORY):
         raise unavailable(f"The store has schema version {version}, not {len(HISTORY)}")
+    _, _, file = connection.execute("PRAGMA database_list").fetchone()
+    if disk_usage(file).free < SPACE_LEAST:
+        raise unavailable("The disk of the store is full")
     if rewrites:
         connection.execute(f"PRAGMA user_version = {version}")
+
+
+SPACE_LEAST: Final = 1024 * 1024
+"""Bytes of the disk below which no lead may find room any more."""
 
 
 async def open_session(path: Path) -> Session:

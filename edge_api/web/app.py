@@ -106,6 +106,7 @@ class App:
     def __init__(self, service: Service, operations: Sequence[Operation], site: Site) -> None:
         """Take what is declared, and the site for all other paths."""
         documents, callers = DocumentAnswers(SizedCache()), Callers(service)
+        self._health = service.health
         self._always = transport(service.settings.site_url)
         self._always_lines = header_lines(self._always)
         by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
@@ -119,6 +120,7 @@ class App:
         """Answer one request, whatever happens."""
         mark(request)
         request.always, request.extra_lines = self._always, self._always_lines
+        request.is_last = self._health.draining
         found = self._routes.find(request.rel_url)
         if found is None:
             return await self._elsewhere.handle(request)

@@ -11,6 +11,8 @@ class Request(BaseRequest):
 
     request_id = ""
     """The id that the answer repeats."""
+    is_last = False
+    """Whether the connection is to end with the answer, since the service is about to."""
     always: Headers = ()
     """Headers that the origin gives to each of its answers."""
     extra_lines = b""

@@ -105,6 +105,9 @@ class Site:
             return await self._read(request)
         if request.method == "POST" and request.path == CONTACT:
             return send(await self._contact.answer(request), request)
+        pages = self._current()
+        if request.path not in pages.files and address_of(pages.files, request.path) is None:
+            return await self._read(request)
         return send(self._refuse_method(request), request)
 
     async def _read(self, request: Request) -> web.StreamResponse:
@@ -126,9 +129,6 @@ class Site:
         return self._pages
 
     def _refuse_method(self, request: Request) -> Wire:
-        files = self._current().files
-        if request.path not in files and address_of(files, request.path) is None:
-            raise Problem("not_found", "There is no page at this address")
         allowed = _ALLOWED_CONTACT if request.path == CONTACT else _ALLOWED
         if request.method == "OPTIONS":
             return Wire(204, (("Allow", allowed), *PAGE_HEADERS))

@@ -97,6 +97,6 @@ def send(wire: Wire, request: Request) -> Wire:
 
     A shared answer cannot carry one request's wish: HTTP/1.0 clients are always closed.
     """
-    if request.version.minor and request.keep_alive:
+    if request.version.minor and request.keep_alive and not request.is_last:
         return wire
     return wire.closing()

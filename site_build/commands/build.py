@@ -12,11 +12,14 @@ from rich.console import Console
 
 from site_build import arguments as options
 from site_build.editions.edition import Order, build
-from site_build.faults import ContentError
+from site_build.faults import BusyError, ContentError
 from site_build.incremental.spread import count_processors
 from site_build.progress import Bar, Lines, Observer
 from site_build.request import Report
 from site_build.terminal import count, open_console, print_findings
+
+PATIENCE_SECONDS = 10.0
+"""How long a build waits for another one in the same folder."""
 
 SUMMARY = "build the site and its index"
 
@@ -57,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = open_console()
     try:
         with _watch(console) as observer:
-            report = build(_order(arguments, observer))
+            report = _build_in_turn(_order(arguments, observer))
     except ContentError as refusal:
         print_findings(console, arguments.content, refusal.findings)
         sys.stderr.write(f"{refusal}\n")
@@ -65,6 +68,21 @@ def run(arguments: argparse.Namespace) -> int:
     print_findings(console, arguments.content, report.findings)
     console.print(summarise(report, time.monotonic() - began))
     return 0
+
+
+def _build_in_turn(order: Order) -> Report:
+    """Build once no other build is at work: a publisher beside it is done in a moment.
+
+    Raises BusyError when it is not.
+    """
+    patience_ends = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return build(order)
+        except BusyError:
+            if time.monotonic() > patience_ends:
+                raise
+        time.sleep(0.1)
 
 
 def _order(arguments: argparse.Namespace, observer: Observer) -> Order:

@@ -82,7 +82,11 @@ def write_build(
     folder = build_dir / build_id
     folder.mkdir(parents=True)
     (folder / INDEX_FILE).write_bytes(encode_index(make_head(build_id, len(posts), **head), posts))
-    write_site(folder / SITE_FOLDER, files or {"index.html": f"<p>{build_id}</p>"})
+    pages = {
+        f"journal/{post.get('slug', 'none')}/index.html": f"<p>{build_id}</p>" for post in posts
+    }
+    site = {"index.html": f"<p>{build_id}</p>", **pages, **(files or {})}
+    write_site(folder / SITE_FOLDER, site)
     return folder
 
 

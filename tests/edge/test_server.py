@@ -372,6 +372,19 @@ def test_no_development_key_for_other_machines(installation: Installation) -> No
     assert not installation.store.with_suffix(".dev-key").exists()
 
 
+def test_the_last_answers_end_their_connections(installation: Installation) -> None:
+    """A client that keeps its connection is told to let go of it before it is cut."""
+    with installation.serving() as edge:
+        _, before, _ = edge.get("/api/public/ping")
+        edge.process.send_signal(signal.SIGTERM)
+        assert edge.await_body("/api/public/v1/readiness", b"shutting down")
+        _, behind, _ = edge.get("/api/public/ping")
+        assert edge.process.wait(timeout=15) == 0
+
+    assert "Connection" not in before
+    assert behind["Connection"] == "close"
+
+
 def test_doctor_sees_a_build_for_another_site(installation: Installation) -> None:
     """As readiness does."""
     assert installation.run("migrate")[0] == 0

@@ -63,6 +63,10 @@ def test_what_is_no_origin_is_refused(text: str) -> None:
         ("LEADS_REQUIRE_CREDENTIAL", "perhaps"),
         ("TRUSTED_PROXIES", "10.0.0.0/40"),
         ("RATE_LEADS", "many"),
+        ("RATE_LEADS", "0/minute"),
+        ("RATE_LEADS", "5/0minutes"),
+        ("RATE_LEADS", "5/1000000000years"),
+        ("SECRET_KEY", "short"),
         ("LOG_FORMAT", "xml"),
     ],
 )
@@ -96,6 +100,16 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     dotenv.write_bytes("SITE_URL=https://caf\u00e9".encode("latin-1"))
 
     assert refuse({}, dotenv) == [f"{dotenv} is not UTF-8; save it in that encoding"]
+
+
+def test_a_line_that_is_no_setting_is_refused(tmp_path: Path) -> None:
+    """Every such line of a `.env` file is told, by its number."""
+    dotenv = tmp_path / ".env"
+    dotenv.write_text("PORT=9000\nBROKEN LINE\nLOG_FORMAT='json\n", "utf-8")
+
+    assert refuse({}, dotenv) == [
+        f"{dotenv}, line {number}: write it like NAME=value" for number in (2, 3)
+    ]
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

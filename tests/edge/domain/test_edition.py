@@ -65,7 +65,7 @@ async def test_a_build_is_taken_in_whole(shelf: Shelf, tmp_path: Path) -> None:
     assert (edition.build_id, edition.site_url) == ("build-0001", SITE_URL)
     assert (edition.count, edition.newest_slug) == (2, "ink")
     assert await edition.search.find("paper", 10) == ["paper"]
-    assert list(edition.files) == ["/"]
+    assert sorted(edition.files) == ["/", "/journal/ink/", "/journal/paper/"]
     assert edition.folder == folder.resolve()
 
 
@@ -111,7 +111,9 @@ async def test_an_edition_stays_open_while_it_is_used(shelf: Shelf, tmp_path: Pa
     assert caught.value.code == "unavailable"
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "count", "format", "gone", "site", "hollow"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "empty", "count", "format", "gone", "site", "hollow", "page"]
+)
 async def test_a_bad_build_leaves_the_old_one(shelf: Shelf, tmp_path: Path, damage: str) -> None:
     """A build that cannot be served is told of without its path, and the old one stays."""
     publish(tmp_path, "build-0001", "ink")
@@ -149,6 +151,8 @@ def spoil(folder: Path, damage: str) -> None:
             shutil.rmtree(folder / "site")
         case "hollow":
             (folder / "site" / "index.html").unlink()
+        case "page":
+            shutil.rmtree(folder / "site" / "journal" / "paper")
 
 
 async def test_a_first_build_that_is_bad_is_told_of(shelf: Shelf, tmp_path: Path) -> None:

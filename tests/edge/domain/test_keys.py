@@ -134,6 +134,12 @@ async def test_a_key_is_rotated_once_however_many_ask_at_once(keys: Keys) -> Non
     assert len(await keys.all()) == 2
 
 
+async def test_an_access_token_is_for_mcp_whatever_else_it_may_do(keys: Keys) -> None:
+    """One without that scope would open nothing."""
+    with pytest.raises(Problem, match="opens nothing without mcp"):
+        await keys.issue(KeyOrder("agent", type="access_token", scopes=("posts:read",)))
+
+
 async def test_rotation_never_lengthens_a_life(keys: Keys) -> None:
     """A key that would have ended earlier does, and its successor ends when it would have."""
     end = "2026-06-03T00:00:00.000000Z"
