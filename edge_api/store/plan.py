@@ -100,7 +100,10 @@ class Update:
     at_most: int | None = None
     """More matching rows than this: Problem `invalid`, and nothing is changed."""
     at_least: int = 0
-    """Fewer matching rows than this: Problem `conflict`, and nothing is changed."""
+    """Fewer matching rows than this: Problem `conflict`, and nothing is changed.
+
+    So a change that was decided on by an earlier read states in `where` what it relied on.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +138,8 @@ class Store(Protocol):
         """Carry out all plans in one transaction and return an outcome for each.
 
         When it returns, every change is durable: it survives the loss of power. Raises Problem
-        `conflict` (a unique value exists already; `details` names the column), `invalid`
-        (`at_most` exceeded); then nothing is changed.
+        `conflict` (a unique value exists already; `details` names the column; `at_least` missed),
+        `invalid` (`at_most` exceeded); then nothing is changed.
         """
 
     def version(self) -> int:

@@ -121,11 +121,22 @@ def test_forwarded_is_read_by_its_grammar(value: str, address: str) -> None:
     assert found(PROXY, ("Forwarded", value)) == address
 
 
-def test_a_header_of_blanks_is_read_in_a_moment() -> None:
-    """Every line of the longest header that is taken, each as hard to read as can be."""
-    line = "for=198.51.100.1," + " " * 8000 + "!"
+@pytest.mark.parametrize("start", ["", "for=198.51.100.1,", "for=198.51.100.1"])
+@pytest.mark.parametrize(("blanks", "lines"), [(8000, 128), (1_000_000, 1)])
+def test_a_header_of_blanks_is_read_through_once(start: str, blanks: int, lines: int) -> None:
+    """A million blanks that were gone through again from each of them would take hours."""
+    line = start + " " * blanks + "!"
 
-    assert found(PROXY, *[("Forwarded", line)] * 128) == PROXY
+    assert found(PROXY, *[("Forwarded", line)] * lines) == PROXY
+
+
+@pytest.mark.parametrize(("header", "mark"), [("X-Forwarded-For", ""), ("Forwarded", "for=")])
+def test_ten_lines_of_a_header_are_read(header: str, mark: str) -> None:
+    """The last ones, which proxies wrote; a chain that goes on before them is cut there."""
+    client, proxies = (header, f"{mark}198.51.100.1"), [(header, f"{mark}10.0.0.2")] * 10
+
+    assert found(PROXY, client, *proxies[1:]) == "198.51.100.1"
+    assert found(PROXY, client, *proxies) == "10.0.0.2"
 
 
 def test_headers_that_agree_are_believed() -> None:

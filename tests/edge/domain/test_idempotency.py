@@ -1,14 +1,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from edge_api.commands import assembly
+from edge_api.commands.clock import system_clock
 from edge_api.domain.idempotency import Claim, Idempotency, Remember, make_claim
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import IDEMPOTENCY_KEYS
 from edge_api.store.plan import Read
 from edge_api.store.sqlite import SQLiteStore
+from tests.edge.conftest import EdgeMaker
 
 SECRET = b"of this service"
 
@@ -131,6 +135,40 @@ async def test_what_has_expired_is_forgotten_by_itself(
 
     (outcome,) = await store.run(Read(IDEMPOTENCY_KEYS))
     assert [row["id"] for row in outcome.rows] == [claim(key="another").id]
+
+
+class FailingClock:
+    """Tells the time a day later, and fails the first times that it is asked."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    def __call__(self) -> datetime:
+        """Return the instant."""
+        if self.failures > 0:
+            self.failures -= 1
+            raise Problem("unavailable")
+        return system_clock() + timedelta(days=1, seconds=1)
+
+
+async def test_a_running_edge_forgets_what_has_expired(
+    make_edge: EdgeMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a request, from time to time; a time that fails is followed by the next."""
+    monkeypatch.setattr(assembly, "FORGETTING_SECONDS", 0.01)
+    async with make_edge() as edge:
+        store = edge.service.store
+        idempotency = Idempotency(store, system_clock)
+        await idempotency.once(claim(), Doer(store))
+        clock = FailingClock(failures=3)
+        edge.service.leads._idempotency._clock = clock  # noqa: SLF001  the edge's own goes on
+        for _ in range(1000):
+            (outcome,) = await store.run(Read(IDEMPOTENCY_KEYS))
+            if not outcome.rows:
+                break
+            await asyncio.sleep(0.01)
+
+    assert (outcome.rows, clock.failures) == ([], 0)
 
 
 async def test_fifty_at_once_are_done_once(idempotency: Idempotency, doer: Doer) -> None:

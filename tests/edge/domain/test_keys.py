@@ -1,7 +1,7 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,26 @@ from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
 from edge_api.domain.secrets import digest_of, is_well_formed
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
+from edge_api.store.plan import Outcome, Plan, Update
 from edge_api.store.sqlite import SQLiteStore
 
 NOBODY = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
+
+
+class LateStore:
+    """A real store in which somebody else is quicker: `act` comes before the first change."""
+
+    def __init__(self, store: SQLiteStore, act: Callable[[str], Awaitable[Any]]) -> None:
+        self._store = store
+        self._act = act
+        self.version, self.probe, self.close = store.version, store.probe, store.close
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Pass the plans on; before those that change a key, let the other one go first."""
+        for plan in plans:
+            if isinstance(plan, Update):
+                await self._act(str(plan.where[0].value))
+        return await self._store.run(*plans)
 
 
 @pytest.fixture
@@ -132,6 +149,26 @@ async def test_a_key_is_rotated_once_however_many_ask_at_once(keys: Keys) -> Non
 
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Issued", *["Problem"] * 4]
     assert len(await keys.all()) == 2
+
+
+@pytest.mark.parametrize(
+    ("verb", "left"), [("revoke", ["revoked"]), ("rotate", ["rotated", "valid"])]
+)
+async def test_a_key_that_ends_meanwhile_gets_no_successor(
+    keys: Keys, store: SQLiteStore, clock: Any, verb: str, left: list[str]
+) -> None:
+    """Both saw a valid key; the second to write is refused whole, its audit entry with it."""
+    old = await keys.issue(KeyOrder("client"))
+    late = Keys(LateStore(store, getattr(keys, verb)), clock)
+
+    with pytest.raises(Problem) as caught:
+        await late.rotate(old.row["id"])
+
+    assert caught.value.code == "conflict"
+    states = [state_of(row, spell_instant(clock())) for row in await keys.all()]
+    assert sorted(states) == left
+    assert {entry["verb"] for entry in await recent_entries(store, 5)} == {"issue", verb}
+    assert len(await recent_entries(store, 5)) == 2
 
 
 async def test_an_access_token_is_for_mcp_whatever_else_it_may_do(keys: Keys) -> None:
