@@ -17,10 +17,14 @@ _ELEMENT: Final = re.compile(
 def parse_order(table: Table, text: str) -> tuple[Order, ...]:
     """Return what the comma list asks for; NULLs stand as they do in PostgreSQL unless it says so.
 
-    Raises Problem `invalid` for an unknown column (42703), one that has no order (42883), and
-    what is no element (PGRST100).
+    A column counts where it stands first. Raises Problem `invalid` for an unknown column (42703),
+    one that has no order (42883), and what is no element (PGRST100).
     """
-    return tuple(_parse_element(table, element.strip(" ")) for element in text.split(","))
+    terms: dict[str, Order] = {}
+    for element in text.split(","):
+        term = _parse_element(table, element.strip(" "))
+        terms.setdefault(term.column, term)
+    return tuple(terms.values())
 
 
 def _parse_element(table: Table, text: str) -> Order:

@@ -182,6 +182,13 @@ def test_a_bad_page_says_the_bound(name: str, text: str, words: str) -> None:
         ask("leads", (name, text))
 
 
+def test_a_column_is_ordered_by_once() -> None:
+    """Later terms of a column change nothing, and engines refuse thousands of them."""
+    order = ask("leads", ("order", ",".join(["name.desc", "id", *["name"] * 3000]))).read.order
+
+    assert order == (Order("name", descending=True, nulls_first=True), Order("id"))
+
+
 def test_a_member_is_selected_once() -> None:
     """Of two members with one name the last counts, in the place of the first."""
     chosen = ask("leads", ("select", "name,email,name:message,*,*")).selection
