@@ -7,7 +7,6 @@ what the values are used for.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from io import StringIO
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from types import MappingProxyType
@@ -15,9 +14,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import limits
-from dotenv import dotenv_values
-from dotenv.parser import parse_stream
 
+from edge_api.schema.dotenv_file import DotenvError, read_dotenv
 from edge_api.schema.origin import PORT_MOST, read_origin
 
 WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
@@ -190,21 +188,9 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
     return Settings(**values)
 
 
-def _read_file(dotenv: Path | None) -> Mapping[str, str | None]:
-    """Return what a `.env` file says. Raises SettingsError when it cannot be read."""
-    if dotenv is None or not dotenv.exists():
-        return {}
+def _read_file(path: Path | None) -> Mapping[str, str]:
+    """Return what a `.env` file says. Raises SettingsError when it cannot be used."""
     try:
-        text = dotenv.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise SettingsError([f"{dotenv} is not UTF-8; save it in that encoding"]) from None
-    except OSError as error:
-        raise SettingsError([f"{dotenv} cannot be read: {error.strerror}"]) from None
-    faults = [
-        f"{dotenv}, line {binding.original.line}: write it like NAME=value"
-        for binding in parse_stream(StringIO(text))
-        if binding.error
-    ]
-    if faults:
-        raise SettingsError(faults)
-    return dotenv_values(stream=StringIO(text))
+        return {} if path is None else read_dotenv(path)
+    except DotenvError as error:
+        raise SettingsError(error.faults) from None

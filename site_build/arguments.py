@@ -10,13 +10,11 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from datetime import datetime
-from io import StringIO
 from pathlib import Path
 from typing import NoReturn
 
-from dotenv import dotenv_values
-
 from edge_api.schema import origin
+from edge_api.schema.dotenv_file import DotenvError, read_dotenv
 from site_build.faults import BuildError
 from site_build.reading.front_matter import parse_instant
 
@@ -34,22 +32,13 @@ class Parser(argparse.ArgumentParser):
 def read_settings() -> dict[str, str]:
     """Return the settings of the environment and of `.env`, empty ones left out.
 
-    Raises BuildError when the file cannot be read.
+    Raises BuildError when the file cannot be used.
     """
-    return {name: value for name, value in {**_read_file(), **os.environ}.items() if value}
-
-
-def _read_file() -> Mapping[str, str | None]:
-    """Return what `.env` says. Raises BuildError when it cannot be read."""
-    path = Path(".env")
-    if not path.exists():
-        return {}
     try:
-        return dotenv_values(stream=StringIO(path.read_text("utf-8")))
-    except UnicodeDecodeError:
-        raise BuildError(f"{path} is not UTF-8; save it in that encoding") from None
-    except OSError as error:
-        raise BuildError(f"{path} cannot be read: {error.strerror}") from None
+        given = {**read_dotenv(Path(".env")), **os.environ}
+    except DotenvError as error:
+        raise BuildError(str(error)) from None
+    return {name: value for name, value in given.items() if value}
 
 
 def add_content(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:

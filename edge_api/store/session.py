@@ -24,6 +24,8 @@ from edge_api.store.writer import Writer
 
 CLOSE_SECONDS: Final = 5.0
 """How long closing the readers, and then the writer, may take."""
+SPACE_LEAST: Final = 1024 * 1024
+"""Bytes of the disk below which no lead may find room any more."""
 
 
 class Session:
@@ -90,10 +92,6 @@ def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
         raise unavailable("The disk of the store is full")
     if rewrites:
         connection.execute(f"PRAGMA user_version = {version}")
-
-
-SPACE_LEAST: Final = 1024 * 1024
-"""Bytes of the disk below which no lead may find room any more."""
 
 
 async def open_session(path: Path) -> Session:

@@ -11,6 +11,7 @@ import pickle
 import sqlite3
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Self
 
 _VERSION = 1
 _PATIENCE = 30.0
@@ -30,12 +31,26 @@ def make_key(*parts: object) -> bytes:
 
 
 class Cache:
-    """A store of pickled values by stage and key; processes forked from its owner may read it."""
+    """A store of pickled values by stage and key; processes forked from its owner may read it.
+
+    It is open inside `with`, any number of times; outside, nothing counts as kept.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._owner = os.getpid()
+        self._connection: sqlite3.Connection | None = None
+
+    def __enter__(self) -> Self:
+        """Open the file."""
         self._connection = self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _open(self) -> sqlite3.Connection:
         """Open the file; start afresh where it cannot be used, in memory where it cannot be."""
@@ -55,8 +70,13 @@ class Cache:
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
         return self._connect()
 
-    def _reader(self) -> sqlite3.Connection:
-        """Return a connection of this process: SQLite's do not survive a fork."""
+    def _opened(self) -> sqlite3.Connection:
+        """Return a connection of this process: SQLite's do not survive a fork.
+
+        Raises sqlite3.ProgrammingError outside `with`.
+        """
+        if self._connection is None:
+            raise sqlite3.ProgrammingError("the cache is closed")
         if os.getpid() != self._owner:
             self._owner, self._connection = os.getpid(), self._open()
         return self._connection
@@ -65,7 +85,7 @@ class Cache:
         """Return the value kept for `key`, or None."""
         try:
             row = (
-                self._reader()
+                self._opened()
                 .execute("SELECT value FROM entry WHERE stage = ? AND key = ?", (stage, key))
                 .fetchone()
             )
@@ -77,7 +97,7 @@ class Cache:
         """Return what is kept for `keys`, all of a stage in one go."""
         wanted = set(keys)
         try:
-            rows = self._reader().execute("SELECT key, value FROM entry WHERE stage = ?", (stage,))
+            rows = self._opened().execute("SELECT key, value FROM entry WHERE stage = ?", (stage,))
             found = {key: _unpack(value) for key, value in rows if key in wanted}
         except sqlite3.Error:
             return {}
@@ -87,30 +107,26 @@ class Cache:
         """Keep each value under its key; a cache that cannot be written stays as it is."""
         rows = ((stage, key, _pack(value)) for key, value in values)
         try:
-            with self._connection:
-                self._connection.executemany("REPLACE INTO entry VALUES (?, ?, ?)", rows)
+            with self._opened() as connection:
+                connection.executemany("REPLACE INTO entry VALUES (?, ?, ?)", rows)
         except sqlite3.Error:
             return
 
     def keep_only(self, stage: str, keys: Iterable[bytes]) -> None:
         """Forget what was kept under other keys, so that the file does not grow for ever."""
         try:
-            with self._connection:
-                self._connection.execute("CREATE TEMP TABLE IF NOT EXISTS used (key BLOB UNIQUE)")
-                self._connection.execute("DELETE FROM used")
-                self._connection.executemany(
+            with self._opened() as connection:
+                connection.execute("CREATE TEMP TABLE IF NOT EXISTS used (key BLOB UNIQUE)")
+                connection.execute("DELETE FROM used")
+                connection.executemany(
                     "INSERT OR IGNORE INTO used VALUES (?)", ((key,) for key in keys)
                 )
-                self._connection.execute(
+                connection.execute(
                     "DELETE FROM entry WHERE stage = ? AND key NOT IN (SELECT key FROM used)",
                     (stage,),
                 )
         except sqlite3.Error:
             return
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
 
 
 def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:

@@ -6,10 +6,8 @@ builds are kept.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 from edge_api.schema.index import INDEX_FORMAT, IndexHead
 from site_build import addresses
@@ -66,17 +64,6 @@ class _Outcome:
                 self.entries[result.path] = result
 
 
-class _ReopenedCache(Cache):
-    """The cache of a build, closed while Pelican's generators are at work.
-
-    Whatever stops them then leaves no file open; a text asked for meanwhile counts as not kept.
-    """
-
-    def reopen(self) -> Self:
-        self._connection = self._open()
-        return self
-
-
 class Production:
     """A build under way: it reads the content, takes tasks, and finishes them all at once."""
 
@@ -89,12 +76,12 @@ class Production:
         Raises BuildError when the theme's contact form is not what the edge can show.
         """
         self.request = request
-        self._cache = _ReopenedCache(request.cache)
+        self._cache = Cache(request.cache)
         self._before = read_ledger(request.before.state)
         self._leaf_size = style.leaf_size
         self._tasks: dict[str, Task] = {}
         code = fingerprint_code()
-        with closing(self._cache):
+        with self._cache:
             self.gathered = self._gather(code, identity.url)
         self._form = find_form([*style.overrides, style.theme / "templates"])
         self.site = publish(identity, self.gathered.documents, request.now)
@@ -137,7 +124,7 @@ class Production:
             self.add(task)
         for task in list_outputs(self.site, self.gathered.minutes, self._leaf_size):
             self.add(task)
-        with closing(self._cache.reopen()):
+        with self._cache:
             self._make()
 
     def _make(self) -> None:

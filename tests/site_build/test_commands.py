@@ -358,3 +358,13 @@ def test_a_settings_file_in_another_encoding(run: Run, tmp_path: Path) -> None:
 
     assert (told.status, told.out) == (1, "")
     assert told.err == ".env is not UTF-8; save it in that encoding\n"
+
+
+def test_a_settings_file_with_a_broken_line(run: Run, tmp_path: Path) -> None:
+    """A line of `.env` that sets nothing ends every command and is told by its number."""
+    (tmp_path / ".env").write_text("CONTENT_DIR=content\nSITE_URL: https://example.org\n")
+
+    told = run("check", cwd=tmp_path)
+
+    assert (told.status, told.out) == (1, "")
+    assert told.err == ".env, line 2: write it like NAME=value\n"
