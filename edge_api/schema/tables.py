@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from edge_api.schema.kinds import Integer, Json, Kind, NewId, Now, Text, Timestamp, Touched, Trait
+from edge_api.schema.oauth_tables import OAUTH_TABLES
 from edge_api.schema.table import Index, RowModel, Table
 
 EMAIL_LONGEST = 255
@@ -234,6 +235,7 @@ TABLES: Mapping[str, Table] = MappingProxyType(
             CREDENTIALS,
             IDEMPOTENCY_KEYS,
             AUDIT_LOG,
+            *OAUTH_TABLES,
         )
     }
 )

@@ -18,6 +18,7 @@ from edge_api.store.sql import insert_row
 from tests.edge.store.samples import make_row
 
 INSTANT = "2026-01-31T08:05:09.000000Z"
+UUID = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
 GIVEN: dict[str, dict[str, Any]] = {
     "leads": {"name": "A", "email": "a@b", "budget_tier": "s", "message": "m"},
     "email_send_log": {"template_name": "t", "recipient_email": "a@b", "status": "sent"},
@@ -39,6 +40,39 @@ GIVEN: dict[str, dict[str, Any]] = {
         "expires_at": INSTANT,
     },
     "audit_log": {"actor": "a", "verb": "v", "table_name": "t", "columns": "", "rows": 0},
+    "oauth_clients": {
+        "id": "c",
+        "kind": "registered",
+        "name": "n",
+        "redirect_uris": "",
+        "grant_types": "",
+        "scopes": "",
+    },
+    "oauth_grants": {"client_id": "c", "credential_id": UUID, "scopes": "", "resource": "r"},
+    "oauth_codes": {
+        "id": "i" * 64,
+        "grant_id": UUID,
+        "redirect_uri": "u",
+        "challenge": "c" * 43,
+        "expires_at": INSTANT,
+    },
+    "oauth_refresh_tokens": {
+        "id": "i" * 64,
+        "grant_id": UUID,
+        "scopes": "",
+        "expires_at": INSTANT,
+    },
+    "oauth_revoked_tokens": {"id": "j", "expires_at": INSTANT},
+    "oauth_assertions": {"id": "i" * 64, "expires_at": INSTANT},
+    "oauth_signing_keys": {"id": "k", "private_key": "p", "active_from": INSTANT},
+    "access_requests": {
+        "type": "api_key",
+        "name": "n",
+        "purpose": "p",
+        "scopes": "",
+        "claim_digest": "d" * 64,
+        "expires_at": INSTANT,
+    },
 }
 """The members that a new row of each table must bring."""
 
@@ -74,6 +108,16 @@ BREACHES = [
     ("credentials", {"type": "password"}),
     ("idempotency_keys", {"id": "short"}),
     ("audit_log", {"rows": None}),
+    ("oauth_clients", {"kind": "friend"}),
+    ("oauth_clients", {"auth_method": "password"}),
+    ("oauth_clients", {"jwks": "not json"}),
+    ("oauth_clients", {"secret_digest": "short"}),
+    ("oauth_grants", {"credential_id": "1"}),
+    ("oauth_codes", {"challenge": "c" * 42}),
+    ("oauth_refresh_tokens", {"id": "short"}),
+    ("oauth_revoked_tokens", {"expires_at": "soon"}),
+    ("access_requests", {"status": "lost"}),
+    ("access_requests", {"purpose": ""}),
 ]
 
 
