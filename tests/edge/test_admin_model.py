@@ -130,7 +130,11 @@ MEANINGS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def in_order(rows: list[dict[str, Any]], order: list[Sorted]) -> list[dict[str, Any]]:
-    """Sort by the key, the way of the last column; then by each, the most important last."""
+    """Sort by the key, the way of the last column; then by each, the most important last.
+
+    A column that is named again counts where it stands first.
+    """
+    order = [each for place, each in enumerate(order) if each.column not in named(order[:place])]
     downwards = bool(order) and order[-1].direction == "desc"
     rows = sorted(rows, key=itemgetter("id"), reverse=downwards)
     for column, direction, nulls in reversed(order):
@@ -141,6 +145,11 @@ def in_order(rows: list[dict[str, Any]], order: list[Sorted]) -> list[dict[str, 
         first = nulls == "nullsfirst" if nulls else descending
         rows = [*empty, *filled] if first else [*filled, *empty]
     return rows
+
+
+def named(order: list[Sorted]) -> set[str]:
+    """Return the columns that an order names."""
+    return {each.column for each in order}
 
 
 # How the client writes it down.
