@@ -34,6 +34,7 @@ format: setup ## bring the code into the house's form
 
 test: check ## everything that proves the project: check, then every test
 	@tools/provide chromium >/dev/null
+	@$(PYTHON_IN_VENV) -m tools.judges
 	@tools/prove
 
 judge: setup ## the long runs: 200 kills under load, 200 examples an operation
@@ -43,6 +44,7 @@ judge: setup ## the long runs: 200 kills under load, 200 examples an operation
 bench: setup ## the figures, against peers, in one run
 	@tools/provide wrk >/dev/null
 	@$(PYTHON_IN_VENV) -m benchmarks.edge
+	@$(PYTHON_IN_VENV) -m benchmarks.mcp
 	@$(PYTHON_IN_VENV) -m benchmarks.build
 
 lock: setup ## lock requirements/*.in again, keeping versions that still fit
@@ -53,5 +55,5 @@ upgrade: UPGRADE := --upgrade
 upgrade: lock ## lock the newest versions that are a week old
 
 clean: ## remove what commands made, but never the store in var/
-	@rm -rf .venv build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv build tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

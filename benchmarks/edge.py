@@ -26,10 +26,11 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         port = free_port()
-        environment = _settings(folder, port)
-        _python("-m", "site_build", "build", "--site-url", _origin(port), **environment)
+        environment = installation(folder, port)
+        python("-m", "site_build", "build", "--site-url", _origin(port), **environment)
         key = _key(environment)
-        edge = stack.enter_context(served(["-m", "edge_api", "serve"], port, PING, environment))
+        serving = served(["-m", "edge_api", "serve"], port, PING, environment)
+        edge = stack.enter_context(serving).origin
         _compare_reading(stack, edge, key)
         _compare_writing(stack, edge, folder)
 
@@ -37,7 +38,7 @@ def main() -> None:
 def _compare_reading(stack: ExitStack, edge: str, key: str) -> None:
     port = free_port()
     peer = served(["-m", "benchmarks.peers.hello", str(port)], port, "/hello", {})
-    hello = Load(f"{stack.enter_context(peer)}/hello")
+    hello = Load(f"{stack.enter_context(peer).origin}/hello")
     slug, keyed = _newest(edge, key), {"X-API-Key": key}
     for what, load in (
         ("GET posts/{slug}, keyed", Load(f"{edge}/api/public/v1/posts/{slug}", keyed)),
@@ -50,15 +51,16 @@ def _compare_reading(stack: ExitStack, edge: str, key: str) -> None:
 def _compare_writing(stack: ExitStack, edge: str, folder: Path) -> None:
     port = free_port()
     peer = served(
-        ["-m", "benchmarks.peers.one_commit_each"], port, PING, _settings(folder / "peer", port)
+        ["-m", "benchmarks.peers.one_commit_each"], port, PING, installation(folder / "peer", port)
     )
     path = "/api/public/v1/leads"
     ours = Load(f"{edge}{path}", script=LEADS)
-    theirs = Load(f"{stack.enter_context(peer)}{path}", script=LEADS)
+    theirs = Load(f"{stack.enter_context(peer).origin}{path}", script=LEADS)
     _print("POST leads, 64 clients", "a commit for each request", compare(ours, theirs))
 
 
-def _settings(folder: Path, port: int) -> dict[str, str]:
+def installation(folder: Path, port: int) -> dict[str, str]:
+    """Return the settings of an edge in a folder of its own, without limits."""
     return {
         **UNLIMITED,
         "PORT": str(port),
@@ -68,7 +70,7 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
 
 
 def _key(environment: Mapping[str, str]) -> str:
-    said = _python("-m", "edge_api", "keys", "issue", "--name", "bench", "--json", **environment)
+    said = python("-m", "edge_api", "keys", "issue", "--name", "bench", "--json", **environment)
     return str(json.loads(said)["key"])
 
 
@@ -79,7 +81,8 @@ def _newest(origin: str, key: str) -> str:
         return str(json.load(answer)["posts"][0]["slug"])
 
 
-def _python(*words: str, **environment: str) -> str:
+def python(*words: str, **environment: str) -> str:
+    """Run a command of Python's; return what it prints."""
     command = [sys.executable, *words]
     whole = {**os.environ, **environment}
     return subprocess.run(command, check=True, capture_output=True, text=True, env=whole).stdout

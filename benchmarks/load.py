@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 SERVER_CORE, LOAD_CORE = "0", "1"
@@ -28,6 +29,8 @@ class Load:
     headers: Mapping[str, str] = field(default_factory=dict)
     script: Path | None = None
     connections: int = 64
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What the script reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Figure:
 
     per_second: float
     p99_ms: float
+    requests: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,9 @@ class Comparison:
 def middle(figures: Sequence[Figure]) -> Figure:
     """Return the medians of the rounds."""
     return Figure(
-        median(figure.per_second for figure in figures), median(figure.p99_ms for figure in figures)
+        median(figure.per_second for figure in figures),
+        median(figure.p99_ms for figure in figures),
+        sum(figure.requests for figure in figures),
     )
 
 
@@ -66,11 +72,24 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running server."""
+
+    origin: str
+    pid: int
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that it has used so far, its own and the system's for it."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
 def served(
     words: Sequence[str], port: int, ready: str, environment: Mapping[str, str]
-) -> Iterator[str]:
-    """Run a Python server on its core; give its origin once `ready` answers."""
+) -> Iterator[Served]:
+    """Run a Python server on its core; give it once `ready` answers, whatever it answers."""
     command = ["taskset", "-c", SERVER_CORE, sys.executable, *words]
     origin = f"http://127.0.0.1:{port}"
     with subprocess.Popen(
@@ -78,7 +97,7 @@ def served(
     ) as process:
         try:
             _wait_for(f"{origin}{ready}")
-            yield origin
+            yield Served(origin, process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
 
@@ -89,6 +108,8 @@ def _wait_for(url: str) -> None:
         try:
             with urlopen(url, timeout=1):  # noqa: S310  an address of our own
                 return
+        except HTTPError:
+            return
         except OSError:
             time.sleep(0.1)
     raise SystemExit(f"{url} did not answer within {START_SECONDS} s")
@@ -100,21 +121,23 @@ def compare(ours: Load, theirs: Load) -> Comparison:
     Ends the program when any answer was no success: such a figure would mean nothing.
     """
     for load in (ours, theirs):
-        _run(load, 1)
-    rounds = [(_run(ours, SECONDS), _run(theirs, SECONDS)) for _ in range(ROUNDS)]
+        run(load, 1)
+    rounds = [(run(ours, SECONDS), run(theirs, SECONDS)) for _ in range(ROUNDS)]
     return Comparison(*zip(*rounds, strict=True))
 
 
-def _run(load: Load, seconds: int) -> Figure:
+def run(load: Load, seconds: int) -> Figure:
+    """Return what wrk reaches; ends the program when any answer was no success."""
     said = _ask_wrk(load, seconds)
     if "Non-2xx" in said or "Socket errors" in said:
         raise SystemExit(f"not every answer was a success:\n{said}")
     per_second = re.search(r"Requests/sec:\s+([\d.]+)", said)
     p99 = re.search(r"99%\s+([\d.]+)(us|ms|s)", said)
-    if per_second is None or p99 is None:
+    requests = re.search(r"(\d+) requests in", said)
+    if per_second is None or p99 is None or requests is None:
         raise SystemExit(f"wrk said something else:\n{said}")
     unit = {"us": 0.001, "ms": 1.0, "s": 1000.0}[p99[2]]
-    return Figure(float(per_second[1]), float(p99[1]) * unit)
+    return Figure(float(per_second[1]), float(p99[1]) * unit, int(requests[1]))
 
 
 def _ask_wrk(load: Load, seconds: int) -> str:
@@ -122,4 +145,5 @@ def _ask_wrk(load: Load, seconds: int) -> str:
     words += [word for name, value in load.headers.items() for word in ("-H", f"{name}: {value}")]
     words += ["-s", str(load.script)] if load.script else []
     command = [*words, "--latency", load.url]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    whole = {**os.environ, **load.environment}
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=whole).stdout

@@ -6,7 +6,18 @@ import sys
 from collections.abc import Mapping
 from typing import Protocol
 
-from edge_api.commands import Subparsers, audit, doctor, keys, migrate, serve, settings
+from edge_api.commands import (
+    Subparsers,
+    audit,
+    clients,
+    doctor,
+    keys,
+    migrate,
+    requests,
+    serve,
+    settings,
+    signing_keys,
+)
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings, SettingsError, read_settings
 from edge_api.store.refusal import StoreRefusal
@@ -26,6 +37,9 @@ _COMMANDS: Mapping[str, Command] = {
     "serve": serve,
     "migrate": migrate,
     "keys": keys,
+    "requests": requests,
+    "clients": clients,
+    "signing-keys": signing_keys,
     "audit": audit,
     "doctor": doctor,
     "settings": settings,

@@ -73,6 +73,14 @@ def _networks(text: str) -> tuple[str, ...]:
     return names
 
 
+def _schemes(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        if re.fullmatch(r"[a-z][a-z0-9+.-]*", name) is None or name in ("http", "https"):
+            raise ValueError("must be names of schemes such as cursor, separated by commas")
+    return names
+
+
 def _secret(text: str) -> str:
     if len(text) < SECRET_SHORTEST:
         raise ValueError(f"must have {SECRET_SHORTEST} characters or more, all of them random")
@@ -127,6 +135,12 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "RATE_FAILED_AUTH": Setting(
             _rate, "300/minute", "failed authentications answered with 401 for one address"
         ),
+        "RATE_TOKEN": Setting(
+            _rate, "30/minute", "requests to the authorization server for one address"
+        ),
+        "REDIRECT_SCHEMES": Setting(
+            _schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"
+        ),
         "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
     }
 )
@@ -148,6 +162,8 @@ class Settings:
     rate_leads_attempts: str
     rate_authenticated: str
     rate_failed_auth: str
+    rate_token: str
+    redirect_schemes: tuple[str, ...]
     log_format: str
 
     @property

@@ -15,6 +15,7 @@ SITEMAP = "sitemap.xml"
 ROBOTS = "robots.txt"
 LLMS = "llms.txt"
 LLMS_FULL = "llms-full.txt"
+AUTH = "auth.md"
 IMAGES = "images/"
 THEME = "theme/"
 

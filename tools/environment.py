@@ -32,14 +32,14 @@ def say(sentence: str) -> None:
 
 
 @contextlib.contextmanager
-def turn() -> Iterator[None]:
-    """Hold the environment alone, so that two commands started at once take turns."""
-    handle = os.open(ROOT / "requirements", os.O_RDONLY)
+def turn(source: Path = ROOT / "requirements", made: str = ".venv") -> Iterator[None]:
+    """Hold what is `made` from a folder alone, so that two commands started at once take turns."""
+    handle = os.open(source, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("Another command is preparing .venv; waiting for it.")
+            say(f"Another command is preparing {made}; waiting for it.")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:

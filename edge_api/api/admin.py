@@ -34,6 +34,7 @@ from edge_api.api.rows import (
     update_rows,
 )
 from edge_api.api.samples import match_sample, new_row_sample, stored_row_sample, values_sample
+from edge_api.api.tool import Tool
 from edge_api.domain.filters import operators_of
 from edge_api.domain.grammar import order_pattern, selection_pattern
 from edge_api.domain.query import LIMIT_DEFAULT, LIMIT_MOST
@@ -66,7 +67,7 @@ def _operation(table: Table, verb: str, **parts: Any) -> Operation:
         tag="admin",
         credential="required",
         problems=("table_not_allowed", *parts.pop("problems", ())),
-        administrative=True,
+        dialect="postgrest",
         admit=partial(admit, table),
         **parts,
     )
@@ -84,6 +85,7 @@ def _read(table: Table) -> Operation:
         parameters=_parameters(table),
         successes=_readings(table),
         problems=("not_acceptable",),
+        tools=(_QUERY,),
     )
 
 
@@ -232,6 +234,52 @@ def _links(table: Table) -> Mapping[str, Any]:
         },
     }
 
+
+def _as_result(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"rows": rows, "count": len(rows)}
+
+
+_QUERY: Final = Tool(
+    name="query_table",
+    title="Query an administrative table",
+    description="Read rows of one of the administrative tables. Each member of `filters` is named "
+    "by a column and has `[not.]operator.value`, or several of these; all of them hold. Where as "
+    "many rows come as `limit` says, ask again with a larger `offset`.\n\n"
+    + "\n".join(f"- `{name}`: {operator.sentence}" for name, operator in OPERATORS.items())
+    + "\n\n"
+    + "\n".join(
+        f"- {table.name}: {table.sentence} Columns: {', '.join(table.readable)}."
+        for table in ADMINISTRATIVE.values()
+    ),
+    chooser="table",
+    schemas={
+        "select": {
+            "type": "string",
+            "default": "*",
+            "description": "Columns, separated by commas: `column` or `alias:column`.",
+        },
+        "order": {
+            "type": "string",
+            "description": "`column.asc` or `column.desc`, several separated by commas.",
+        },
+        "filters": {
+            "type": "object",
+            "description": 'Such as {"status": "eq.new", "created_at": "gte.2026-01-01"}.',
+            "additionalProperties": {
+                "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+            },
+        },
+    },
+    present=_as_result,
+    output={
+        "type": "object",
+        "properties": {
+            "rows": {"type": "array", "items": {"type": "object"}},
+            "count": {"type": "integer", "minimum": 0, "description": "Rows in this answer."},
+        },
+        "required": ["rows", "count"],
+    },
+)
 
 OPERATIONS: tuple[Operation, ...] = tuple(
     operation for table in ADMINISTRATIVE.values() for operation in _operations(table)

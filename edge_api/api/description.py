@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from edge_api.api.mcp import operations as mcp
 from edge_api.api.operation import Operation
 from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings
@@ -24,6 +25,13 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
         },
         "endpoints": [_endpoint(operation, settings) for operation in operations],
         "authentication": _authentication(origin),
+        "mcp": {
+            "url": f"{origin}{mcp.PATH}",
+            "transport": "streamable-http",
+            "protocol_versions": list(mcp.REVISIONS),
+            "server_card": f"{origin}{mcp.CARD_PATH}",
+            "catalog": f"{origin}{mcp.CATALOG_PATH}",
+        },
         "limits": _limits(settings),
         "llms_txt": f"{origin}/llms.txt",
         "sitemap": f"{origin}/sitemap.xml",
@@ -80,4 +88,5 @@ def _limits(settings: Settings) -> dict[str, str]:
         "leads_attempts": settings.rate_leads_attempts,
         "authenticated": settings.rate_authenticated,
         "failed_auth": settings.rate_failed_auth,
+        "token": settings.rate_token,
     }

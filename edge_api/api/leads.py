@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from edge_api.api.operation import Ask, Body, Operation, Success
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
+from edge_api.api.tool import ADDS, HeaderArgument, Tool
 from edge_api.domain.lead_input import LeadInput
 from edge_api.domain.leads import Sender
 from edge_api.schema.kinds import parse_integer
@@ -66,7 +67,7 @@ async def create_lead(service: Service, ask: Ask) -> Reply:
     """Take a lead and answer once it is kept for good."""
     if ask.actor is None and service.settings.leads_require_credential:
         raise service.access.no_credential()
-    sender = Sender(ask.actor, ask.address)
+    sender = Sender(ask.actor, ask.address, "mcp" if ask.door == "mcp" else "api")
     created = await service.leads.create(ask.body, sender, ask.headers.get(IDEMPOTENCY_KEY))
     headers = {"Location": f"{ROW_PATH}?id=eq.{created.row['id']}"}
     if created.replayed:
@@ -122,6 +123,35 @@ _LINKS = MappingProxyType(
     }
 )
 
+_CREATE = Tool(
+    name="create_lead",
+    title="Create a lead",
+    description="Store an enquiry of a person who wants to be answered, with their consent. It "
+    "reaches the owner of the site and cannot be taken back.",
+    hints=ADDS,
+    headers=MappingProxyType(
+        {
+            "idempotency_key": HeaderArgument(
+                IDEMPOTENCY_KEY,
+                {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 255,
+                    "pattern": "^[!-~]+$",
+                    "description": "Such as a new UUID: for 24 hours the same key with the same "
+                    "lead creates nothing again.",
+                },
+            )
+        }
+    ),
+)
+_LIST = Tool(
+    name="list_leads",
+    title="List recent leads",
+    description="List the newest enquiries, newest first, with names, addresses and messages. "
+    "What was recognised as spam is left out.",
+)
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="create_lead",
@@ -155,6 +185,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
         ),
         problems=("in_progress", "idempotency_mismatch"),
+        tools=(_CREATE,),
     ),
     Operation(
         name="list_leads",
@@ -175,5 +206,6 @@ OPERATIONS: tuple[Operation, ...] = (
                 {"leads": [_LEAD_EXAMPLE], "count": 1},
             ),
         ),
+        tools=(_LIST,),
     ),
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from edge_api.api import other_tables
-from edge_api.api.operation import Operation, Parameter, Success
+from edge_api.api.operation import Dialect, Operation, Parameter, Success
 from edge_api.api.reply import JSON
 from edge_api.schema.problems import PROBLEMS, Code
 
@@ -12,6 +12,7 @@ Json = dict[str, Any]
 
 API_KEY_SCHEME = "ApiKeyHeader"
 BEARER_SCHEME = "ApiKeyBearer"
+TOKEN_SCHEME = "AccessToken"  # noqa: S105  a name
 
 _ABOUT = """\
 Journal posts, leads (enquiries) and row access to the administrative tables.
@@ -37,6 +38,46 @@ _ADMIN_ERROR: Json = {
         "hint": {"type": ["string", "null"]},
     },
     "additionalProperties": False,
+}
+_OAUTH_ERROR: Json = {
+    "type": "object",
+    "required": ["error", "error_description"],
+    "properties": {
+        "error": {"type": "string", "description": "A code of RFC 6749, 7009, 7591 or 8707."},
+        "error_description": {"type": "string", "description": "What is wrong, and the mend."},
+    },
+    "additionalProperties": False,
+}
+_JSONRPC_ERROR: Json = {
+    "type": "object",
+    "required": ["jsonrpc", "id", "error"],
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": {"type": ["string", "integer", "null"], "description": "`null` where none is known."},
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "integer", "description": "JSON-RPC's or MCP's code."},
+                "message": {"type": "string", "description": "What is wrong, and the mend."},
+                "data": {"description": "What MCP says beside it."},
+            },
+            "additionalProperties": False,
+        },
+    },
+    "additionalProperties": False,
+}
+_ERRORS: Json = {
+    "Error": _ERROR,
+    "AdminError": _ADMIN_ERROR,
+    "OAuthError": _OAUTH_ERROR,
+    "JsonRpcError": _JSONRPC_ERROR,
+}
+_ERROR_NAMES: Mapping[Dialect, str] = {
+    "plain": "Error",
+    "postgrest": "AdminError",
+    "oauth": "OAuthError",
+    "jsonrpc": "JsonRpcError",
 }
 _STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "How to authenticate (RFC 6750, section 3)."},
@@ -65,7 +106,7 @@ def openapi_document(
     operations: Sequence[Operation], site_url: str, version: str, samples: Mapping[str, str]
 ) -> Json:
     """Return the document; `samples` gives path parameters without an example one that exists."""
-    definitions: Json = {"Error": _ERROR, "AdminError": _ADMIN_ERROR}
+    definitions: Json = dict(_ERRORS)
     paths: Json = {other_tables.PATH: other_tables.SIGNPOST}
     for operation in operations:
         entry = _hoist(_operation(operation, samples), definitions)
@@ -103,6 +144,7 @@ def _security_schemes() -> Json:
     return {
         API_KEY_SCHEME: {"type": "apiKey", "in": "header", "name": "X-API-Key"},
         BEARER_SCHEME: {"type": "http", "scheme": "bearer", "description": "The same API key."},
+        TOKEN_SCHEME: {"type": "http", "scheme": "bearer", "description": "An access token."},
     }
 
 
@@ -111,6 +153,8 @@ def _security(operation: Operation) -> list[Json]:
     if operation.credential == "none":
         return []
     scopes = [operation.scope] if operation.scope else []
+    if operation.door == "mcp":
+        return [{TOKEN_SCHEME: scopes}]
     ways: list[Json] = [{API_KEY_SCHEME: scopes}, {BEARER_SCHEME: scopes}]
     return [*ways, {}] if operation.credential == "optional" else ways
 
@@ -140,7 +184,7 @@ def _query_parameter(name: str, schema: Json) -> Json:
     schema = {key: value for key, value in schema.items() if key != "title"}
     description = schema.pop("description", "")
     examples = schema.pop("examples", [])
-    entry: Json = {"name": name, "in": "query", "required": False, "schema": _present(schema)}
+    entry: Json = {"name": name, "in": "query", "required": False, "schema": present_schema(schema)}
     if description:
         entry["description"] = description
     if examples:
@@ -148,7 +192,7 @@ def _query_parameter(name: str, schema: Json) -> Json:
     return entry
 
 
-def _present(schema: Json) -> Json:
+def present_schema(schema: Json) -> Json:
     """Return the schema of a parameter that is present: absence is no `null` in a query."""
     choices = [choice for choice in schema.get("anyOf", []) if choice != {"type": "null"}]
     if len(choices) != 1:
@@ -163,7 +207,7 @@ def _request_body(operation: Operation) -> Json:
     content: Json = {"schema": dict(body.schema)}
     if body.examples:
         content["examples"] = {name: {"value": value} for name, value in body.examples.items()}
-    return {"required": True, "content": {JSON: content}}
+    return {"required": True, "content": {body.media_type: content}}
 
 
 def _responses(operation: Operation) -> Json:
@@ -198,8 +242,9 @@ def _content(media_type: str, success: Success) -> Json:
 
 
 def _failure(status: int, codes: Iterable[Code], operation: Operation) -> Json:
-    plain = not operation.administrative or status == PROBLEMS["unauthenticated"].status
-    name = "Error" if plain else "AdminError"
+    name = _ERROR_NAMES[operation.dialect]
+    if operation.dialect == "postgrest" and status == PROBLEMS["unauthenticated"].status:
+        name = "Error"
     return {
         "description": "; ".join(PROBLEMS[code].sentence for code in codes),
         "headers": _headers(

@@ -12,13 +12,18 @@ from pydantic import BaseModel, TypeAdapter
 
 from edge_api.api.reply import JSON, Reply
 from edge_api.api.service import Service
+from edge_api.api.tool import Tool
 from edge_api.domain.actor import Actor
+from edge_api.domain.oauth.issuer import Door
 from edge_api.schema.problems import Code
 from edge_api.schema.scopes import Scope
 
 Schema = Mapping[str, Any]
 """A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
+Dialect = Literal["plain", "postgrest", "oauth", "jsonrpc"]
+"""`plain`: one member, `error`. `postgrest`: its members beside it. `oauth`: RFC 6749, 5.2.
+`jsonrpc`: JSON-RPC 2.0, section 5.1."""
 
 BODY_MOST = 64 * 1024
 """Bytes of a body unless an operation says otherwise."""
@@ -47,6 +52,8 @@ class Ask:
     """What the operation's body adapter made of the JSON."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Request headers; look up by any case."""
+    door: Door = "rest"
+    """By which door it came: as a request of its own, or as a call of an MCP tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +70,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The JSON body an operation takes."""
+    """The body an operation takes."""
 
     check: TypeAdapter[Any]
-    """Makes the value of `Ask.body`; its faults become Problem `invalid`, naming the member."""
+    """Makes the value of `Ask.body` of the JSON, or of a form's members: a text for each name, or
+    a list of texts where it stands more than once. Its faults become Problem `invalid`."""
     schema: Schema
     examples: Mapping[str, Any] = field(default_factory=dict)
     most: int = BODY_MOST
     """Bytes; more is Problem `too_large`."""
+    media_type: Literal["application/json", "application/x-www-form-urlencoded"] = JSON
     media_type_needed: bool = True
-    """Whether a missing Content-Type is refused; another type than JSON always is."""
+    """Whether a missing Content-Type is refused; another type always is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +124,13 @@ class Operation:
     body: Body | None = None
     problems: tuple[Code, ...] = ()
     """Beyond those that credential, limit and body bring by themselves."""
-    administrative: bool = False
-    """Whether errors carry the members of PostgREST's dialect."""
+    dialect: Dialect = "plain"
+    """In which words errors are told."""
+    is_page: bool = False
+    """Whether it is for browsers alone: no script of another origin may call it."""
     admit: Callable[[Actor], None] | None = None
     """A check of the actor before the scope is looked at; raises Problem."""
+    door: Door = "rest"
+    """Which credentials it takes: at MCP's door, access tokens only."""
+    tools: tuple[Tool, ...] = ()
+    """What the MCP endpoint makes of it."""

@@ -1,6 +1,16 @@
 """The list of everything that is offered. What is not in it is not served."""
 
-from edge_api.api import admin, leads, other_tables, posts, utility
+from edge_api.api import (
+    access_requests,
+    admin,
+    authorize,
+    leads,
+    oauth,
+    other_tables,
+    posts,
+    utility,
+)
+from edge_api.api.mcp import operations as mcp
 from edge_api.api.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -8,6 +18,10 @@ OPERATIONS: tuple[Operation, ...] = (
     *leads.OPERATIONS,
     *admin.OPERATIONS,
     *utility.OPERATIONS,
+    *oauth.OPERATIONS,
+    *authorize.OPERATIONS,
+    *access_requests.OPERATIONS,
+    *mcp.OPERATIONS,
 )
 
 ROUTED: tuple[Operation, ...] = (*OPERATIONS, *other_tables.OPERATIONS)

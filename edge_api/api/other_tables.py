@@ -45,7 +45,7 @@ OPERATIONS: tuple[Operation, ...] = tuple(
         successes=(),
         credential="required",
         problems=("table_not_allowed",),
-        administrative=True,
+        dialect="postgrest",
     )
     for method in ("GET", "POST", "PATCH", "DELETE")
 )

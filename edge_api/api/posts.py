@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from edge_api.api.operation import Ask, Operation, Parameter, Success
+from edge_api.api.post_tools import FETCH, GET, SEARCH, list_tool
 from edge_api.api.reply import Document, Reply
 from edge_api.api.service import Service
 from edge_api.api.utility import PREFIX
@@ -138,6 +139,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 _ETAG = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
 _UNCHANGED = Success(304, "Not modified since the validator that was sent", headers=_ETAG)
+_LIST = _schema(PostList)
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -155,7 +157,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Success(
                 200,
                 "Posts",
-                _schema(PostList),
+                _LIST,
                 headers=_ETAG,
                 links={
                     "get_post": {
@@ -166,6 +168,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
             _UNCHANGED,
         ),
+        tools=(SEARCH, list_tool(_LIST)),
     ),
     Operation(
         name="get_post",
@@ -187,5 +190,6 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         successes=(Success(200, "The post", _schema(PostRecord), headers=_ETAG), _UNCHANGED),
         problems=("not_found",),
+        tools=(FETCH, GET),
     ),
 )

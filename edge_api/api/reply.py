@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from edge_api.domain.document import JSON, Document
 
-__all__ = ["JSON", "NO_STORE", "Document", "Reply"]
+__all__ = ["FORM", "HTML", "JSON", "NO_STORE", "Document", "Page", "Reply"]
+
+FORM: Final = "application/x-www-form-urlencoded"
+HTML: Final = "text/html; charset=utf-8"
 
 NO_STORE = "no-store"
 """For leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
@@ -24,3 +27,12 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     media_type: str = JSON
     cache_control: str = NO_STORE
+
+
+@dataclass(slots=True)
+class Page(Reply):
+    """A page for a person, or where the browser is sent on to."""
+
+    media_type: str = HTML
+    form_action: tuple[str, ...] = ()
+    """Where a form of the page may lead, beside its own origin: browsers hold redirects to it."""

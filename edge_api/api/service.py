@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 from edge_api.api.reply import Document
 from edge_api.domain.access import Access
+from edge_api.domain.access_requests import AccessRequests
 from edge_api.domain.actor import Clock
 from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
+from edge_api.domain.oauth.server import OAuthServer
 from edge_api.domain.rows import Rows
 from edge_api.settings import Settings
 from edge_api.store.plan import Store
@@ -23,6 +26,13 @@ class Papers:
     api_catalog: Document
     openapi: Callable[[str | None], Document]
     """Takes the slug of a post that exists, to stand as an example."""
+
+
+class Pages(Protocol):
+    """Pages in the look of the site that are made for one request."""
+
+    async def render(self, name: Literal["consent", "notice"], title: str, **values: Any) -> bytes:
+        """Return a whole page. Raises Problem `unavailable` where the build has none such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,5 +50,9 @@ class Service:
     health: Health
     papers: Papers
     leads: Leads
+    access_requests: AccessRequests
+    """Requests for a credential, of those who have none."""
     rows: Rows
     """The administrative tables."""
+    oauth: OAuthServer
+    pages: Pages

@@ -8,12 +8,13 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import orjson
 
 from edge_api.api.description import api_catalog, self_description
+from edge_api.api.mcp.operations import PATH as MCP_PATH
 from edge_api.api.openapi import openapi_document
 from edge_api.api.operations import OPERATIONS, ROUTED
 from edge_api.api.reply import Document
@@ -22,16 +23,23 @@ from edge_api.api.utility import VERSION
 from edge_api.commands.clock import system_clock
 from edge_api.commands.secret_key import secret_key
 from edge_api.domain.access import Access
+from edge_api.domain.access_requests import AccessRequests
 from edge_api.domain.actor import Clock
 from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
+from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.rows import Rows
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
 from edge_api.store.sqlite import open_store
 from edge_api.web.app import App
+from edge_api.web.callers import Callers
+from edge_api.web.fetch import Fetcher
+from edge_api.web.mcp import McpEndpoint, load_exchange
+from edge_api.web.mcp_caller import Admission
+from edge_api.web.pages import EdgePages
 from edge_api.web.site import Site
 
 _log = logging.getLogger(__name__)
@@ -50,6 +58,7 @@ class Assembly:
 
     service: Service
     app: App
+    mcp: McpEndpoint
 
 
 @asynccontextmanager
@@ -68,7 +77,11 @@ async def assemble(
         shelf = Shelf(settings.build_dir, settings.site_url, open_search)
         stack.push_async_callback(shelf.close)
         await shelf.refresh()
-        access = Access(store, clock, settings.site_url)
+        secret = secret_key(settings)
+        schemes = settings.redirect_schemes
+        ground = Ground(store, clock, settings.site_url, secret, Fetcher(), schemes)
+        oauth = OAuthServer(ground)
+        access = Access(store, clock, settings.site_url, oauth.bearers)
         limiter = Limiter(settings)
         service = Service(
             settings=settings,
@@ -79,12 +92,26 @@ async def assemble(
             limiter=limiter,
             health=Health(store, shelf, clock, VERSION),
             papers=make_papers(settings),
-            leads=Leads(store, clock, limiter, secret_key(settings)),
+            leads=Leads(store, clock, limiter, secret),
+            access_requests=AccessRequests(store, clock, limiter),
             rows=Rows(store, clock),
+            oauth=oauth,
+            pages=EdgePages(shelf),
         )
         stack.push_async_callback(access.flush)
         await stack.enter_async_context(_background(service))
-        yield Assembly(service, App(service, ROUTED, Site(service)))
+        mcp = mcp_endpoint(service)
+        yield Assembly(service, App(service, ROUTED, Site(service), {MCP_PATH: mcp}), mcp)
+
+
+def mcp_endpoint(service: Service) -> McpEndpoint:
+    """Return the MCP endpoint over the declared operations."""
+    return McpEndpoint(
+        Admission(service, Callers(service)),
+        partial(load_exchange, "edge_api.api.mcp.server", service, OPERATIONS),
+        site_url=service.settings.site_url,
+        is_draining=lambda: service.health.draining,
+    )
 
 
 @asynccontextmanager
@@ -94,6 +121,8 @@ async def _background(service: Service) -> AsyncIterator[None]:
         asyncio.create_task(_every(REFRESH_SECONDS, service.shelf.refresh)),
         asyncio.create_task(_every(HOUSEKEEPING_SECONDS, service.access.flush)),
         asyncio.create_task(_every(FORGETTING_SECONDS, service.leads.forget_expired)),
+        asyncio.create_task(_every(FORGETTING_SECONDS, service.access_requests.forget_expired)),
+        asyncio.create_task(_every(FORGETTING_SECONDS, service.oauth.keep_house)),
     ]
     try:
         yield

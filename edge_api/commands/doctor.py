@@ -4,15 +4,26 @@ import argparse
 import asyncio
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from edge_api.commands import Subparsers
 from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.development_key import DEVELOPMENT
+from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.keys import Keys, state_of
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """What opening every part has shown."""
+
+    complaints: list[str]
+    notes: list[str] = field(default_factory=list)
+    """What somebody has to do though nothing is wrong."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -22,11 +33,14 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(_arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each thing that is wrong. Returns 1 when there is one."""
-    complaints = [*_files(settings), *asyncio.run(_parts(settings))]
+    findings = asyncio.run(_parts(settings))
+    complaints = [*_files(settings), *findings.complaints]
     for complaint in complaints:
         print(f"- {complaint}")
     if not complaints:
         print("nothing is wrong")
+    for note in findings.notes:
+        print(note)
     return 1 if complaints else 0
 
 
@@ -47,15 +61,27 @@ def _private_files(database: Path) -> tuple[Path, ...]:
     return database, database.with_suffix(".key"), database.with_suffix(".dev-key")
 
 
-async def _parts(settings: Settings) -> list[str]:
+async def _parts(settings: Settings) -> _Findings:
     """Open every part as the service would, and pass on what readiness says."""
     try:
         async with assemble(settings, create=False) as assembly:
             report = await assembly.service.health.report()
             keys = [] if settings.is_loopback else await _development_keys(assembly)
+            notes = await _waiting(assembly)
     except StoreRefusal as refusal:
-        return [str(refusal)]
-    return [*(check["error"] for check in report["checks"].values() if "error" in check), *keys]
+        return _Findings([str(refusal)])
+    faults = [check["error"] for check in report["checks"].values() if "error" in check]
+    return _Findings([*faults, *keys], notes)
+
+
+async def _waiting(assembly: Assembly) -> list[str]:
+    """Say how many people wait for a decision, which is nothing wrong."""
+    decisions = AccessDecisions(assembly.service.store, assembly.service.clock)
+    count = await decisions.count_pending()
+    if not count:
+        return []
+    what = "1 request for access waits" if count == 1 else f"{count} requests for access wait"
+    return [f"{what} for a decision; run python -m edge_api requests list"]
 
 
 async def _development_keys(assembly: Assembly) -> list[str]:

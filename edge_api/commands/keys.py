@@ -10,6 +10,7 @@ from typing import Any
 
 from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
+from edge_api.commands.listing import print_columns, printable, words
 from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
 from edge_api.schema.kinds import parse_timestamp, spell_instant
 from edge_api.schema.table import Row
@@ -69,7 +70,7 @@ async def _list(keys: Keys, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
     elif rows:
-        _print_columns([_HEAD, *(_cells(row) for row in rows)])
+        print_columns([_HEAD, *(_cells(row) for row in rows)])
     else:
         print('there are no keys yet; make one: python -m edge_api keys issue --name "my client"')
 
@@ -96,22 +97,15 @@ def _add_issue(actions: Subparsers) -> None:
         "--type", choices=("api_key", "access_token"), default="api_key", help="for REST or for MCP"
     )
     parser.add_argument(
-        "--scopes", type=_words, default=(), metavar='"A B"', help="what it may do, or the default"
+        "--scopes", type=words, default=(), metavar='"A B"', help="what it may do, or the default"
     )
     parser.add_argument(
-        "--tables", type=_words, metavar='"T U"', help="the administrative tables it may touch"
+        "--tables", type=words, metavar='"T U"', help="the administrative tables it may touch"
     )
     parser.add_argument(
         "--expires", type=_instant, metavar="DATE", help="when it ends, such as 2027-01-31"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def _words(text: str) -> tuple[str, ...]:
-    words = tuple(dict.fromkeys(text.replace(",", " ").split()))
-    if not words:
-        raise argparse.ArgumentTypeError("names nothing: leave it out for the default")
-    return words
 
 
 def _instant(text: str) -> str:
@@ -144,7 +138,7 @@ _HEAD = ("ID", "NAME", "TYPE", "LAST 4", "STATE", "SCOPES", "TABLES", "EXPIRES",
 def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
     return (
         shown["id"],
-        _printable(shown["name"]),
+        printable(shown["name"]),
         shown["type"],
         shown["last_four"],
         shown["state"],
@@ -153,15 +147,3 @@ def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
         (shown["expires_at"] or "never")[:16],
         (shown["last_used_at"] or "never")[:16],
     )
-
-
-def _printable(text: str) -> str:
-    """Return the text with a sign for each character that a terminal would obey."""
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
-
-
-def _print_columns(lines: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        print("  ".join(padded).rstrip())

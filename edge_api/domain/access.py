@@ -5,12 +5,17 @@ counts from the next request on and yet most requests read nothing.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.challenge import Challenge
+from edge_api.domain.oauth.bearers import Bearers
+from edge_api.domain.oauth.issuer import Door
+from edge_api.domain.oauth.tokens import is_jwt
 from edge_api.domain.secrets import SecretKind, digest_of, is_well_formed
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
@@ -23,6 +28,8 @@ GRACE: Final = timedelta(seconds=5)
 """How long a credential is honoured while the store cannot be asked about it."""
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
+_KINDS: Mapping[Door, SecretKind] = MappingProxyType({"rest": "api_key", "mcp": "access_token"})
+"""The kind of opaque credential that each door takes; beside it, signed tokens meant for it."""
 
 
 @dataclass(slots=True)
@@ -33,6 +40,7 @@ class _Known:
     expires_at: datetime | None
     version: int
     """The version of the store that said so."""
+    doors: frozenset[Door]
     confirmed: datetime = _NEVER
     """Its last use while the store could be asked."""
     written: datetime = _NEVER
@@ -42,15 +50,16 @@ class _Known:
 class Access:
     """Finds the actor behind a secret. `site_url` is the origin that refusals point to."""
 
-    def __init__(self, store: Store, clock: Clock, site_url: str) -> None:
+    def __init__(self, store: Store, clock: Clock, site_url: str, bearers: Bearers) -> None:
         self._store = store
         self._clock = clock
-        self._challenge = Challenge(site_url)
+        self._bearers = bearers
+        self._challenges = {door: Challenge(site_url, door) for door in _KINDS}
         self._known: dict[str, _Known] = {}
         self._reading: dict[tuple[str, int], asyncio.Task[_Known | None]] = {}
 
-    async def actor_for(self, secret: str, kind: SecretKind = "api_key") -> Actor:
-        """Return who holds the secret, which must be of that kind.
+    async def actor_for(self, secret: str, door: Door = "rest") -> Actor:
+        """Return who holds the secret, which must open that door.
 
         Raises Problem `unauthenticated`, in the same words whatever is wrong with it, and
         `unavailable` when the store could not be asked for longer than `GRACE`.
@@ -58,85 +67,116 @@ class Access:
         now = self._clock()
         digest = digest_of(secret)
         known = self._known.get(digest)
-        if known is None and not is_well_formed(secret, kind):
-            raise self._challenge.refused()
+        if known is None and not _may_be_ours(secret, door):
+            raise self._challenges[door].refused()
         try:
             version = self._store.version()
             if known is None or known.version != version:
-                known = await self._ask(digest, version)
+                known = await self._ask(secret, digest, version)
             is_confirmed = True
         except Problem as problem:
             if problem.code != "unavailable" or known is None or now - known.confirmed >= GRACE:
                 raise
             is_confirmed = False
-        if known.actor.type != kind or (known.expires_at is not None and known.expires_at <= now):
-            raise self._challenge.refused()
+        if known is None or door not in known.doors or _has_ended(known, now):
+            raise self._challenges[door].refused()
         if is_confirmed:
             known.confirmed = now
         return known.actor
 
-    def authorise(self, actor: Actor, scope: Scope) -> None:
+    def authorise(self, actor: Actor, scope: Scope, door: Door = "rest") -> None:
         """Raise Problem `insufficient_scope` unless the actor has the scope."""
         if scope not in actor.scopes:
-            raise self._challenge.insufficient(scope)
+            raise self._challenges[door].insufficient(scope)
 
-    def no_credential(self) -> Problem:
+    def no_credential(self, door: Door = "rest") -> Problem:
         """Return the problem of a request that needs a credential and sent none."""
-        return self._challenge.missing()
+        return self._challenges[door].missing()
 
     async def flush(self) -> None:
-        """Write down the last use of each credential; what cannot be written now is kept."""
+        """Write down the last use of each key; what cannot be written now is kept.
+
+        Tokens that have ended are forgotten: unlike keys, there is no end of them.
+        """
         due = [(known, known.confirmed) for known in self._known.values() if _is_due(known)]
-        if not due:
-            return
         try:
-            await self._store.run(*(_last_use(known.actor, at) for known, at in due))
+            if due:
+                await self._store.run(*(_last_use(known.actor, at) for known, at in due))
         except Problem:
             return
         for known, at in due:
             known.written = at
+        now = self._clock()
+        ended = [digest for digest, known in self._known.items() if _has_ended(known, now)]
+        for digest in ended:
+            del self._known[digest]
 
-    async def _ask(self, digest: str, version: int) -> _Known:
-        """Return what the store says now. Raises Problem `unauthenticated` and `unavailable`."""
-        found = await self._read_once(digest, version)
-        if found is None:
-            self._known.pop(digest, None)
-            raise self._challenge.refused()
-        return found
+    async def _ask(self, secret: str, digest: str, version: int) -> _Known | None:
+        """Return what the store says now. Raises Problem `unavailable`.
 
-    async def _read_once(self, digest: str, version: int) -> _Known | None:
-        """Let all who ask the same of the same version share one read; one who leaves ends none."""
+        All who ask the same of the same version share one read; one who leaves ends none.
+        """
         key = digest, version
         reading = self._reading.get(key)
         if reading is None:
-            reading = self._reading[key] = asyncio.create_task(self._read(digest, version))
+            reading = asyncio.create_task(self._read(secret, digest, version))
+            self._reading[key] = reading
             reading.add_done_callback(lambda _: self._reading.pop(key))
         return await asyncio.shield(reading)
 
-    async def _read(self, digest: str, version: int) -> _Known | None:
-        """Return the credential unless it is unknown or revoked."""
+    async def _read(self, secret: str, digest: str, version: int) -> _Known | None:
+        """Return what is known of the credential unless it is unknown or revoked."""
+        found = await (self._token(secret) if is_jwt(secret) else self._row(digest))
+        before = self._known.pop(digest, None)
+        if found is None:
+            return None
+        actor, expires_at, doors = found
+        known = self._known[digest] = _Known(actor, expires_at, version, doors)
+        if before is not None:
+            known.confirmed, known.written = before.confirmed, before.written
+        return known
+
+    async def _token(self, text: str) -> "_Found | None":
+        bearer = await self._bearers.find(text)
+        if bearer is None:
+            return None
+        doors = frozenset(door for door in _KINDS if self._bearers.opens(bearer, door))
+        return bearer.actor, bearer.expires_at, doors
+
+    async def _row(self, digest: str) -> "_Found | None":
         plan = Read(CREDENTIALS, where=(Condition("digest", "eq", digest),), limit=1)
         (outcome,) = await self._store.run(plan)
         if not outcome.rows or outcome.rows[0]["revoked_at"] is not None:
             return None
-        known = self._known[digest] = _known(outcome.rows[0], version)
-        return known
+        row = outcome.rows[0]
+        expiry = row["expires_at"]
+        doors = frozenset(door for door, kind in _KINDS.items() if kind == row["type"])
+        return _holder(row), expiry and datetime.fromisoformat(expiry), doors
 
 
-def _known(row: Row, version: int) -> _Known:
-    actor = Actor(
+_Found = tuple[Actor, datetime | None, frozenset[Door]]
+
+
+def _may_be_ours(secret: str, door: Door) -> bool:
+    return is_jwt(secret) or is_well_formed(secret, _KINDS[door])
+
+
+def _holder(row: Row) -> Actor:
+    return Actor(
         credential_id=row["id"],
         name=row["name"],
         type=row["type"],
         scopes=frozenset(row["scopes"].split()),
         tables=None if row["tables"] is None else frozenset(row["tables"].split()),
     )
-    expiry = row["expires_at"]
-    return _Known(actor, expiry and datetime.fromisoformat(expiry), version)
+
+
+def _has_ended(known: _Known, now: datetime) -> bool:
+    return known.expires_at is not None and known.expires_at <= now
 
 
 def _is_due(known: _Known) -> bool:
-    return known.confirmed > known.written
+    return bool(known.actor.credential_id) and known.confirmed > known.written
 
 
 def _last_use(actor: Actor, at: datetime) -> Update:

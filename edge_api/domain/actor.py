@@ -13,6 +13,7 @@ class Actor:
     """The holder of a valid credential."""
 
     credential_id: str
+    """Empty for a client that acts for itself."""
     name: str
     type: str
     """`api_key` or `access_token`."""
@@ -20,11 +21,19 @@ class Actor:
     tables: frozenset[str] | None = None
     """The administrative tables that it may touch; `None` is all of them."""
 
+    client_id: str = ""
+    """The OAuth client that acts, for the credential or, without one, for itself."""
+
     @property
     def label(self) -> str:
         """Return how the audit log names the actor."""
-        return f"credential:{self.credential_id}"
+        key = f"credential:{self.credential_id}" if self.credential_id else ""
+        client = f"client:{self.client_id}" if self.client_id else ""
+        return f"{key} {client}".strip() or self.name
 
 
 OPERATOR = Actor("operator", "operator", "api_key", frozenset())
 """Whoever runs commands on the machine itself; the audit log names it so."""
+
+ANYBODY = Actor("", "anybody", "", frozenset())
+"""Whoever comes without a credential."""

@@ -3,39 +3,52 @@
 Unknown, expired and revoked are one and the same refusal: nobody learns which keys ever existed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
 
+from edge_api.domain.oauth.issuer import DOORS, RESOURCE_METADATA, Door
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import Scope
+from edge_api.schema.scopes import DEFAULT_SCOPES, Scope
 
-RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
-"""RFC 9728, section 3."""
+_AT_THE_DOOR: Mapping[Door, tuple[Scope, ...]] = MappingProxyType({"rest": (), "mcp": ("mcp",)})
+"""What is needed for any request there: a client asks for all that a challenge names, and no more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Makes the refusals of one service, whose origin is `site_url`."""
+    """Makes the refusals at one door of a service, whose origin is `site_url`."""
 
     site_url: str
+    door: Door = "rest"
 
     def missing(self) -> Problem:
         """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
-        return Problem("unauthenticated", headers=self._header())
+        return Problem("unauthenticated", headers=self._header(*self._wanted()))
 
     def refused(self) -> Problem:
         """Return the problem of a credential that is not valid."""
-        return Problem("unauthenticated", headers=self._header('error="invalid_token"'))
+        parameters = ('error="invalid_token"', *self._wanted())
+        return Problem("unauthenticated", headers=self._header(*parameters))
 
-    def insufficient(self, scope: Scope) -> Problem:
-        """Return the problem of a valid credential that lacks the scope that is needed."""
+    def insufficient(self, *scopes: Scope) -> Problem:
+        """Return the problem of a valid credential that lacks a scope of those that are needed."""
+        needed = " ".join(dict.fromkeys((*_AT_THE_DOOR[self.door], *scopes)))
         return Problem(
             "insufficient_scope",
-            f"The credential lacks the scope {scope}",
-            headers=self._header('error="insufficient_scope"', f'scope="{scope}"'),
+            f"The credential lacks the scope {' '.join(scopes)}",
+            headers=self._header('error="insufficient_scope"', f'scope="{needed}"'),
         )
+
+    def _wanted(self) -> tuple[str, ...]:
+        """Return what a client had best ask for: at MCP's door its tools need more than one."""
+        if self.door == "rest":
+            return ()
+        return (f'scope="{" ".join((*_AT_THE_DOOR[self.door], *DEFAULT_SCOPES))}"',)
 
     def _header(self, *parameters: str) -> dict[str, str]:
         """Return the header field (RFC 9110, section 11.6.1; RFC 9728, section 5.1)."""
-        metadata = f'resource_metadata="{self.site_url}{RESOURCE_METADATA}"'
-        return {"WWW-Authenticate": ", ".join(('Bearer realm="api"', *parameters, metadata))}
+        realm = "api" if self.door == "rest" else self.door
+        metadata = f'resource_metadata="{self.site_url}{RESOURCE_METADATA}{DOORS[self.door]}"'
+        return {"WWW-Authenticate": ", ".join((f'Bearer realm="{realm}"', *parameters, metadata))}

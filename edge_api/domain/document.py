@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Final
 
-JSON = "application/json"
+JSON: Final = "application/json"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

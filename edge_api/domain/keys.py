@@ -5,7 +5,7 @@ Each change is in the audit log. The secret itself is returned once and kept now
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal
@@ -13,10 +13,11 @@ from typing import Final, Literal
 from edge_api.domain.actor import OPERATOR, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.identity import new_id
+from edge_api.domain.oauth.revocation import end_grants, hand_over_grants
 from edge_api.domain.secrets import digest_of, last_four, mint
 from edge_api.schema.kinds import parse_uuid, spell_instant
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES
+from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES, Scope
 from edge_api.schema.table import Row
 from edge_api.schema.tables import ADMINISTRATIVE, CREDENTIALS
 from edge_api.store.plan import AffectedBy, Condition, Insert, Order, Read, Store, Update
@@ -28,9 +29,10 @@ OVERLAP: Final = timedelta(days=7)
 TOKEN_LIFE: Final = timedelta(days=90)
 """How long an access token lives unless its issuer says otherwise."""
 
-_SCOPES: Mapping[KeyType, tuple[str, ...]] = MappingProxyType(
-    {"api_key": DEFAULT_SCOPES, "access_token": ("mcp",)}
+USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = MappingProxyType(
+    {"api_key": DEFAULT_SCOPES, "access_token": ("mcp", *DEFAULT_SCOPES)}
 )
+"""What a key gets when nobody names scopes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Keys:
 
     async def issue(self, order: KeyOrder) -> Issued:
         """Store a new key. Raises Problem `invalid`, naming what is wrong with the order."""
-        issued = self._make(order)
+        issued = make_credential(order, self._clock())
         audit = audit_entry(OPERATOR, Change("issue", CREDENTIALS, AffectedBy(0)), self._clock())
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
         return issued
@@ -78,23 +80,25 @@ class Keys:
     async def rotate(self, key_id: str) -> Issued:
         """Issue a key like an old one, which goes on working for `OVERLAP` at the longest.
 
-        The new one expires when the old one would have, but an access token starts a new life.
+        What the old one let OAuth clients do goes on with the new one, which expires when the old
+        one would have; but an access token starts a new life.
         Raises Problem `not_found`, and `conflict` for a key that is not valid or rotated already.
         """
         old, now = await self._find(key_id), self._clock()
         if (state := state_of(old, spell_instant(now))) != "valid":
             raise Problem("conflict", f"The key {key_id} is {state}: issue a new one")
-        issued = self._make(_order_like(old))
+        issued = make_credential(_order_like(old), now)
         end = min(old["expires_at"] or "~", spell_instant(now + OVERLAP))
         values = {"rotated_at": spell_instant(now), "expires_at": end}
         audit = audit_entry(OPERATOR, Change("rotate", CREDENTIALS, AffectedBy(1), ("id",)), now)
         untouched = (Condition("rotated_at", "is", None), Condition("revoked_at", "is", None))
         update = Update(CREDENTIALS, values, (*_is(old["id"]), *untouched), at_least=1)
-        await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit)
+        handing = hand_over_grants(old["id"], issued.row["id"])
+        await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit, handing)
         return issued
 
     async def revoke(self, key_id: str) -> None:
-        """End a key at once; one that is revoked already stays as it is.
+        """End a key at once, with all that it granted; a revoked one stays as it is.
 
         Raises Problem `not_found`.
         """
@@ -102,7 +106,8 @@ class Keys:
         where = (*_is(row["id"]), Condition("revoked_at", "is", None))
         update = Update(CREDENTIALS, {"revoked_at": spell_instant(now)}, where)
         audit = audit_entry(OPERATOR, Change("revoke", CREDENTIALS, AffectedBy(0), ("id",)), now)
-        await self._store.run(update, audit)
+        grants = end_grants(Condition("credential_id", "eq", row["id"]), spell_instant(now))
+        await self._store.run(update, audit, grants)
 
     async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
         """Tell whether the secret is a key that works now and has all these scopes."""
@@ -125,21 +130,22 @@ class Keys:
             raise missing
         return outcome.rows[0]
 
-    def _make(self, order: KeyOrder) -> Issued:
-        now, secret = self._clock(), mint(order.type)
-        present = spell_instant(now)
-        _check(order, present)
-        life = spell_instant(now + TOKEN_LIFE) if order.type == "access_token" else None
-        given = {
-            "name": order.name,
-            "type": order.type,
-            "digest": digest_of(secret),
-            "last_four": last_four(secret),
-            "scopes": " ".join(order.scopes or _SCOPES[order.type]),
-            "tables": None if order.tables is None else " ".join(order.tables),
-            "expires_at": order.expires_at or life,
-        }
-        return Issued(secret, CREDENTIALS.new_row(given, present, partial(new_id, now)))
+
+def make_credential(order: KeyOrder, now: datetime) -> Issued:
+    """Return a new key that is not stored yet. Raises Problem `invalid`, naming what is wrong."""
+    secret, present = mint(order.type), spell_instant(now)
+    _check(order, present)
+    life = spell_instant(now + TOKEN_LIFE) if order.type == "access_token" else None
+    given = {
+        "name": order.name,
+        "type": order.type,
+        "digest": digest_of(secret),
+        "last_four": last_four(secret),
+        "scopes": " ".join(order.scopes or USUAL_SCOPES[order.type]),
+        "tables": None if order.tables is None else " ".join(order.tables),
+        "expires_at": order.expires_at or life,
+    }
+    return Issued(secret, CREDENTIALS.new_row(given, present, partial(new_id, now)))
 
 
 def state_of(row: Row, now: str) -> Literal["valid", "rotated", "expired", "revoked"]:
@@ -164,7 +170,7 @@ def _order_like(old: Row) -> KeyOrder:
 def _check(order: KeyOrder, now: str) -> None:
     _check_names("scope", order.scopes, tuple(SCOPES))
     _check_names("table", order.tables or (), tuple(ADMINISTRATIVE))
-    if order.type == "access_token" and "mcp" not in (order.scopes or _SCOPES[order.type]):
+    if order.type == "access_token" and "mcp" not in (order.scopes or USUAL_SCOPES[order.type]):
         raise Problem("invalid", "scopes: an access token opens nothing without mcp")
     if order.expires_at is not None and order.expires_at <= now:
         raise Problem("invalid", "expires: must lie in the future")

@@ -5,7 +5,7 @@ Strings only and no coercion; members that are not declared here are ignored.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import orjson
 from pydantic import (
@@ -14,14 +14,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     WithJsonSchema,
 )
 from pydantic.json_schema import SkipJsonSchema
 
 from edge_api.domain.email_address import fold_address
+from edge_api.domain.form_faults import check_form, unfold
 from edge_api.domain.lead_text import TextRule
-from edge_api.schema.faults import sentence_of
 from edge_api.schema.tables import EMAIL_LONGEST
 
 _NAME = TextRule(100)
@@ -96,30 +95,17 @@ class LeadInput(BaseModel):
         return orjson.dumps(self.model_dump(), option=orjson.OPT_SORT_KEYS)
 
 
-class LeadFaults(Exception):  # noqa: N818  a form is filled in wrongly, which is no error of ours
-    """A form is not filled in well; `by_field` has one sentence for each field to mend."""
-
-    def __init__(self, by_field: Mapping[str, str]) -> None:
-        self.by_field = by_field
-        super().__init__("; ".join(f"{name}: {fault}" for name, fault in by_field.items()))
-
-
 _CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
 """What browsers and people send for a ticked box; anything else is not ticked."""
 
 
 def read_form(fields: Mapping[str, str]) -> LeadInput:
-    """Return what a posted form says. Raises LeadFaults with every fault at once.
+    """Return what a posted form says; it sends each empty field as an empty text.
 
-    A form sends each line break as CR LF (HTML, form submission) and each empty field as an
-    empty text.
+    Raises FormFaults.
     """
-    given: dict[str, Any] = {name: text.replace("\r\n", "\n") for name, text in fields.items()}
+    given = unfold(fields)
     given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
     if not fields.get("consent_text", ""):
         given["consent_text"] = None
-    try:
-        return LeadInput.model_validate(given)
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-        raise LeadFaults({str(fault["loc"][0]): sentence_of(fault) for fault in faults}) from None
+    return check_form(LeadInput, given)

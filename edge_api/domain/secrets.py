@@ -7,39 +7,31 @@ it. The checksum is for finding slips of the hand and leaked keys in files; it p
 import re
 import string
 from binascii import crc32
-from collections.abc import Mapping
 from hashlib import sha256
 from secrets import randbits
-from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
-SecretKind = Literal["api_key", "access_token", "client_secret", "refresh_token"]
-
-PREFIXES: Mapping[SecretKind, str] = MappingProxyType(
-    {
-        "api_key": "fe_sk_",
-        "access_token": "fe_mt_",
-        "client_secret": "fe_cs_",
-        "refresh_token": "fe_rt_",
-    }
+from edge_api.schema.secret_shapes import (
+    CHECK_WIDTH,
+    PREFIXES,
+    RANDOM_WIDTH,
+    SECRET_PATTERN,
+    SecretKind,
 )
+
+__all__ = ["PREFIXES", "SecretKind", "digest_of", "is_well_formed", "last_four", "mint"]
+
 LAST: Final = 4
 """How many characters of a secret are kept in the clear, for people to tell keys apart."""
 
 _BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM_BITS: Final = 256
-_RANDOM_WIDTH: Final = 43
-"""Digits that 256 bits take in base 62."""
-_CHECK_WIDTH: Final = 6
-"""Digits that 32 bits take in base 62."""
-_SHAPE: Final = re.compile(
-    f"({'|'.join(PREFIXES.values())})([0-9A-Za-z]{{{_RANDOM_WIDTH + _CHECK_WIDTH}}})"
-)
+_SHAPE: Final = re.compile(SECRET_PATTERN)
 
 
 def mint(kind: SecretKind) -> str:
     """Return a new secret."""
-    body = PREFIXES[kind] + _base62(randbits(_RANDOM_BITS), _RANDOM_WIDTH)
+    body = PREFIXES[kind] + _base62(randbits(_RANDOM_BITS), RANDOM_WIDTH)
     return body + _checksum(body)
 
 
@@ -48,7 +40,7 @@ def is_well_formed(secret: str, kind: SecretKind) -> bool:
     match = _SHAPE.fullmatch(secret)
     if match is None or match[1] != PREFIXES[kind]:
         return False
-    return secret.endswith(_checksum(secret[:-_CHECK_WIDTH]))
+    return secret.endswith(_checksum(secret[:-CHECK_WIDTH]))
 
 
 def digest_of(secret: str) -> str:
@@ -66,7 +58,7 @@ def last_four(secret: str) -> str:
 
 
 def _checksum(body: str) -> str:
-    return _base62(crc32(body.encode("ascii")), _CHECK_WIDTH)
+    return _base62(crc32(body.encode("ascii")), CHECK_WIDTH)
 
 
 def _base62(number: int, width: int) -> str:

@@ -13,14 +13,8 @@ INDEX_FILE = "posts.json"
 INDEX_OPENING, INDEX_MIDDLE, INDEX_CLOSING = b'{"head":', b',"posts":[\n', b"]}\n"
 """What stands before the head, between it and the posts (a line each, with a comma), and last."""
 SITE_FOLDER = "site"
-FORM_TEMPLATE = "contact_form.html"
-"""The theme's template of the contact form, for answering one that is not filled in well."""
-FORM_OPENING, FORM_CLOSING = "<!-- contact form -->", "<!-- end of contact form -->"
-"""Between these the form stands in the contact page, and is put when it is rendered anew."""
-FORM_FIELDS = ("name", "email", "budget_tier", "message")
-"""The fields that a person sees in the form."""
 CURRENT_LINK = "current"
-"""`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`: `site/`, the index and the form."""
+"""`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`: site, index, and the edge's templates."""
 
 
 class PostSummary(BaseModel):

@@ -41,12 +41,16 @@ class ProblemKind:
     """What the client reads when the place that raised it has nothing more exact to say."""
     sqlstate: str
     """PostgreSQL's or PostgREST's code for it, which clients of that dialect look at."""
+    oauth: str = "invalid_request"
+    """The error code of RFC 6749, section 5.2, which OAuth clients look at."""
 
 
 PROBLEMS: Mapping[Code, ProblemKind] = MappingProxyType(
     {
         "invalid": ProblemKind(400, "The request is not valid", "PGRST100"),
-        "unauthenticated": ProblemKind(401, "Missing or invalid credential", "PGRST301"),
+        "unauthenticated": ProblemKind(
+            401, "Missing or invalid credential", "PGRST301", "invalid_client"
+        ),
         "forbidden": ProblemKind(403, "Not allowed", "42501"),
         "insufficient_scope": ProblemKind(403, "The credential lacks the scope", "42501"),
         "table_not_allowed": ProblemKind(403, "Table not allowed", "PGRST205"),
@@ -62,9 +66,13 @@ PROBLEMS: Mapping[Code, ProblemKind] = MappingProxyType(
         "idempotency_mismatch": ProblemKind(
             422, "This Idempotency-Key was used with another body", "PGRST102"
         ),
-        "too_many_requests": ProblemKind(429, "Too many requests", "PGRST003"),
-        "internal": ProblemKind(500, "Internal error", "XX000"),
-        "unavailable": ProblemKind(503, "The service cannot do this now", "57P03"),
+        "too_many_requests": ProblemKind(
+            429, "Too many requests", "PGRST003", "temporarily_unavailable"
+        ),
+        "internal": ProblemKind(500, "Internal error", "XX000", "server_error"),
+        "unavailable": ProblemKind(
+            503, "The service cannot do this now", "57P03", "temporarily_unavailable"
+        ),
     }
 )
 assert set(PROBLEMS) == set(get_args(Code))  # noqa: S101  one list, stated twice for the type
@@ -74,7 +82,8 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
     """A fault that the client is told of, in one sentence.
 
     `sentence` says what is wrong and what to mend; `sqlstate`, `details` and `hint` fill the
-    administrative dialect's members; `headers` go out with the answer (`Retry-After`, `Allow`).
+    members of the administrative dialect, `oauth` is the code in that of OAuth; `headers` go out
+    with the answer (`Retry-After`, `Allow`).
     """
 
     def __init__(  # noqa: PLR0913  the members of one answer
@@ -85,6 +94,7 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
         sqlstate: str = "",
         details: str | None = None,
         hint: str | None = None,
+        oauth: str = "",
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         kind = PROBLEMS[code]
@@ -94,5 +104,6 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
         self.sqlstate = sqlstate or kind.sqlstate
         self.details = details
         self.hint = hint
+        self.oauth = oauth or kind.oauth
         self.headers = headers
         super().__init__(self.sentence)

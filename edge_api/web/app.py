@@ -7,6 +7,8 @@ signals and middlewares would cost each request more than its answer does.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol
 
 from aiohttp import web
 
@@ -18,7 +20,7 @@ from edge_api.web.callers import Callers
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint
 from edge_api.web.errors import error_answer, fault_answer
-from edge_api.web.headers import API_HEADERS, transport
+from edge_api.web.headers import API_HEADERS, PAGE_HEADERS, transport
 from edge_api.web.request import Request
 from edge_api.web.routes import Routes
 from edge_api.web.site import Site
@@ -28,28 +30,36 @@ from edge_api.web.wire import Wire, header_lines, send
 API_PREFIX = "/api/"
 _ALLOWED_HEADERS = (
     "Authorization, X-API-Key, Content-Type, Idempotency-Key, Prefer, Accept, X-Request-ID, "
-    "Mcp-Protocol-Version, Mcp-Session-Id, Last-Event-ID"
+    "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
 )
 _PREFLIGHT_SECONDS = 86400
 """How long a browser may remember that it may ask; browsers cap it themselves."""
 
 
-class Resource:
+class Handler(Protocol):
     """All methods of one path."""
+
+    async def handle(self, request: Request, path: Mapping[str, str]) -> web.StreamResponse:
+        """Answer one request, whatever happens."""
+
+
+class Resource:
+    """All methods of one path, each of them an operation."""
 
     def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Take an endpoint a method."""
         self._endpoints = endpoints
-        self._administrative = any(item.operation.administrative for item in endpoints.values())
+        self._dialect = next(iter(endpoints.values())).operation.dialect
         heads = ["HEAD"] if "GET" in endpoints else []
         self._allow = ", ".join([*endpoints, *heads, "OPTIONS"])
+        self._is_shared = not any(item.operation.is_page for item in endpoints.values())
 
     async def handle(self, request: Request, path: Mapping[str, str]) -> web.StreamResponse:
         """Answer one request, whatever happens."""
         try:
             wire = await self._answer(request, path)
         except Problem as problem:
-            wire = error_answer(problem, administrative=self._administrative)
+            wire = error_answer(problem, self._dialect)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
             wire = fault_answer(fault)
         return send(wire, request)
@@ -60,7 +70,7 @@ class Resource:
         if endpoint is not None:
             return await endpoint.answer(request, path)
         if request.method == "OPTIONS":
-            return preflight(self._allow)
+            return preflight(self._allow) if self._is_shared else options(self._allow)
         raise Problem("method_not_allowed", headers={"Allow": self._allow})
 
 
@@ -100,11 +110,25 @@ def preflight(allow: str) -> Wire:
     return Wire(204, headers)
 
 
+def options(allow: str) -> Wire:
+    """Return the answer to `OPTIONS` where no other origin's script has any business."""
+    return Wire(204, [("Allow", allow), *PAGE_HEADERS])
+
+
 class App:
     """Answers every request."""
 
-    def __init__(self, service: Service, operations: Sequence[Operation], site: Site) -> None:
-        """Take what is declared, and the site for all other paths."""
+    def __init__(
+        self,
+        service: Service,
+        operations: Sequence[Operation],
+        site: Site,
+        handlers: Mapping[str, Handler] = MappingProxyType({}),
+    ) -> None:
+        """Take what is declared, and the site for all other paths.
+
+        `handlers` answer in place of the operations on their paths.
+        """
         documents, callers = DocumentAnswers(SizedCache()), Callers(service)
         self._health = service.health
         self._always = transport(service.settings.site_url)
@@ -113,7 +137,8 @@ class App:
         for operation in operations:
             endpoint = Endpoint(operation, service, documents, callers)
             by_path[operation.path][operation.method] = endpoint
-        self._routes = Routes({path: Resource(by_path[path]) for path in by_path})
+        resources: dict[str, Handler] = {path: Resource(by_path[path]) for path in by_path}
+        self._routes = Routes({**resources, **handlers})
         self._elsewhere = Elsewhere(site)
 
     async def handle(self, request: Request) -> web.StreamResponse:

@@ -9,20 +9,20 @@ from functools import cache
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
+from edge_api.api.checking import authorise, check_query
 from edge_api.api.operation import Ask, Operation
-from edge_api.api.reply import Document, Reply
+from edge_api.api.reply import Document, Page, Reply
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
-from edge_api.schema.faults import sentence_of
 from edge_api.schema.problems import Problem
 from edge_api.web.body import check_media_type, decode, read_bytes
 from edge_api.web.callers import Callers
 from edge_api.web.credentials import secret_of
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.fields import Fields
-from edge_api.web.headers import API_HEADERS
+from edge_api.web.headers import API_HEADERS, page_headers
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, header_lines
 
@@ -80,7 +80,7 @@ class Endpoint:
         """Count the request and let it go on; return the address where it is counted by that."""
         if actor is not None:
             self._count(request, "authenticated", actor.credential_id)
-            self._authorise(actor)
+            authorise(self.operation, self._service.access, actor)
             return ""
         if not self.operation.limit:
             return ""
@@ -93,12 +93,6 @@ class Endpoint:
         quota = self._service.limiter.hit(limit, key)
         if quota is not None:
             request.extra_lines += header_lines(quota.headers.items())
-
-    def _authorise(self, actor: Actor) -> None:
-        if self.operation.admit is not None:
-            self.operation.admit(actor)
-        if self.operation.scope is not None:
-            self._service.access.authorise(actor, self.operation.scope)
 
     async def _body(self, request: Request) -> Any:
         body = self.operation.body
@@ -119,11 +113,7 @@ def read_query(model: type[BaseModel], request: Request) -> BaseModel:
     for name, values in known.items():
         if len(values) > 1:
             raise Problem("invalid", f"{name}: stands more than once")
-    try:
-        return model.model_validate({name: values[0] for name, values in known.items()})
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        raise Problem("invalid", f"{fault['loc'][0]}: {sentence_of(fault)}") from None
+    return check_query(model, {name: values[0] for name, values in known.items()})
 
 
 @cache
@@ -138,7 +128,7 @@ def encode(reply: Reply) -> Wire:
     headers = [
         ("Content-Type", reply.media_type),
         ("Cache-Control", reply.cache_control),
-        *API_HEADERS,
+        *(page_headers(reply.form_action) if isinstance(reply, Page) else API_HEADERS),
         *reply.headers.items(),
     ]
     return Wire(reply.status, headers, body)

@@ -1,9 +1,15 @@
 """How a problem is spoken: the one place where it becomes a status, a body and headers."""
 
 import logging
+import re
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any
 
 import orjson
 
+from edge_api.api.operation import Dialect
 from edge_api.api.reply import JSON, NO_STORE
 from edge_api.schema.problems import Problem
 from edge_api.web.headers import API_HEADERS
@@ -12,22 +18,47 @@ from edge_api.web.wire import Wire
 _log = logging.getLogger(__name__)
 
 
-def error_body(problem: Problem, *, administrative: bool = False) -> bytes:
-    """Return the JSON of a problem: one member, and PostgREST's beside it where it is spoken."""
-    if not administrative or problem.code == "unauthenticated":
-        return orjson.dumps({"error": problem.sentence})
-    return orjson.dumps(
-        {
-            "error": problem.sentence,
-            "message": problem.sentence,
-            "code": problem.sqlstate,
-            "details": problem.details,
-            "hint": problem.hint,
-        }
-    )
+def error_body(problem: Problem, dialect: Dialect = "plain") -> bytes:
+    """Return the JSON of a problem in the words of a dialect."""
+    return orjson.dumps(_MEMBERS[dialect](problem))
 
 
-def error_answer(problem: Problem, *, administrative: bool = False) -> Wire:
+def _plain(problem: Problem) -> dict[str, str]:
+    return {"error": problem.sentence}
+
+
+def _postgrest(problem: Problem) -> dict[str, str | None]:
+    """Return the one member, and PostgREST's beside it but where the credential is at fault."""
+    if problem.code == "unauthenticated":
+        return {"error": problem.sentence}
+    return {
+        "error": problem.sentence,
+        "message": problem.sentence,
+        "code": problem.sqlstate,
+        "details": problem.details,
+        "hint": problem.hint,
+    }
+
+
+def _oauth(problem: Problem) -> dict[str, str]:
+    """Return the members of RFC 6749, section 5.2, in the characters that it allows."""
+    description = re.sub(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]", "'", problem.sentence)
+    return {"error": problem.oauth, "error_description": description}
+
+
+def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict[str, Any]:
+    """Return the answer of JSON-RPC 2.0, section 5, to a request with that id, if it is known."""
+    is_ours = problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    error = {"code": -32603 if is_ours else -32600, "message": problem.sentence}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+_MEMBERS: Mapping[Dialect, Callable[[Problem], Mapping[str, Any]]] = MappingProxyType(
+    {"plain": _plain, "postgrest": _postgrest, "oauth": _oauth, "jsonrpc": jsonrpc_error}
+)
+
+
+def error_answer(problem: Problem, dialect: Dialect = "plain") -> Wire:
     """Return the answer that tells the client of a problem."""
     headers = [
         ("Content-Type", JSON),
@@ -35,7 +66,7 @@ def error_answer(problem: Problem, *, administrative: bool = False) -> Wire:
         *API_HEADERS,
         *problem.headers.items(),
     ]
-    return Wire(problem.status, headers, error_body(problem, administrative=administrative))
+    return Wire(problem.status, headers, error_body(problem, dialect))
 
 
 def fault_answer(fault: BaseException) -> Wire:

@@ -83,6 +83,18 @@ STRICT_TRANSPORT: Final[Header] = (
 say. Only for an https origin, where a browser heeds it."""
 
 
+def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
+    """Return the headers of a page whose forms may lead to these sources too.
+
+    Browsers hold also the redirect behind a form to `form-action` (CSP level 3, section 6.4.1).
+    """
+    if not form_action:
+        return PAGE_HEADERS
+    allowed = " ".join(("form-action 'self'", *form_action))
+    policy = SITE_POLICY.replace("form-action 'self'", allowed)
+    return (("Content-Security-Policy", policy), *_ALWAYS, _EMBEDDED_HERE)
+
+
 def embedding(media_type: str) -> Header:
     """Return how far other origins may embed a file: pictures and feeds are made for that."""
     is_shared = media_type.startswith(("image/", "application/atom", "application/feed"))

@@ -4,28 +4,32 @@ Files are found in the list that the edition made at load: no path of a request 
 """
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from aiohttp import web
 
+from edge_api.api.access_requests import CONTACT_FORM
 from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
 from edge_api.domain.site_files import SiteFile
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.problems import Problem
+from edge_api.web.access_form import ACCESS, AccessForm
 from edge_api.web.cache import SizedCache
 from edge_api.web.contact import CONTACT, Contact
 from edge_api.web.fields import whole_list
 from edge_api.web.files import Representation, Said, answer_file, load
+from edge_api.web.forms import lead_on
 from edge_api.web.headers import PAGE_HEADERS
 from edge_api.web.media import BRIEFLY, address_of, describe, twin_of
 from edge_api.web.negotiation import best_coding, prefers_markdown
+from edge_api.web.pages import EdgePages
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, send
 
 _READING: Final = ("GET", "HEAD")
 _ALLOWED: Final = "GET, HEAD, OPTIONS"
-_ALLOWED_CONTACT: Final = "GET, HEAD, POST, OPTIONS"
+_ALLOWED_FORM: Final = "GET, HEAD, POST, OPTIONS"
 _MISSING: Final = "/404.html"
 _LARGE: Final = 1024
 """Bytes that the cache counts for a file that is not kept in it."""
@@ -91,27 +95,42 @@ class Pages:
         return Wire(301, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS))
 
 
+class PostedForm(Protocol):
+    """Takes what a form posts."""
+
+    async def answer(self, request: Request) -> Wire:
+        """Return the page that comes of it. Raises Problem."""
+
+
 class Site:
-    """Serves the current edition's site, and takes the contact form."""
+    """Serves the current edition's site, and takes the forms of the contact page."""
 
     def __init__(self, service: Service) -> None:
         self._shelf = service.shelf
-        self._contact = Contact(service)
+        edge_pages = EdgePages(service.shelf)
+        self._forms: dict[str, PostedForm] = {
+            CONTACT: Contact(service, edge_pages),
+            ACCESS: AccessForm(service, edge_pages),
+        }
         self._pages: Pages | None = None
 
     async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
+        form = self._forms.get(request.path)
         if request.method in _READING:
             return await self._read(request)
-        if request.method == "POST" and request.path == CONTACT:
-            return send(await self._contact.answer(request), request)
+        if request.method == "POST" and form is not None:
+            return send(await form.answer(request), request)
         pages = self._current()
-        if request.path not in pages.files and address_of(pages.files, request.path) is None:
+        is_there = request.path in pages.files or form is not None
+        if not is_there and address_of(pages.files, request.path) is None:
             return await self._read(request)
         return send(self._refuse_method(request), request)
 
     async def _read(self, request: Request) -> web.StreamResponse:
         """Answer from the current edition; once more if that was swapped and cleared meanwhile."""
+        if request.path == ACCESS:  # somebody went back to what answered the form
+            return send(lead_on(CONTACT_FORM), request)
         for _ in range(2):
             pages = self._current()
             try:
@@ -129,7 +148,7 @@ class Site:
         return self._pages
 
     def _refuse_method(self, request: Request) -> Wire:
-        allowed = _ALLOWED_CONTACT if request.path == CONTACT else _ALLOWED
+        allowed = _ALLOWED_FORM if request.path in self._forms else _ALLOWED
         if request.method == "OPTIONS":
             return Wire(204, (("Allow", allowed), *PAGE_HEADERS))
         raise Problem("method_not_allowed", headers={"Allow": allowed})

@@ -16,7 +16,9 @@ from pelican.generators import (  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
 from pelican.urlwrappers import Author  # type: ignore[import-untyped]
 
+from edge_api.schema.edge_pages import SHELL
 from site_build.bridge.writer import find_production
+from site_build.making.tasks import render_page
 from site_build.post import Document
 from site_build.views.content import Article, Page, Shelf, Tag, make_neighbour
 
@@ -92,7 +94,12 @@ class Outputs(Generator):  # type: ignore[misc]
 
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
         """Finish the build."""
-        find_production(self.settings).finish()
+        production = find_production(self.settings)
+        if production.handover.has_pages:
+            template = self.get_template(SHELL.removesuffix(".html"))
+            shell = render_page(template, {**self.context, "output_file": SHELL}, SHELL)
+            production.handover = production.handover.with_shell(shell)
+        production.finish()
 
 
 def _stock(settings: dict[str, Any]) -> Shelf:

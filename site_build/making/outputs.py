@@ -11,7 +11,7 @@ from site_build.making.assets import Assets
 from site_build.making.tasks import FileTask, RecordTask, Task, TextTask
 from site_build.post import Document
 from site_build.reading.texts import Texts
-from site_build.renderers import feed, llms, robots, sitemap, twins
+from site_build.renderers import auth, feed, llms, robots, sitemap, twins
 from site_build.site import Identity, Site
 
 
@@ -32,6 +32,7 @@ def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iter
     for path, text in sitemap.render_sitemaps(site).items():
         yield _make_text(path, text)
     yield _make_text(addresses.ROBOTS, robots.render_robots(identity))
+    yield _make_text(addresses.AUTH, auth.render_auth(identity))
 
 
 def list_digests(site: Site, records: Sequence[PostRecord]) -> Iterator[Task]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from edge_api.schema.edge_pages import CONTACT_PAGE
 from edge_api.schema.index import INDEX_FORMAT, IndexHead
 from site_build import addresses
 from site_build.faults import BuildError, ContentError
@@ -17,7 +18,7 @@ from site_build.incremental.ledger import Entry, Ledger, list_carried, read_ledg
 from site_build.incremental.spread import spread
 from site_build.incremental.tree import Tree
 from site_build.making.assets import Assets
-from site_build.making.form import PAGE, Form, check_page, find_form
+from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece, read_records
 from site_build.making.outputs import list_digests, list_files, list_outputs
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
@@ -69,11 +70,13 @@ class Production:
 
     report: Report
     """What the build came to; there once it is finished."""
+    handover: Handover
+    """What the edge renders with."""
 
     def __init__(self, request: Request, identity: Identity, style: Style) -> None:
         """Read and check the content; raises ContentError when it must not be published.
 
-        Raises BuildError when the theme's contact form is not what the edge can show.
+        Raises BuildError when a template of the theme is not what the edge can show.
         """
         self.request = request
         self._cache = Cache(request.cache)
@@ -83,7 +86,7 @@ class Production:
         code = fingerprint_code()
         with self._cache:
             self.gathered = self._gather(code, identity.url)
-        self._form = find_form([*style.overrides, style.theme / "templates"])
+        self.handover = find_handover([*style.overrides, style.theme / "templates"])
         self.site = publish(identity, self.gathered.documents, request.now)
         self.assets = Assets(style.theme / "static")
         self.seen: dict[str, None] = {}
@@ -158,13 +161,15 @@ class Production:
         """Return the build's id: the instant, and a digest of all that it says."""
         files = sorted((entry.path, entry.digest) for entry in outcome.entries.values())
         now, identity = self.request.now, self.site.identity
-        digest = make_key(INDEX_FORMAT, now, identity, files, [piece.digest for piece in pieces])
+        templates = sorted(self.handover.sources.items())
+        lines = [piece.digest for piece in pieces]
+        digest = make_key(INDEX_FORMAT, now, identity, files, lines, templates)
         return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:_DIGITS]}"
 
     def _write_index(
         self, build_id: str, entries: dict[str, Entry], pieces: Sequence[Piece]
     ) -> None:
-        """Write the index, the form and the ledger; take over and clear away what is of before."""
+        """Write index, templates and ledger; take over and clear away what is of before."""
         identity = self.site.identity
         head = IndexHead(
             format=INDEX_FORMAT,
@@ -175,8 +180,7 @@ class Production:
             built_for=self.request.now,
             count=len(pieces),
         )
-        if self._form:
-            self._hand_over(self._form, entries)
+        self._hand_over(entries)
         stamp, lines = self._workshop.index.assemble(head, pieces)
         self._workshop.index.discard()
         for entry in self._carry():
@@ -185,12 +189,13 @@ class Production:
             self._workshop.tree.remove_all_but(entries)
         write_ledger(self.request.place.state, Ledger(entries, lines, stamp))
 
-    def _hand_over(self, form: Form, entries: Mapping[str, Entry]) -> None:
-        """Give the edge the contact form, provided that the page to show it in can be filled."""
+    def _hand_over(self, entries: Mapping[str, Entry]) -> None:
+        """Give the edge its templates, provided that the page of the forms can be filled."""
         place = self.request.place
-        if PAGE in entries:
-            check_page((place.site / PAGE).read_text(encoding="utf-8"))
-        form.write(place.state)
+        if CONTACT_PAGE in entries:
+            page = (place.site / CONTACT_PAGE).read_text(encoding="utf-8")
+            self.handover.check_contact_page(page)
+        self.handover.write(place.state)
 
     def _carry(self) -> Iterator[Entry]:
         """Keep the static files that pages of the build before ask for."""

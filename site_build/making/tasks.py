@@ -80,7 +80,7 @@ class TemplateTask:
                 return Kept(self.path)
         workshop.seen.clear()
         workshop.texts.asked.clear()
-        data = _render(self.template, values, self.path).encode()
+        data = render_page(self.template, values, self.path).encode()
         names, texts = "\n".join(workshop.seen), "\n".join(workshop.texts.asked)
         recipe = Recipe(self._digest(workshop, values, names, texts), names, texts)
         return workshop.tree.write(self.path, data, recipe)
@@ -154,7 +154,8 @@ class RecordTask:
         return workshop.index.spool(record, sources)
 
 
-def _render(template: Template, values: Mapping[str, object], path: str) -> str:
+def render_page(template: Template, values: Mapping[str, object], path: str) -> str:
+    """Return what a template makes; raises BuildError with the place of a fault in it."""
     try:
         return template.render(values)
     except TemplateSyntaxError as error:

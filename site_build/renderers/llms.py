@@ -53,6 +53,7 @@ def _list_more(identity: Identity, count: int) -> list[str]:
         ("Full text", addresses.LLMS_FULL, f"{extent} in one file"),
         ("Feed", addresses.FEED, "Atom, with the newest posts in full"),
         ("API description", "api/public/v1/openapi.json", "OpenAPI 3.1"),
+        ("auth.md", addresses.AUTH, "how a program gets access to the API"),
     )
     return [
         f"- {write_link(title, identity.absolute(path))}: {sentence}"

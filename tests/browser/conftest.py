@@ -41,6 +41,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
         "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
         "BUILD_DIR": str(folder / "build"),
         "RATE_LEADS": "0",
+        "RATE_TOKEN": "0",
     }
     with Installation(folder, settings).serving() as edge:
         assert edge.process.stdout is not None

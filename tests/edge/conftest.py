@@ -38,10 +38,19 @@ class RunningEdge:
     url: str
     service: Any
     session: ClientSession
+    mcp: Any = None
+    """The MCP endpoint's handler."""
 
     async def key(self, *scopes: str, tables: tuple[str, ...] = ()) -> str:
         """Return a new API key; without scopes, one that may do everything."""
         order = KeyOrder("test", scopes=scopes or tuple(SCOPES), tables=tables or None)
+        issued = await Keys(self.service.store, system_clock).issue(order)
+        return str(issued.secret)
+
+    async def token(self, *scopes: str, tables: tuple[str, ...] = ()) -> str:
+        """Return a new access token; without scopes, one that may do everything."""
+        chosen = scopes or tuple(SCOPES)
+        order = KeyOrder("test", type="access_token", scopes=chosen, tables=tables or None)
         issued = await Keys(self.service.store, system_clock).issue(order)
         return str(issued.secret)
 
@@ -83,6 +92,7 @@ def make_settings(tmp_path: Path, journal: Path) -> Callable[..., Settings]:
             "RATE_LEADS_ATTEMPTS": "0",
             "RATE_AUTHENTICATED": "0",
             "RATE_FAILED_AUTH": "0",
+            "RATE_TOKEN": "0",
         }
         return read_settings({**given, **changes}, dotenv=None)
 
@@ -99,7 +109,8 @@ def make_edge(make_settings: Callable[..., Settings]) -> EdgeMaker:
             server = await start(assembly.app.handle, "127.0.0.1", 0)
             try:
                 async with ClientSession(cookie_jar=DummyCookieJar()) as session:
-                    yield RunningEdge(f"http://127.0.0.1:{server.port}", assembly.service, session)
+                    url = f"http://127.0.0.1:{server.port}"
+                    yield RunningEdge(url, assembly.service, session, assembly.mcp)
             finally:
                 await server.stop()
 

@@ -15,7 +15,9 @@ GOOD = {
     "budget_tier": "5k-10k",
     "message": "Hello",
 }
-METADATA = 'resource_metadata="http://journal.test/.well-known/oauth-protected-resource"'
+METADATA = (
+    'resource_metadata="http://journal.test/.well-known/oauth-protected-resource/api/public/v1"'
+)
 MISSING = f'Bearer realm="api", {METADATA}'
 INVALID = f'Bearer realm="api", error="invalid_token", {METADATA}'
 

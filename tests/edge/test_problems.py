@@ -12,20 +12,37 @@ import pytest
 from edge_api.api.openapi import problem_codes
 from edge_api.api.operation import Operation
 from edge_api.api.operations import OPERATIONS
+from edge_api.api.reply import FORM
 from edge_api.api.samples import new_row_sample
 from edge_api.schema.problems import PROBLEMS, Code
 from edge_api.schema.scopes import SCOPES
 from edge_api.schema.tables import ADMINISTRATIVE
 from edge_api.web import body as body_module
+from tests.edge.mcp.agents import MODERN, envelope
 
 Answer = tuple[int, dict[str, Any]]
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
+LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN")
+MEMBERS = {
+    "plain": {"error"},
+    "postgrest": {"error", "message", "code", "details", "hint"},
+    "oauth": {"error", "error_description"},
+    "jsonrpc": {"jsonrpc", "id", "error"},
+}
+"""Of an error, in each dialect."""
 DECLARED = [(operation, code) for operation in OPERATIONS for code in problem_codes(operation)]
 
 
 def path_of(operation: Operation) -> str:
     """Return a path at which the operation answers."""
-    return operation.path.replace("{slug}", "first-edge")
+    query = "?client_id=somebody" if operation.name == "oauth_authorize" else ""
+    return operation.path.replace("{slug}", "first-edge") + query
+
+
+async def credential_for(edge: Any, operation: Operation, *scopes: str, **more: Any) -> str:
+    """Return a new credential of the kind that the operation takes."""
+    issue = edge.token if operation.door == "mcp" else edge.key
+    return str(await issue(*scopes, **more))
 
 
 def sample_of(operation: Operation) -> Any:
@@ -38,7 +55,8 @@ def sample_of(operation: Operation) -> Any:
 async def ask(edge: Any, operation: Operation, key: str | None, **more: Any) -> Answer:
     """Return the status and the body of one request, whose own body is sound unless given."""
     if "data" not in more and operation.body is not None:
-        more.setdefault("json", sample_of(operation))
+        kind = "data" if operation.body.media_type == FORM else "json"
+        more.setdefault(kind, sample_of(operation))
     async with edge.ask(operation.method, path_of(operation), key, **more) as answer:
         return answer.status, await answer.json()
 
@@ -49,12 +67,27 @@ async def unauthenticated(edge: Any, operation: Operation) -> Answer:
 
 
 async def invalid(edge: Any, operation: Operation) -> Answer:
-    """Send two credentials at once."""
-    return await ask(edge, operation, await edge.key(), headers={"Authorization": "Bearer other"})
+    """Send two credentials at once, or where none is looked at, a body without sense."""
+    if operation.credential == "none":
+        return await ask(edge, operation, None, **senseless(operation))
+    key = await credential_for(edge, operation)
+    return await ask(edge, operation, key, headers={"Authorization": "Bearer other"})
+
+
+def senseless(operation: Operation) -> dict[str, Any]:
+    """Return a body that is of the right type and says nothing."""
+    assert operation.body is not None
+    if operation.body.media_type == FORM:
+        return {"data": {f"member-{number}": "x" for number in range(200)}}
+    return {"json": {}}
 
 
 async def insufficient_scope(edge: Any, operation: Operation) -> Answer:
-    """Send a key that may do anything but this."""
+    """Send a key that may do anything but this, or a token that may not call the tool."""
+    if operation.door == "mcp":
+        assert operation.body is not None
+        call = operation.body.examples["call"]
+        return await ask(edge, operation, await edge.token("mcp", "leads:read"), json=call)
     others = [scope for scope in SCOPES if scope != operation.scope]
     return await ask(edge, operation, await edge.key(*others))
 
@@ -68,7 +101,7 @@ async def table_not_allowed(edge: Any, operation: Operation) -> Answer:
 
 async def unavailable(edge: Any, operation: Operation) -> Answer:
     """Ask while the store is gone."""
-    key = await edge.key()
+    key = await credential_for(edge, operation)
     await edge.service.store.close()
     return await ask(edge, operation, key)
 
@@ -77,21 +110,25 @@ async def too_large(edge: Any, operation: Operation) -> Answer:
     """Send more bytes than the operation takes."""
     assert operation.body is not None
     data = io.BytesIO(b'"' + b"x" * operation.body.most + b'"')
-    headers = {"Content-Type": "application/json"}
-    return await ask(edge, operation, await edge.key(), data=data, headers=headers)
+    headers = {"Content-Type": operation.body.media_type}
+    key = await credential_for(edge, operation)
+    return await ask(edge, operation, key, data=data, headers=headers)
 
 
 async def unsupported_media_type(edge: Any, operation: Operation) -> Answer:
     """Send a form where JSON is wanted."""
     headers = {"Content-Type": "text/plain"}
-    return await ask(edge, operation, await edge.key(), data=b"{}", headers=headers)
+    key = await credential_for(edge, operation)
+    return await ask(edge, operation, key, data=b"{}", headers=headers)
 
 
 async def body_timeout(edge: Any, operation: Operation) -> Answer:
     """Announce a body and never send its end."""
+    assert operation.body is not None
+    key = await credential_for(edge, operation)
     head = (
         f"{operation.method} {path_of(operation)} HTTP/1.1\r\nHost: x\r\n"
-        f"X-API-Key: {await edge.key()}\r\nContent-Type: application/json\r\n"
+        f"X-API-Key: {key}\r\nContent-Type: {operation.body.media_type}\r\n"
         'Content-Length: 100\r\n\r\n{"match"'
     )
     port = int(edge.url.rpartition(":")[2])
@@ -106,14 +143,20 @@ async def body_timeout(edge: Any, operation: Operation) -> Answer:
 
 
 async def not_found(edge: Any, operation: Operation) -> Answer:
-    """Ask for a slug that no post has."""
+    """Ask for a slug that no post has, or for a method that the protocol does not know."""
+    if operation.door == "mcp":
+        modern = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "nothing"}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "nothing", "params": {"_meta": envelope()}}
+        return await ask(edge, operation, await edge.token(), json=message, headers=modern)
     path = operation.path.replace("{slug}", "no-such-post")
     async with edge.ask(operation.method, path, await edge.key()) as answer:
         return answer.status, await answer.json()
 
 
 async def not_acceptable(edge: Any, operation: Operation) -> Answer:
-    """Ask for exactly one row where none matches."""
+    """Ask for exactly one row where none matches, or for what is never spoken."""
+    if operation.door == "mcp":
+        return await ask(edge, operation, await edge.token(), headers={"Accept": "text/html"})
     headers = {"Accept": "application/vnd.pgrst.object+json"}
     async with edge.ask(
         "GET", f"{operation.path}?id=in.()", await edge.key(), headers=headers
@@ -173,13 +216,20 @@ async def idempotency_mismatch(edge: Any, operation: Operation) -> Answer:
 
 async def too_many_requests(edge: Any, operation: Operation) -> Answer:
     """Ask twice where once is allowed."""
-    key = await edge.key()
+    key = await credential_for(edge, operation)
     await ask(edge, operation, key)
     return await ask(edge, operation, key)
 
 
+async def forbidden(edge: Any, operation: Operation) -> Answer:
+    """Ask from a page of another origin."""
+    headers = {"Origin": "https://elsewhere.example"}
+    return await ask(edge, operation, await credential_for(edge, operation), headers=headers)
+
+
 TRIGGERS: dict[Code, Callable[[Any, Operation], Awaitable[Answer]]] = {
     "unauthenticated": unauthenticated,
+    "forbidden": forbidden,
     "invalid": invalid,
     "insufficient_scope": insufficient_scope,
     "table_not_allowed": table_not_allowed,
@@ -210,13 +260,14 @@ async def test_declared_problem_is_met(
 ) -> None:
     """The operation answers with the problem's status, and with the shape of errors it has."""
     monkeypatch.setattr(body_module, "BODY_SECONDS", 0.2)
-    limits = {"RATE_AUTHENTICATED": "1/hour"} if code == "too_many_requests" else {}
+    limits = dict.fromkeys(LIMITS, "1/hour") if code == "too_many_requests" else {}
     async with make_edge(**limits) as edge:
         status, said = await TRIGGERS[code](edge, operation)
 
     assert status == PROBLEMS[code].status, said
-    plain = not operation.administrative or code == "unauthenticated"
-    assert set(said) == ({"error"} if plain else {"error", "message", "code", "details", "hint"})
+    is_plain = operation.dialect == "postgrest" and code == "unauthenticated"
+    dialect = "plain" if is_plain else ""
+    assert set(said) == MEMBERS[dialect or operation.dialect]
     assert said["error"]
 
 

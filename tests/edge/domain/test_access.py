@@ -10,21 +10,22 @@ from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.domain.secrets import mint
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
+from tests.edge.domain.doors import make_access
 
 SITE = "https://journal.example"
-METADATA = f'resource_metadata="{SITE}/.well-known/oauth-protected-resource"'
+METADATA = f'resource_metadata="{SITE}/.well-known/oauth-protected-resource/api/public/v1"'
 
 
 @pytest.fixture
 def access(watched: Any, clock: Any) -> Access:
     """Return who decides."""
-    return Access(watched, clock, SITE)
+    return make_access(watched, clock)
 
 
-async def refusal(access: Access, secret: str, kind: Any = "api_key") -> Problem:
+async def refusal(access: Access, secret: str, door: Any = "rest") -> Problem:
     """Return the problem that a secret meets."""
     with pytest.raises(Problem) as caught:
-        await access.actor_for(secret, kind)
+        await access.actor_for(secret, door)
     return caught.value
 
 
@@ -98,7 +99,7 @@ async def test_an_access_token_is_for_mcp_alone(access: Access, keys: Keys) -> N
     token = (await keys.issue(KeyOrder("a", type="access_token"))).secret
 
     await refusal(access, token)
-    assert (await access.actor_for(token, "access_token")).type == "access_token"
+    assert (await access.actor_for(token, "mcp")).type == "access_token"
     await refusal(access, token)
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from edge_api.commands.development_key import development_key
-from edge_api.domain.access import Access
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.scopes import SCOPES
 from edge_api.store.sqlite import SQLiteStore
+from tests.edge.domain.doors import make_access
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def test_it_may_do_everything(store: SQLiteStore, path: Path, clock: Any) 
     """A real key with all scopes."""
     secret = await development_key(store, path, clock)
 
-    actor = await Access(store, clock, "http://127.0.0.1:8000").actor_for(secret)
+    actor = await make_access(store, clock).actor_for(secret)
     assert actor.scopes == set(SCOPES)
 
 

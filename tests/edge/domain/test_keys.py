@@ -16,6 +16,7 @@ from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Outcome, Plan, Update
 from edge_api.store.sqlite import SQLiteStore
+from tests.edge.domain.doors import make_access
 
 NOBODY = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
 
@@ -39,7 +40,7 @@ class LateStore:
 @pytest.fixture
 def access(store: SQLiteStore, clock: Any) -> Access:
     """Return who decides about the keys."""
-    return Access(store, clock, "https://journal.example")
+    return make_access(store, clock)
 
 
 async def problem_of(keys: Keys, order: KeyOrder) -> str:
@@ -74,7 +75,7 @@ async def test_a_new_access_token_is_for_mcp_and_ends_after_90_days(keys: Keys) 
     )
 
     assert is_well_formed(token.secret, "access_token")
-    assert token.row["scopes"] == "mcp"
+    assert token.row["scopes"] == "mcp posts:read leads:read leads:write"
     assert token.row["expires_at"] == "2026-08-30T12:00:00.000000Z"
     assert brief.row["expires_at"] == "2026-06-02T00:00:00.000000Z"
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from edge_api.domain.email_address import fold_address
-from edge_api.domain.lead_input import LeadFaults, LeadInput, read_form
+from edge_api.domain.form_faults import FormFaults
+from edge_api.domain.lead_input import LeadInput, read_form
 from edge_api.domain.lead_text import TextRule
 from edge_api.schema.faults import sentence_of
 
@@ -291,7 +292,7 @@ def test_a_box_is_ticked_or_not(sent: str, *, consent: bool) -> None:
 
 def test_every_fault_of_a_form_is_told_at_once() -> None:
     """A sentence for each field, for the page that is shown again."""
-    with pytest.raises(LeadFaults) as caught:
+    with pytest.raises(FormFaults) as caught:
         read_form({"name": " ", "email": "x", "message": "a\x00", "consent_text": "x" * 2001})
 
     assert caught.value.by_field == {

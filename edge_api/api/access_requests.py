@@ -1,0 +1,240 @@
+"""How somebody without an account gets a credential: ask, wait for a person, and fetch it once.
+
+The answers speak the words of auth.md's first generation where it has any.
+"""
+
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+
+from edge_api.api.operation import Ask, Body, Operation, Success
+from edge_api.api.reply import Page, Reply
+from edge_api.api.service import Service
+from edge_api.domain.access_order import AccessOrder, order_schema
+from edge_api.domain.access_requests import Claimed
+from edge_api.domain.keys import KeyType
+from edge_api.schema.scopes import Scope
+
+REGISTER: Final = "/api/public/access-requests"
+CLAIM: Final = f"{REGISTER}/claim"
+CONTACT_FORM: Final = "/contact/#access"
+CLAIM_AGAIN_SECONDS: Final = 300
+"""When it makes sense to ask again whether a person has decided."""
+_TAG: Final = "access"
+
+
+class ClaimInput(BaseModel):
+    """What fetches a credential."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    claim_token: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="What the registration was answered with.",
+            examples=["fe_cl_..."],
+        ),
+    ]
+
+
+class Registration(BaseModel):
+    """A request that waits for a person."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
+    registration_type: Literal["anonymous"] = "anonymous"
+    credential_type: KeyType
+    status: Literal["pending"] = "pending"
+    scopes: Annotated[list[Scope], Field(description="What is asked for.")]
+    claim_token_expires: AwareDatetime
+    claim_uri: Annotated[str, Field(description="Where the claim token is to be sent.")]
+    next_step: Annotated[str, Field(description="What to do now, in a sentence.")]
+
+
+class NewRegistration(Registration):
+    """The same, right after it was filed."""
+
+    claim_token: Annotated[str, Field(description="Shown this once: keep it secret.")]
+
+
+class HandedOut(BaseModel):
+    """A credential, which is shown this once."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
+    registration_type: Literal["anonymous"] = "anonymous"
+    status: Literal["claimed"] = "claimed"
+    credential: Annotated[str, Field(description="Kept nowhere: keep it secret.")]
+    credential_type: KeyType
+    credential_expires: Annotated[AwareDatetime | None, Field(description="`null`: never.")]
+    scopes: Annotated[list[Scope], Field(description="What a person has given.")]
+
+
+async def show_form(_service: Service, _ask: Ask) -> Reply:
+    """Lead a browser on to the form for people."""
+    return Page(b"", status=303, headers={"Location": CONTACT_FORM})
+
+
+async def register(service: Service, ask: Ask) -> Reply:
+    """File a request for a credential."""
+    filed = await service.access_requests.file(ask.body, ask.address)
+    told = f"A person decides. Until then, send the claim token to {CLAIM} from time to time."
+    body = {**_registration(service, filed.row, told), "claim_token": filed.claim_token}
+    headers = {} if filed.quota is None else dict(filed.quota.headers)
+    return Reply(body, status=201, headers=headers)
+
+
+async def claim(service: Service, ask: Ask) -> Reply:
+    """Hand a credential out, or say that nobody has decided yet."""
+    claimed = await service.access_requests.claim(ask.body.claim_token)
+    if claimed.issued is not None:
+        return Reply(_handed_out(claimed))
+    told = "Nobody has decided yet: send the claim token again later."
+    headers = {"Retry-After": str(CLAIM_AGAIN_SECONDS)}
+    return Reply(_registration(service, claimed.row, told), status=202, headers=headers)
+
+
+def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict[str, Any]:
+    return {
+        "registration_id": row["id"],
+        "registration_type": "anonymous",
+        "credential_type": row["type"],
+        # What fell into the trap is told the same as everybody.
+        "status": "pending",
+        "scopes": row["scopes"].split(),
+        "claim_token_expires": row["expires_at"],
+        "claim_uri": f"{service.settings.site_url}{CLAIM}",
+        "next_step": next_step,
+    }
+
+
+def _handed_out(claimed: Claimed) -> dict[str, Any]:
+    assert claimed.issued is not None  # noqa: S101  the caller looked
+    row = claimed.issued.row
+    return {
+        "registration_id": claimed.row["id"],
+        "registration_type": "anonymous",
+        "status": "claimed",
+        "credential": claimed.issued.secret,
+        "credential_type": row["type"],
+        "credential_expires": row["expires_at"],
+        "scopes": row["scopes"].split(),
+    }
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return TypeAdapter(model).json_schema(mode="serialization")
+
+
+_ABOUT: Final = """\
+Open without a credential, and rate-limited together with leads. A person reads the request and
+decides; requests wait for 14 days at the longest. Members that are not named here are ignored.
+
+An agent may also speak as auth.md's first generation has it: `{"type": "anonymous",
+"requested_credential_type": "api_key"}`. What it says beside that helps the person who decides."""
+
+_ORDER_EXAMPLES: Final = MappingProxyType(
+    {
+        "plain": {
+            "type": "api_key",
+            "name": "Reading list",
+            "email": "ann.lee@example.org",
+            "purpose": "Show the newest posts on our intranet.",
+            "scopes": ["posts:read"],
+        },
+        "auth.md": {"type": "anonymous", "requested_credential_type": "access_token"},
+    }
+)
+_ID: Final = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
+_PENDING_EXAMPLE: Final = {
+    "registration_id": _ID,
+    "registration_type": "anonymous",
+    "credential_type": "api_key",
+    "status": "pending",
+    "scopes": ["posts:read"],
+    "claim_token_expires": "2026-12-05T09:30:00.000000Z",
+    "claim_uri": f"https://journal.example{CLAIM}",
+    "next_step": "Nobody has decided yet: send the claim token again later.",
+}
+_CLAIMED_EXAMPLE: Final = {
+    "registration_id": _ID,
+    "registration_type": "anonymous",
+    "status": "claimed",
+    "credential": "fe_sk_...",
+    "credential_type": "api_key",
+    "credential_expires": None,
+    "scopes": ["posts:read"],
+}
+_LINKS: Final = MappingProxyType(
+    {
+        "claim_credential": {
+            "operationId": "claim_credential",
+            "requestBody": {"claim_token": "$response.body#/claim_token"},
+            "description": "Answers 202 until a person has decided.",
+        }
+    }
+)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="access_request_form",
+        method="GET",
+        path=REGISTER,
+        summary="Lead a browser on to the form that asks for a credential",
+        tag=_TAG,
+        do=show_form,
+        successes=(Success(303, "On to the form", headers={"Location": "The contact page."}),),
+    ),
+    Operation(
+        name="request_access",
+        method="POST",
+        path=REGISTER,
+        summary="Ask for an API key or an access token",
+        description=_ABOUT,
+        tag=_TAG,
+        limit="leads_attempts",
+        do=register,
+        body=Body(TypeAdapter(AccessOrder), order_schema(), _ORDER_EXAMPLES),
+        successes=(
+            Success(
+                201,
+                "The request waits for a person",
+                _schema(NewRegistration),
+                {**_PENDING_EXAMPLE, "claim_token": "fe_cl_..."},
+                links=_LINKS,
+            ),
+        ),
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="claim_credential",
+        method="POST",
+        path=CLAIM,
+        summary="Fetch the credential of an approved request, once",
+        description="The credential is made in this moment and shown this once.",
+        tag=_TAG,
+        limit="leads_attempts",
+        do=claim,
+        body=Body(
+            TypeAdapter(ClaimInput),
+            ClaimInput.model_json_schema(),
+            MappingProxyType({"token": {"claim_token": "fe_cl_..."}}),
+        ),
+        successes=(
+            Success(200, "The credential", _schema(HandedOut), _CLAIMED_EXAMPLE),
+            Success(
+                202,
+                "Nobody has decided yet",
+                _schema(Registration),
+                _PENDING_EXAMPLE,
+                headers={"Retry-After": "Seconds after which to ask again."},
+            ),
+        ),
+        problems=("not_found", "forbidden", "conflict", "unavailable"),
+    ),
+)

@@ -1,0 +1,98 @@
+"""The journal as an agent reads it: posts by the operations of REST, pages as their Markdown.
+
+The protocol is not known here.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import orjson
+
+from edge_api.api.checking import authorise
+from edge_api.api.mcp.inputs import make_ask, operation_inputs
+from edge_api.api.mcp.toolbox import perform
+from edge_api.api.operation import Operation
+from edge_api.api.service import Service
+from edge_api.api.tool import Json
+from edge_api.domain.actor import Actor
+from edge_api.domain.edition import Edition
+from edge_api.schema.index import SITE_FOLDER
+from edge_api.schema.problems import Problem
+from edge_api.schema.scopes import Scope
+
+SCOPE: Final[Scope] = "posts:read"
+TWIN: Final = "index.md"
+"""Beside each page lies the same in Markdown."""
+
+
+class Journal:
+    """What the current edition has for an actor."""
+
+    def __init__(self, service: Service, operations: Iterable[Operation]) -> None:
+        by_name = {operation.name: operation for operation in operations}
+        self._service = service
+        self._list, self._get = by_name["list_posts"], by_name["get_post"]
+        self._tags: WeakKeyDictionary[Edition, tuple[str, ...]] = WeakKeyDictionary()
+
+    @property
+    def edition(self) -> Edition:
+        """The current edition. Raises Problem `unavailable` while there is none."""
+        return self._service.shelf.edition()
+
+    def is_open_to(self, actor: Actor) -> bool:
+        """Tell whether the actor may read posts."""
+        return SCOPE in actor.scopes
+
+    def demand(self, actor: Actor) -> None:
+        """Raise Problem `insufficient_scope` unless the actor may read posts."""
+        self._service.access.authorise(actor, SCOPE, "mcp")
+
+    async def posts(self, actor: Actor, **question: Any) -> Json:
+        """Return a part of the list, as REST answers it. Raises Problem."""
+        return await self._ask(self._list, actor, question)
+
+    async def post(self, actor: Actor, slug: str) -> Json:
+        """Return a post, as REST answers it. Raises Problem."""
+        return await self._ask(self._get, actor, {"slug": slug})
+
+    async def markdown(self, path: str) -> str:
+        """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
+        edition = self.edition
+        file = edition.files.get(f"{path}{TWIN}")
+        if file is None:
+            raise Problem("not_found", "No page has this address")
+        where = edition.folder / SITE_FOLDER / file.name
+        try:
+            return await asyncio.to_thread(where.read_text, encoding="utf-8")
+        except OSError:
+            raise Problem("unavailable", "The page cannot be read now: ask again") from None
+
+    def slugs(self) -> list[str]:
+        """Return the slug of every post, newest first."""
+        return [entry.place.slug for entry in self.edition.posts.entries]
+
+    def tags(self) -> tuple[str, ...]:
+        """Return the name of every tag, in the order of the alphabet."""
+        edition = self.edition
+        if edition not in self._tags:
+            summaries = (orjson.loads(entry.summary) for entry in edition.posts.entries)
+            names = {tag for summary in summaries for tag in summary["tags"]}
+            self._tags[edition] = tuple(sorted(names, key=str.casefold))
+        return self._tags[edition]
+
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the pages right below `prefix`, a path with slashes around it."""
+        names = (
+            path.removeprefix(prefix) for path in self.edition.files if path.startswith(prefix)
+        )
+        return sorted(name[:-1] for name in names if name.endswith("/") and name.count("/") == 1)
+
+    async def _ask(self, operation: Operation, actor: Actor, given: Mapping[str, Any]) -> Json:
+        authorise(operation, self._service.access, actor, "mcp")
+        inputs = {item.name: item for item in operation_inputs(operation)}
+        answer: Json = await perform(
+            operation, self._service, make_ask(operation, inputs, given, actor)
+        )
+        return answer

@@ -1,0 +1,168 @@
+"""The MCP endpoint and what leads to it, as declared operations. The SDK is not known here.
+
+The endpoint itself is answered by a handler of its own, since it speaks JSON-RPC; it is declared
+all the same, so that documents and self-description name it.
+"""
+
+from functools import cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+from pydantic import TypeAdapter
+
+from edge_api.api.mcp.schemas import ANSWER, CARD, CATALOG, MESSAGE
+from edge_api.api.operation import Ask, Body, Operation, Success
+from edge_api.api.reply import JSON, Document, Reply
+from edge_api.api.service import Service
+from edge_api.api.utility import VERSION
+from edge_api.domain.oauth.issuer import DOORS
+from edge_api.schema.problems import Problem
+
+PATH: Final = DOORS["mcp"]
+CARD_PATH: Final = f"{PATH}/server-card"
+"""Where the server card extension reserves it: below the endpoint."""
+CATALOG_PATH: Final = "/.well-known/ai-catalog.json"
+CARD_TYPE: Final = "application/mcp-server-card+json"
+CATALOG_TYPE: Final = "application/ai-catalog+json"
+REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+"""Of the protocol, the oldest first."""
+NAME: Final = "fore-edge"
+TITLE: Final = "Journal"
+SENTENCE: Final = (
+    "Read and search a journal's posts; create and list leads; read administrative tables."
+)
+"""At most 100 characters, as a server card demands."""
+BODY_MOST: Final = 1024 * 1024
+"""Bytes of a message."""
+
+# The headers of 2026-07-28 stand in words, not among the parameters: there they would say that each
+# of their values goes with each body, while their point is that they repeat what the body says.
+_ABOUT: Final = f"""\
+One JSON-RPC message. Both eras are spoken: revisions {REVISIONS[0]} to {REVISIONS[-2]} without a
+session, so that every request stands alone, and {REVISIONS[-1]}, whose requests say the revision,
+the client's capabilities and the method in `params._meta` and again in the headers
+`MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the revision is
+2025-03-26.
+
+The answer is JSON; with `subscriptions/listen`, or where progress is reported, a stream of events,
+for which `Accept` has to name `text/event-stream` beside `application/json`. Only access tokens are
+taken. Each tool needs a scope of its own beside `mcp`: without it a tool is not listed, and calling
+it is 403."""
+
+
+def server_name(site_url: str) -> str:
+    """Return what the server is called: a domain in reverse, a slash, and the product's name."""
+    host = urlsplit(site_url).hostname or "localhost"
+    steps = reversed(host.replace(":", "-").split("."))
+    return f"{'.'.join(steps)}/{NAME}"
+
+
+@cache
+def server_card(site_url: str) -> Document:
+    """Return the server card (SEP-2127): how to connect, and not what there is."""
+    card = {
+        "$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
+        "name": server_name(site_url),
+        "version": VERSION,
+        "title": TITLE,
+        "description": SENTENCE,
+        "websiteUrl": f"{site_url}/",
+        "remotes": [
+            {
+                "type": "streamable-http",
+                "url": f"{site_url}{PATH}",
+                "supportedProtocolVersions": list(REVISIONS),
+            }
+        ],
+    }
+    return Document(orjson.dumps(card), CARD_TYPE)
+
+
+@cache
+def ai_catalog(site_url: str) -> Document:
+    """Return the catalog that leads to the server card."""
+    entry = {
+        "identifier": f"urn:air:{urlsplit(site_url).hostname or 'localhost'}:mcp:{NAME}",
+        "displayName": TITLE,
+        "type": CARD_TYPE,
+        "url": f"{site_url}{CARD_PATH}",
+    }
+    return Document(orjson.dumps({"specVersion": "1.0", "entries": [entry]}), CATALOG_TYPE)
+
+
+async def give_card(service: Service, _ask: Ask) -> Reply:
+    """Give the server card."""
+    return Reply(server_card(service.settings.site_url))
+
+
+async def give_catalog(service: Service, _ask: Ask) -> Reply:
+    """Give the catalog."""
+    return Reply(ai_catalog(service.settings.site_url))
+
+
+async def exchange(_service: Service, _ask: Ask) -> Reply:
+    """Refuse: whoever routes this operation without its own handler has made a mistake."""
+    raise Problem("internal")
+
+
+BODY: Final = Body(
+    TypeAdapter(dict[str, Any]),
+    MESSAGE,
+    {
+        "list": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+        "call": {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "search", "arguments": {"query": "journal"}},
+        },
+    },
+    BODY_MOST,
+)
+_UNCHANGED: Final = Success(304, "Not modified since the validator that was sent")
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="mcp",
+        method="POST",
+        path=PATH,
+        summary="The Model Context Protocol: tools, resources and prompts for agents",
+        description=_ABOUT,
+        tag="mcp",
+        credential="required",
+        scope="mcp",
+        door="mcp",
+        dialect="jsonrpc",
+        do=exchange,
+        body=BODY,
+        successes=(
+            Success(
+                200,
+                "The response, or a stream of events with the response last",
+                ANSWER,
+                media_types=(JSON, "text/event-stream"),
+            ),
+            Success(202, "The notification is taken"),
+        ),
+        problems=("forbidden", "not_found", "not_acceptable"),
+    ),
+    Operation(
+        name="mcp_server_card",
+        method="GET",
+        path=CARD_PATH,
+        summary="How to connect to the MCP endpoint (SEP-2127)",
+        tag="mcp",
+        do=give_card,
+        successes=(Success(200, "The card", CARD, media_types=(CARD_TYPE,)), _UNCHANGED),
+    ),
+    Operation(
+        name="ai_catalog",
+        method="GET",
+        path=CATALOG_PATH,
+        summary="What this site offers to agents (AI Catalog)",
+        tag="mcp",
+        do=give_catalog,
+        successes=(Success(200, "The catalog", CATALOG, media_types=(CATALOG_TYPE,)), _UNCHANGED),
+    ),
+)

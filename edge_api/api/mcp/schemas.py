@@ -1,0 +1,80 @@
+"""JSON Schemas of what goes in and out at the MCP endpoint and of what leads to it."""
+
+from typing import Any, Final
+
+_ID: Final = {"type": ["string", "integer"], "maxLength": 256, "description": "Given back."}
+_PARAMS: Final = {"type": ["object", "null"], "description": "As the method wants them."}
+_METHOD: Final = {"type": "string", "description": "Such as `tools/list` or `tools/call`."}
+MESSAGE: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "A JSON-RPC 2.0 request, or without `id` a notification.",
+    "required": ["jsonrpc", "method"],
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": _ID,
+        "method": _METHOD,
+        "params": _PARAMS,
+    },
+}
+ANSWER: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "A JSON-RPC 2.0 response: a result, or an error of the method.",
+    "required": ["jsonrpc", "id"],
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": {"type": ["string", "integer"]},
+        "result": {"type": "object"},
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "data": {}},
+        },
+    },
+    "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
+    "additionalProperties": False,
+}
+CARD: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["$schema", "name", "version", "description", "remotes"],
+    "properties": {
+        "$schema": {"type": "string", "format": "uri"},
+        "name": {"type": "string", "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
+        "version": {"type": "string"},
+        "title": {"type": "string"},
+        "description": {"type": "string", "maxLength": 100},
+        "websiteUrl": {"type": "string", "format": "uri"},
+        "remotes": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["type", "url", "supportedProtocolVersions"],
+                "properties": {
+                    "type": {"const": "streamable-http"},
+                    "url": {"type": "string", "format": "uri"},
+                    "supportedProtocolVersions": {"type": "array", "items": {"type": "string"}},
+                },
+            },
+        },
+    },
+    "additionalProperties": False,
+}
+CATALOG: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["specVersion", "entries"],
+    "properties": {
+        "specVersion": {"type": "string"},
+        "entries": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["identifier", "displayName", "type", "url"],
+                "properties": {
+                    "identifier": {"type": "string", "pattern": "^urn:air:"},
+                    "displayName": {"type": "string"},
+                    "type": {"type": "string"},
+                    "url": {"type": "string", "format": "uri"},
+                },
+            },
+        },
+    },
+}

@@ -1,0 +1,168 @@
+"""`clients`: register, list, rotate and revoke OAuth clients on the machine itself."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from edge_api.commands import Subparsers
+from edge_api.commands.clock import system_clock
+from edge_api.commands.listing import print_columns, printable, words
+from edge_api.domain.oauth.clients import ClientOrder, Clients, Registered
+from edge_api.domain.oauth.grants import AUTH_METHODS, GRANTS
+from edge_api.schema.problems import Problem
+from edge_api.schema.scopes import DEFAULT_SCOPES
+from edge_api.schema.table import Row
+from edge_api.settings import Settings
+from edge_api.store.sqlite import open_store
+
+_LISTS = ("redirect_uris", "grant_types", "scopes")
+_SHOWN = (
+    *("id", "kind", "name", "auth_method", *_LISTS, "created_at", "last_used_at"),
+    *("revoked_at", "secret_last_four"),
+)
+"""The members of a listed client: all columns but digest, keys and freshness."""
+_HEAD = ("ID", "KIND", "NAME", "AUTHENTICATES BY", "GRANTS", "SCOPES", "STATE", "LAST USED")
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command and its four parts."""
+    parser = subparsers.add_parser("clients", help="register, list and revoke OAuth clients")
+    actions = parser.add_subparsers(dest="action", required=True)
+    _add_register(actions)
+    listing = actions.add_parser("list", help="list all clients, newest first")
+    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    rotating = actions.add_parser("rotate", help="give a client a new secret; the old one ends")
+    rotating.add_argument("id", help="the id of the client, as `clients list` shows it")
+    rotating.add_argument("--json", action="store_true", help="print one JSON object")
+    revoking = actions.add_parser("revoke", help="end a client, and all that it was granted")
+    revoking.add_argument("id", help="the id of the client, as `clients list` shows it")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0; raises Problem."""
+    asyncio.run(_act(arguments, settings))
+    return 0
+
+
+async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
+    registers = arguments.action == "register"
+    store = await open_store(settings.database_path, system_clock, create=registers)
+    try:
+        clients = Clients(store, system_clock, _fetch_nothing, settings.redirect_schemes)
+        await _ACTIONS[arguments.action](clients, arguments)
+    finally:
+        await store.close()
+
+
+async def _fetch_nothing(_url: str) -> bytes:
+    """Stand for the web, which no part of this command looks at."""
+    raise Problem("unavailable", "Documents are fetched by the running service alone")
+
+
+async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
+    by_code = bool(arguments.redirect_uri)
+    order = ClientOrder(
+        name=arguments.name,
+        auth_method=arguments.auth or ("none" if by_code else "client_secret_basic"),
+        grant_types=arguments.grants or (GRANTS[:2] if by_code else GRANTS[2:]),
+        scopes=arguments.scopes,
+        redirect_uris=tuple(arguments.redirect_uri),
+        jwks=_read_keys(arguments.jwks),
+    )
+    _show(await clients.register(order), as_json=arguments.json)
+
+
+async def _list(clients: Clients, arguments: argparse.Namespace) -> None:
+    rows = [_shown(row) for row in await clients.all()]
+    if arguments.json:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif rows:
+        print_columns([_HEAD, *map(_cells, rows)])
+    else:
+        print("there are no clients yet; they may also register themselves")
+
+
+async def _rotate(clients: Clients, arguments: argparse.Namespace) -> None:
+    _show(await clients.rotate(arguments.id), as_json=arguments.json)
+
+
+async def _revoke(clients: Clients, arguments: argparse.Namespace) -> None:
+    await clients.revoke(arguments.id)
+    print(f"{arguments.id} is revoked, with all that it was granted")
+
+
+_Action = Callable[[Clients, argparse.Namespace], Awaitable[None]]
+_ACTIONS: Mapping[str, _Action] = MappingProxyType(
+    {"register": _register, "list": _list, "rotate": _rotate, "revoke": _revoke}
+)
+
+
+def _add_register(actions: Subparsers) -> None:
+    parser = actions.add_parser("register", help="make a client and print its id and secret, once")
+    parser.add_argument("--name", required=True, help="what a person is shown")
+    parser.add_argument(
+        "--redirect-uri",
+        action="append",
+        default=[],
+        metavar="URI",
+        help="where browsers may be sent back to; may stand several times",
+    )
+    parser.add_argument("--auth", choices=AUTH_METHODS, help="how it authenticates")
+    parser.add_argument(
+        "--grants", type=words, metavar='"A B"', help=f"of {', '.join(GRANTS)}, or what fits"
+    )
+    parser.add_argument(
+        "--scopes",
+        type=words,
+        default=(*DEFAULT_SCOPES, "mcp"),
+        metavar='"A B"',
+        help="the most it may be granted, or the default",
+    )
+    parser.add_argument("--jwks", metavar="FILE", help="its public keys, for private_key_jwt")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _read_keys(path: str | None) -> Any:
+    """Return what a file of keys says. Raises Problem."""
+    if path is None:
+        return None
+    try:
+        return json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise Problem("invalid", f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise Problem("invalid", f"{path} is no JSON: give it a JWK set") from None
+
+
+def _show(registered: Registered, *, as_json: bool) -> None:
+    row, secret = registered.row, registered.secret
+    if as_json:
+        told = {"client_id": row["id"], "client_secret": secret}
+        print(json.dumps({**told, **_shown(row)}, ensure_ascii=False))
+        return
+    print(row["id"])
+    if secret:
+        print(secret)
+        sys.stderr.write("The secret is shown this once: keep it where secrets are kept.\n")
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    return {name: row[name].split() if name in _LISTS else row[name] for name in _SHOWN}
+
+
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        printable(shown["id"]),
+        shown["kind"],
+        printable(shown["name"]),
+        shown["auth_method"],
+        ",".join(shown["grant_types"]),
+        ",".join(shown["scopes"]),
+        "revoked" if shown["revoked_at"] else "valid",
+        (shown["last_used_at"] or "never")[:16],
+    )

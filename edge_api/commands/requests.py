@@ -1,0 +1,107 @@
+"""`requests`: who asks for access, and what whoever runs the service decides."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from edge_api.commands import Subparsers
+from edge_api.commands.clock import system_clock
+from edge_api.commands.listing import print_columns, printable, words
+from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.schema.table import Row
+from edge_api.settings import Settings
+from edge_api.store.sqlite import open_store
+
+_SHOWN = (
+    *("id", "type", "name", "email", "purpose", "scopes", "status"),
+    *("created_at", "expires_at", "decided_at", "credential_id"),
+)
+"""The members of a listed request: all columns but the digest."""
+_HEAD = ("ID", "NAME", "E-MAIL", "TYPE", "STATUS", "SCOPES", "FILED", "ENDS", "PURPOSE")
+_PURPOSE_SHOWN = 60
+"""Characters in the list; JSON has all."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command and its three parts."""
+    parser = subparsers.add_parser("requests", help="list, approve and deny requests for access")
+    actions = parser.add_subparsers(dest="action", required=True)
+    listing = actions.add_parser("list", help="list all requests, newest first")
+    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    approving = actions.add_parser("approve", help="let whoever asked fetch a credential")
+    approving.add_argument("id", help="the id of the request, as `requests list` shows it")
+    approving.add_argument(
+        "--scopes",
+        type=words,
+        default=(),
+        metavar='"A B"',
+        help="what it may do; else what was asked for, but for administrative scopes",
+    )
+    denying = actions.add_parser("deny", help="refuse a request, or one that is not fetched yet")
+    denying.add_argument("id", help="the id of the request, as `requests list` shows it")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0; raises Problem."""
+    asyncio.run(_act(arguments, settings))
+    return 0
+
+
+async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
+    store = await open_store(settings.database_path, system_clock, create=False)
+    try:
+        await _ACTIONS[arguments.action](AccessDecisions(store, system_clock), arguments)
+    finally:
+        await store.close()
+
+
+async def _list(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
+    rows = await decisions.all()
+    if arguments.json:
+        print(json.dumps([_shown(row) for row in rows], indent=2, ensure_ascii=False))
+    elif rows:
+        print_columns([_HEAD, *map(_cells, rows)])
+    else:
+        print("nobody has asked for access")
+
+
+async def _approve(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
+    row = await decisions.approve(arguments.id, arguments.scopes)
+    print(
+        f"{row['id']} is approved with {row['scopes']}; "
+        f"its claim token fetches the credential until {row['expires_at'][:16]}Z"
+    )
+
+
+async def _deny(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
+    row = await decisions.deny(arguments.id)
+    print(f"{row['id']} is denied")
+
+
+_Action = Callable[[AccessDecisions, argparse.Namespace], Awaitable[None]]
+_ACTIONS: Mapping[str, _Action] = MappingProxyType(
+    {"list": _list, "approve": _approve, "deny": _deny}
+)
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    return {**{name: row[name] for name in _SHOWN}, "scopes": row["scopes"].split()}
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    purpose = " ".join(row["purpose"].split())
+    is_long = len(purpose) > _PURPOSE_SHOWN
+    return (
+        row["id"],
+        printable(row["name"]),
+        printable(row["email"] or "none"),
+        row["type"],
+        row["status"],
+        ",".join(row["scopes"].split()),
+        row["created_at"][:16],
+        row["expires_at"][:16],
+        printable(f"{purpose[: _PURPOSE_SHOWN - 1]}…" if is_long else purpose),
+    )

@@ -1,0 +1,128 @@
+"""What somebody sends to ask for a credential: its members, their checks, and its two wordings.
+
+Beside its own words it takes those of auth.md's first generation: a registration of type
+`anonymous`, which names the wanted credential in `requested_credential_type` and nothing else.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from edge_api.domain.email_address import fold_address
+from edge_api.domain.form_faults import check_form, unfold
+from edge_api.domain.keys import USUAL_SCOPES, KeyType
+from edge_api.domain.lead_input import HONEYPOT
+from edge_api.domain.lead_text import TextRule
+from edge_api.schema.scopes import SCOPES, Scope
+from edge_api.schema.tables import EMAIL_LONGEST
+
+ANONYMOUS: Final = "anonymous"
+NAMELESS: Final = "An agent that gave no name"
+UNTOLD: Final = "Nothing was said about the purpose."
+
+_NAME = TextRule(100)
+_EMAIL = TextRule(EMAIL_LONGEST)
+_PURPOSE = TextRule(2000, lines=True)
+
+
+def _check_email(text: str) -> str:
+    address = _EMAIL.clean(text)
+    fold_address(address)
+    return address
+
+
+class AccessOrder(BaseModel):
+    """A request for a credential."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    type: Literal["api_key", "access_token", "anonymous"]
+    requested_credential_type: KeyType = "api_key"
+    name: Annotated[str, AfterValidator(_NAME.clean)]
+    email: Annotated[str, AfterValidator(_check_email)] | None = None
+    purpose: Annotated[str, AfterValidator(_PURPOSE.clean)]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))] | None = None
+    trapped: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _introduce(cls, given: Any) -> Any:
+        """Say for an anonymous agent what its protocol has no words for."""
+        if isinstance(given, Mapping) and given.get("type") == ANONYMOUS:
+            return {"name": NAMELESS, "purpose": UNTOLD, **given}
+        return given
+
+    @property
+    def credential_type(self) -> KeyType:
+        """What is asked for."""
+        return self.requested_credential_type if self.type == ANONYMOUS else self.type
+
+    @property
+    def asked_scopes(self) -> tuple[Scope, ...]:
+        """What it is to be able to do; an access token opens nothing without `mcp`."""
+        kind = self.credential_type
+        wanted = {*(self.scopes or USUAL_SCOPES[kind]), *(("mcp",) if kind != "api_key" else ())}
+        return tuple(scope for scope in SCOPES if scope in wanted)
+
+
+def read_access_form(fields: Mapping[str, str]) -> AccessOrder:
+    """Return what a posted form says; it sends each empty field as an empty text.
+
+    Raises FormFaults.
+    """
+    given = {name: text for name, text in unfold(fields).items() if name != "scopes"}
+    return check_form(AccessOrder, {**given, "email": given.get("email") or None})
+
+
+def order_schema() -> dict[str, Any]:
+    """Return the two wordings as JSON Schema."""
+    told = {
+        "name": _NAME.json_schema("Who asks: a person, or a program."),
+        "purpose": _PURPOSE.json_schema("What it is for; tabs and line feeds stay."),
+    }
+    more = {
+        "email": {
+            "type": ["string", "null"],
+            "format": "email",
+            "minLength": 3,
+            "maxLength": EMAIL_LONGEST,
+            "description": "Where the person who decides may ask back.",
+        },
+        "scopes": {
+            "type": ["array", "null"],
+            "items": {"enum": list(SCOPES)},
+            "minItems": 1,
+            "maxItems": len(SCOPES),
+            "description": "What the credential is to be able to do, or the default.",
+        },
+    }
+    credential = {"enum": list(USUAL_SCOPES), "description": "For the REST API, or for MCP."}
+    return {
+        "anyOf": [
+            {
+                "title": "In plain words",
+                "type": "object",
+                "required": ["type", "name", "purpose"],
+                "properties": {"type": credential, **told, **more},
+            },
+            {
+                "title": "In the words of auth.md",
+                "type": "object",
+                "required": ["type"],
+                "properties": {
+                    "type": {"const": ANONYMOUS},
+                    "requested_credential_type": credential,
+                    **told,
+                    **more,
+                },
+            },
+        ]
+    }

@@ -1,0 +1,188 @@
+"""Requests for a credential, from filing to handing out: what those who ask can do.
+
+Whoever files one gets a claim token. Once a person has approved, the token fetches the credential,
+which is made in that moment, handed out once, and kept nowhere.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from edge_api.domain.access_order import AccessOrder
+from edge_api.domain.actor import ANYBODY, Actor, Clock
+from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.identity import new_id
+from edge_api.domain.keys import Issued, KeyOrder, make_credential
+from edge_api.domain.limits import Limiter, Quota
+from edge_api.domain.secrets import digest_of, mint
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.oauth_tables import ACCESS_REQUESTS
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row
+from edge_api.schema.tables import CREDENTIALS
+from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Read, Store, Update, Where
+
+LIFE: Final = timedelta(days=14)
+"""How long a request may wait, for the decision and for being claimed together."""
+PENDING_MOST: Final = 1000
+"""How many may wait for a decision."""
+FULL_RETRY_SECONDS: Final = 3600
+
+_LIMIT: Final = "leads"
+"""Both end on the desk of the same person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """A request that was taken."""
+
+    row: Row
+    claim_token: str
+    """To be shown once."""
+    quota: Quota | None
+    """What the sender has left; `None` where nothing is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a claim gave."""
+
+    row: Row
+    issued: Issued | None
+    """The credential; `None` while nobody has decided."""
+
+
+class AccessRequests:
+    """The requests in one store."""
+
+    def __init__(self, store: Store, clock: Clock, limiter: Limiter) -> None:
+        self._store = store
+        self._clock = clock
+        self._limiter = limiter
+        self._turn = asyncio.Lock()
+
+    async def file(self, order: AccessOrder, address: str) -> Filed:
+        """Take a request from a network address.
+
+        One that fell into the trap for machines is answered like any other, and denied at once.
+        Raises Problem `too_many_requests`, and `unavailable` where too many wait.
+        """
+        self._limiter.hit(_LIMIT, address)
+        token = mint("claim_token")
+        row = self._row(order, digest_of(token))
+        try:
+            async with self._turn:  # so that of two at once only one takes the last place
+                await self._check_room()
+                await self._keep(row)
+        except Problem:
+            self._limiter.take_back(_LIMIT, address)
+            raise
+        return Filed(row, token, self._limiter.look(_LIMIT, address))
+
+    async def claim(self, token: str) -> Claimed:
+        """Return the credential of an approved request, or that nobody has decided yet.
+
+        Raises Problem `not_found` for a token that is unknown or expired, `forbidden` for a request
+        that was denied, and `conflict` where the credential was handed out before.
+        """
+        row = await self._find(token)
+        if row["status"] == "pending":
+            return Claimed(row, None)
+        if row["status"] != "approved":
+            raise _refusal(row)
+        try:
+            return Claimed(row, await self._hand_out(row))
+        except Problem as problem:
+            if problem.code != "conflict":
+                raise
+        raise _refusal(await self._find(token))
+
+    async def forget_expired(self) -> None:
+        """Delete requests whose time is over. Raises Problem."""
+        expired = (Condition("expires_at", "lte", spell_instant(self._clock())),)
+        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, ("id",), expired, limit=1))
+        if outcome.rows:  # nothing is written for nothing
+            await self._store.run(Delete(ACCESS_REQUESTS, expired))
+
+    def _row(self, order: AccessOrder, claim_digest: str) -> Row:
+        now = self._clock()
+        present = spell_instant(now)
+        given = {
+            "type": order.credential_type,
+            "name": order.name,
+            "email": order.email,
+            "purpose": order.purpose,
+            "scopes": " ".join(order.asked_scopes),
+            "claim_digest": claim_digest,
+            "status": "denied" if order.trapped else "pending",
+            "decided_at": present if order.trapped else None,
+            "expires_at": spell_instant(now + LIFE),
+        }
+        return ACCESS_REQUESTS.new_row(given, present, partial(new_id, now))
+
+    async def _check_room(self) -> None:
+        waiting = pending(spell_instant(self._clock()))
+        plan = Read(ACCESS_REQUESTS, ("id",), waiting, limit=1, counted=True)
+        (outcome,) = await self._store.run(plan)
+        if (outcome.total or 0) >= PENDING_MOST:
+            headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
+            sentence = "Too many requests for access wait for a decision: try again another day"
+            raise Problem("unavailable", sentence, headers=headers)
+
+    async def _keep(self, row: Row) -> None:
+        verb = "file" if row["status"] == "pending" else "trap"
+        change = Change(verb, ACCESS_REQUESTS, AffectedBy(0))
+        audit = audit_entry(ANYBODY, change, self._clock())
+        await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit)
+
+    async def _find(self, token: str) -> Row:
+        now = spell_instant(self._clock())
+        where = (Condition("claim_digest", "eq", digest_of(token)), *alive(now))
+        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
+        if not outcome.rows:
+            sentence = "No request is known by this claim token, or its time is over: file another"
+            raise Problem("not_found", sentence)
+        return outcome.rows[0]
+
+    async def _hand_out(self, row: Row) -> Issued:
+        """Make the credential and note that it is gone, at once or not at all.
+
+        Raises Problem `conflict` where another claim was faster.
+        """
+        now = self._clock()
+        scopes = tuple(row["scopes"].split())
+        issued = make_credential(KeyOrder(row["name"], row["type"], scopes), now)
+        values = {"status": "claimed", "credential_id": issued.row["id"]}
+        approved = Condition("status", "eq", "approved")
+        where = (Condition("id", "eq", row["id"]), approved, *alive(spell_instant(now)))
+        holder = Actor(issued.row["id"], row["name"], row["type"], frozenset())
+        claim = Change("claim", ACCESS_REQUESTS, AffectedBy(0), ("claim_digest",))
+        issue = Change("issue", CREDENTIALS, AffectedBy(1))
+        await self._store.run(
+            Update(ACCESS_REQUESTS, values, where, at_least=1),
+            Insert(CREDENTIALS, [issued.row]),
+            audit_entry(holder, claim, now),
+            audit_entry(holder, issue, now),
+        )
+        return issued
+
+
+def alive(now: str) -> Where:
+    """Return what holds for a request whose time is not over at an instant."""
+    return (Condition("expires_at", "gt", now),)
+
+
+def pending(now: str) -> Where:
+    """Return what holds for a request that waits for a decision at an instant."""
+    return (Condition("status", "eq", "pending"), *alive(now))
+
+
+def _refusal(row: Row) -> Problem:
+    if row["status"] == "denied":
+        return Problem("forbidden", "This request was denied")
+    return Problem(
+        "conflict",
+        "The credential of this request was handed out before: tell us if it was not you",
+    )

@@ -1,0 +1,134 @@
+"""What a request to the token endpoint is about, read from the store before anything is decided."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Final, Protocol
+
+import orjson
+from authlib.oauth2.rfc6749.util import (  # type: ignore[import-untyped]
+    extract_basic_authorization,
+)
+from joserfc import jws
+from joserfc.errors import JoseError
+
+from edge_api.domain.actor import Clock
+from edge_api.domain.oauth.client import Client
+from edge_api.domain.oauth.request import AuthRequest
+from edge_api.domain.secrets import digest_of
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.oauth_tables import (
+    AUTHORIZATION_CODES,
+    OAUTH_GRANTS,
+    REFRESH_TOKENS,
+    USED_ASSERTIONS,
+)
+from edge_api.schema.table import Row, Table
+from edge_api.schema.tables import CREDENTIALS
+from edge_api.store.plan import Condition, Read, Store
+
+ASSERTION_LONGEST: Final = 16 * 1024
+"""Characters."""
+
+
+class FindClient(Protocol):
+    """Finds clients wherever they are registered."""
+
+    async def find(self, client_id: str) -> Client | None:
+        """Return a client that may be used. Raises Problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a decision may rest on, as it was at one moment."""
+
+    now: datetime
+    clients: Mapping[str, Client] = field(default_factory=dict)
+    used_assertion: bool = False
+    """Whether the client assertion was used before."""
+    code: Row | None = None
+    refresh_token: Row | None = None
+    grant: Row | None = None
+    """Of the code or the refresh token."""
+    credential: Row | None = None
+    """The API key that consented to the grant."""
+
+    @property
+    def present(self) -> str:
+        """The moment, as rows spell it."""
+        return spell_instant(self.now)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the grant, and the key that it stands on, are in force."""
+        if self.grant is None or self.grant["revoked_at"] is not None or self.credential is None:
+            return False
+        expiry = self.credential["expires_at"]
+        return self.credential["revoked_at"] is None and (expiry is None or expiry > self.present)
+
+
+async def gather(store: Store, clock: Clock, clients: FindClient, request: AuthRequest) -> Facts:
+    """Read what the request names. Raises Problem `unavailable`."""
+    named = {name: await clients.find(name) for name in client_ids(request)}
+    code = await _find(store, AUTHORIZATION_CODES, _digest(request.form.get("code")))
+    token = await _find(store, REFRESH_TOKENS, _digest(request.form.get("refresh_token")))
+    source = code or token
+    grant = await _find(store, OAUTH_GRANTS, source["grant_id"] if source else None)
+    return Facts(
+        clock(),
+        {name: client for name, client in named.items() if client is not None},
+        await _find(store, USED_ASSERTIONS, assertion_digest(request)) is not None,
+        code,
+        token,
+        grant,
+        await _find(store, CREDENTIALS, grant["credential_id"] if grant else None),
+    )
+
+
+def client_ids(request: AuthRequest) -> tuple[str, ...]:
+    """Return what the request calls its client, in every place where it may."""
+    basic = basic_client(request.headers)
+    asserted = _claims(request).get("sub")
+    names = (basic, request.form.get("client_id"), asserted)
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+
+
+def basic_client(headers: Mapping[str, str]) -> str | None:
+    """Return the client named by HTTP Basic (RFC 6749, section 2.3.1), if that can be read."""
+    try:
+        name: str | None = extract_basic_authorization(headers)[0]
+    except ValueError:
+        return None
+    return name
+
+
+def assertion_digest(request: AuthRequest) -> str | None:
+    """Return what a used assertion is known by: who made it, and its `jti` (RFC 7523, 3)."""
+    claims = _claims(request)
+    if "jti" not in claims:
+        return None
+    return sha256(orjson.dumps([str(claims.get("iss")), str(claims["jti"])])).hexdigest()
+
+
+def _claims(request: AuthRequest) -> Mapping[str, object]:
+    """Return what an assertion claims, unverified."""
+    text = request.form.get("client_assertion", "")
+    if not text or len(text) > ASSERTION_LONGEST:
+        return {}
+    try:
+        claims = orjson.loads(jws.extract_compact(text.encode()).payload)
+    except (JoseError, ValueError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+def _digest(secret: str | None) -> str | None:
+    return digest_of(secret) if secret else None
+
+
+async def _find(store: Store, table: Table, key: str | None) -> Row | None:
+    if key is None:
+        return None
+    (outcome,) = await store.run(Read(table, where=(Condition(table.key, "eq", key),)))
+    return outcome.rows[0] if outcome.rows else None

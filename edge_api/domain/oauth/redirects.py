@@ -1,0 +1,101 @@
+"""Where a browser may be sent back to: which URIs a client may register, and which it may name.
+
+OAuth 2.1 (draft 15), section 2.3, and RFC 8252, sections 7.1 to 7.3.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+URI_LONGEST: Final = 2048
+_PRINTABLE: Final = re.compile(r"[!#-\[\]-~]+")
+"""No blank, quotation mark, backslash or control character (RFC 3986, section 2)."""
+_DANGEROUS: Final = ("javascript", "data", "file", "vbscript", "about", "blob")
+"""Schemes that run or show something in the browser itself, whatever a list may say."""
+
+
+def refusal_of(uri: str, schemes: Iterable[str]) -> str | None:
+    """Return why a client may not register `uri`, or `None`.
+
+    `https` with a host, `http` on this machine alone, or a private-use scheme of `schemes`.
+    """
+    parts = _split(uri)
+    if parts is None:
+        return "is not a URI"
+    if parts.fragment or "#" in uri:
+        return "must not have a fragment"
+    if parts.scheme == "https":
+        return _refusal_of_authority(parts)
+    if parts.scheme == "http":
+        authority = _refusal_of_authority(parts)
+        is_here = parts.hostname in LOOPBACK
+        return authority or (None if is_here else "must be https, or http on a loopback address")
+    if parts.scheme in schemes and parts.scheme not in _DANGEROUS:
+        return None
+    return f"must be https, http on a loopback address, or one of {', '.join(schemes) or 'none'}"
+
+
+def matches(registered: str, named: str) -> bool:
+    """Tell whether the URI in a request is the registered one: the very same string.
+
+    On a loopback address any port will do, for a program takes one that is free (RFC 8252, 7.3).
+    """
+    if registered == named:
+        return True
+    ours, theirs = _split(registered), _split(named)
+    if ours is None or theirs is None or "#" in named or _refusal_of_authority(theirs):
+        return False
+    if ours.scheme != "http" or ours.hostname not in LOOPBACK:
+        return False
+    return _without_port(ours) == _without_port(theirs)
+
+
+def source_of(uri: str) -> str:
+    """Return a redirect URI as a source of a content security policy (CSP level 3, 2.3.1)."""
+    parts = urlsplit(uri)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc and _is_web(parts) else _scheme(parts)
+
+
+def host_of(uri: str) -> str:
+    """Return where a redirect goes, as a person may judge it: a host, or a program's scheme."""
+    parts = urlsplit(uri)
+    return parts.netloc if _is_web(parts) else _scheme(parts)
+
+
+def is_loopback(uri: str) -> bool:
+    """Tell whether a redirect goes to a program on the person's own machine."""
+    parts = urlsplit(uri)
+    return not _is_web(parts) or parts.hostname in LOOPBACK
+
+
+def _is_web(parts: SplitResult) -> bool:
+    return parts.scheme in ("http", "https")
+
+
+def _scheme(parts: SplitResult) -> str:
+    return f"{parts.scheme}:"
+
+
+def _split(uri: str) -> SplitResult | None:
+    if len(uri) > URI_LONGEST or _PRINTABLE.fullmatch(uri) is None:
+        return None
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts if parts.scheme else None
+
+
+def _refusal_of_authority(parts: SplitResult) -> str | None:
+    if not parts.hostname:
+        return "must have a host"
+    if parts.username is not None or parts.password is not None:
+        return "must not have a user name or password"
+    return None
+
+
+def _without_port(parts: SplitResult) -> tuple[str, str | None, str, str]:
+    return parts.scheme, parts.hostname, parts.path, parts.query

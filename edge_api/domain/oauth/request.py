@@ -1,0 +1,104 @@
+"""A request to the authorization server, as its parameters; checked as far as RFC 6749 goes."""
+
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from authlib.oauth2.rfc6749 import OAuth2Request  # type: ignore[import-untyped]
+from authlib.oauth2.rfc6749.requests import OAuth2Payload  # type: ignore[import-untyped]
+
+from edge_api.schema.problems import Problem
+
+_REPEATABLE: Final = ("resource",)
+"""RFC 8707, section 2."""
+_FREE: Final = ("state",)
+"""What only its client looks at may hold any printable character (RFC 6749, appendix A.5)."""
+_PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
+_QUOTABLE: Final = re.compile(r'[^"\\]*')
+VALUE_LONGEST: Final = 4096
+"""Characters: what is longer has no place in an address that a browser is sent to."""
+_LONGER: Final[Mapping[str, int]] = MappingProxyType(
+    {"client_assertion": 16384, "token": 8192, "refresh_token": 8192}
+)
+_OFFLINE: Final = "offline_access"
+"""Asked for out of habit; whether a client gets refresh tokens is in its registration."""
+
+
+class _Payload(OAuth2Payload):  # type: ignore[misc]
+    def __init__(self, lists: Mapping[str, list[str]]) -> None:
+        self._lists = lists
+        self._data = {name: values[0] for name, values in lists.items()}
+
+    @property
+    def data(self) -> Mapping[str, str]:
+        return self._data
+
+    @property
+    def datalist(self) -> Mapping[str, list[str]]:
+        return self._lists
+
+
+class AuthRequest(OAuth2Request):  # type: ignore[misc]
+    """Parameters by name, each once but for `resource`; headers for client authentication."""
+
+    def __init__(
+        self, pairs: Iterable[tuple[str, str]], headers: Mapping[str, str], method: str = "POST"
+    ) -> None:
+        """Check the parameters. Raises Problem `invalid` that names the faulty one.
+
+        What has no value counts as left out (RFC 6749, section 3.1).
+        """
+        # The transport is not this layer's: Authlib would refuse http, also on a loopback address.
+        super().__init__(method, "https://transport.invalid/", headers=headers)
+        lists: dict[str, list[str]] = {}
+        for name, value in pairs:
+            if value:
+                lists.setdefault(name, []).append(_check(name, value))
+        for name, values in lists.items():
+            if len(values) > 1 and name not in _REPEATABLE:
+                raise Problem("invalid", f"{name[:50]}: stands more than once")
+        if "scope" in lists:
+            lists["scope"] = [_without_offline(lists["scope"][0])]
+        self.payload: Any = _Payload(lists)
+
+    @property
+    def args(self) -> Mapping[str, str]:
+        """The parameters, where they stood in a query."""
+        parameters: Mapping[str, str] = self.payload.data
+        return parameters
+
+    @property
+    def form(self) -> Mapping[str, str]:
+        """The parameters, where they stood in a form."""
+        parameters: Mapping[str, str] = self.payload.data
+        return parameters
+
+    @property
+    def resources(self) -> list[str]:
+        """What the token is to be for (RFC 8707, section 2)."""
+        named: list[str] = self.payload.datalist.get("resource", [])
+        return named
+
+
+def pairs_of(form: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the members of a decoded form one by one."""
+    return [
+        (name, each)
+        for name, value in form.items()
+        for each in (value if isinstance(value, list) else [value])
+    ]
+
+
+def _check(name: str, value: str) -> str:
+    fits = _PRINTABLE.fullmatch(value) and (name in _FREE or _QUOTABLE.fullmatch(value))
+    if _PRINTABLE.fullmatch(name) is None or not fits:
+        shown = re.sub(r"[^\w.-]", "?", name[:50], flags=re.ASCII)
+        raise Problem("invalid", f"{shown}: must be printable ASCII, without quotation marks")
+    if len(value) > _LONGER.get(name, VALUE_LONGEST):
+        raise Problem("invalid", f"{name[:50]}: is too long")
+    return value
+
+
+def _without_offline(scope: str) -> str:
+    return " ".join(name for name in scope.split() if name != _OFFLINE)

@@ -1,0 +1,144 @@
+"""The keys that sign access tokens: made when needed, published before use, kept until unneeded.
+
+They lie in the store, encrypted with the service's secret, so that every edge has the same.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Final
+
+import orjson
+from joserfc import jwe
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, KeySet, OctKey
+
+from edge_api.domain.actor import OPERATOR, Actor, Clock
+from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.oauth.tokens import ALGORITHM, TOKEN_LIFE
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.oauth_tables import SIGNING_KEYS
+from edge_api.schema.table import Row
+from edge_api.store.plan import Condition, Delete, Insert, Order, Plan, Read, Store
+
+KEY_LIFE: Final = timedelta(days=90)
+"""How long a key signs before the next one takes over."""
+PUBLISHED_BEFORE: Final = timedelta(hours=1)
+"""How long a key is published before it signs: longer than anybody keeps the key set."""
+KEPT_AFTER: Final = TOKEN_LIFE + timedelta(hours=1)
+"""How long a key is kept after the next one took over: its last token must have ended."""
+
+SERVICE: Final = Actor("service", "service", "api_key", frozenset())
+"""Whoever rotates keys that have had their time; the audit log names it so."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """One key; `id` is its thumbprint (RFC 7638)."""
+
+    id: str
+    key: ECKey
+    active_from: datetime
+
+
+class SigningKeys:
+    """The keys of one store."""
+
+    def __init__(self, store: Store, clock: Clock, secret: bytes) -> None:
+        self._store = store
+        self._clock = clock
+        # A key of its own kind: what leaks of one use of the secret says nothing about another.
+        self._wrapping = OctKey.import_key(sha256(b"signing keys\n" + secret).digest())
+        self._opened: dict[str, SigningKey | None] = {}
+        self._version = -1
+        self._keys: Sequence[SigningKey] = ()
+
+    async def signer(self) -> ECKey:
+        """Return the key that signs now; the first call of all makes it. Raises Problem."""
+        keys = await self._active()
+        if not keys:
+            await self._make(self._clock(), SERVICE)
+            keys = await self._active()
+        return keys[-1].key
+
+    async def published(self) -> KeySet:
+        """Return every key that a token may be signed with. Raises Problem."""
+        await self.signer()
+        return KeySet([each.key for each in await self._all()])
+
+    async def jwks(self) -> dict[str, Any]:
+        """Return the key set as others may see it (RFC 7517, section 5). Raises Problem."""
+        keys = (await self.published()).keys
+        members = {"use": "sig", "alg": ALGORITHM}
+        return {"keys": [{**key.as_dict(private=False), **members} for key in keys]}
+
+    async def rotate(self, actor: Actor = OPERATOR) -> str:
+        """Publish a new key, which signs after `PUBLISHED_BEFORE`; return its id."""
+        return await self._make(self._clock() + PUBLISHED_BEFORE, actor)
+
+    async def rows(self) -> list[Row]:
+        """Return what is stored of every key, oldest first."""
+        (outcome,) = await self._store.run(Read(SIGNING_KEYS, order=(Order("active_from"),)))
+        return outcome.rows
+
+    async def tend(self) -> None:
+        """Rotate a key that has had its time, and forget those that no token needs. Raises."""
+        keys, now = await self._all(), self._clock()
+        if keys and keys[-1].active_from + KEY_LIFE <= now:
+            await self.rotate(SERVICE)
+        unneeded = [old.id for old, new in pairwise(keys) if new.active_from + KEPT_AFTER <= now]
+        if unneeded:
+            await self._store.run(*_forget(unneeded, now))
+
+    async def _active(self) -> list[SigningKey]:
+        now = self._clock()
+        return [each for each in await self._all() if each.active_from <= now]
+
+    async def _all(self) -> Sequence[SigningKey]:
+        """Return every key that can be opened, oldest first; read again when the store changed."""
+        version = self._store.version()
+        if version != self._version:
+            opened = [self._open(row) for row in await self.rows()]
+            self._keys = [each for each in opened if each is not None]
+            self._version = version
+        return self._keys
+
+    def _open(self, row: Row) -> SigningKey | None:
+        if row["id"] not in self._opened:
+            self._opened[row["id"]] = self._decrypt(row)
+        return self._opened[row["id"]]
+
+    def _decrypt(self, row: Row) -> SigningKey | None:
+        try:
+            text = jwe.decrypt_compact(row["private_key"], self._wrapping).plaintext or b""
+            key = ECKey.import_key(orjson.loads(text))
+        except (JoseError, ValueError):
+            _log.warning("signing key %s was made with another SECRET_KEY: not used", row["id"])
+            return None
+        return SigningKey(row["id"], key, datetime.fromisoformat(row["active_from"]))
+
+    async def _make(self, active_from: datetime, actor: Actor) -> str:
+        key, now = ECKey.generate_key("P-256", auto_kid=True), self._clock()
+        kid = str(key.kid)
+        text = orjson.dumps({**key.as_dict(private=True), "kid": kid})
+        given = {
+            "id": kid,
+            "private_key": jwe.encrypt_compact(
+                {"alg": "dir", "enc": "A256GCM"}, text, self._wrapping
+            ),
+            "active_from": spell_instant(active_from),
+        }
+        row = SIGNING_KEYS.new_row(given, spell_instant(now), lambda: kid)
+        audit = audit_entry(actor, Change("issue", SIGNING_KEYS, 1), now)
+        await self._store.run(Insert(SIGNING_KEYS, [row]), audit)
+        return kid
+
+
+def _forget(ids: Sequence[str], now: datetime) -> tuple[Plan, ...]:
+    gone = Delete(SIGNING_KEYS, (Condition("id", "in", tuple(ids)),))
+    return gone, audit_entry(SERVICE, Change("forget", SIGNING_KEYS, len(ids), ("id",)), now)

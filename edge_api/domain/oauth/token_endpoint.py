@@ -1,0 +1,161 @@
+"""Tokens handed out and taken back: facts are read, a judge decides, the decision is written.
+
+Two requests that would use the same code or token at once meet in the store: one writes, the other
+finds that what it decided on has changed, looks again, and sees that it is a replay.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
+from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
+    InvalidGrantError,
+    InvalidRequestError,
+)
+
+from edge_api.domain.actor import Actor, Clock
+from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.oauth.errors import problem_of
+from edge_api.domain.oauth.facts import Facts, FindClient, basic_client, client_ids, gather
+from edge_api.domain.oauth.grants import AUTH_METHODS, make_judge
+from edge_api.domain.oauth.issuer import Issuer
+from edge_api.domain.oauth.judge import Judge, client_actor
+from edge_api.domain.oauth.request import AuthRequest
+from edge_api.domain.oauth.signing import SigningKeys
+from edge_api.domain.oauth.tokens import is_jwt, read
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row
+from edge_api.store.plan import Condition, Delete, Insert, Plan, Store, Update
+
+UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
+"""Whoever could not say which client it is; the audit log names it so."""
+_LOOKS: Final = 3
+"""How often a request looks again after another one was faster: once is enough for a code."""
+
+Pairs = Sequence[tuple[str, str]]
+Decide = Callable[[Judge, AuthRequest], Row]
+
+
+class TokenEndpoint:
+    """Answers `token` and `revoke`."""
+
+    def __init__(
+        self,
+        issuer: Issuer,
+        store: Store,
+        clock: Clock,
+        clients: FindClient,
+        keys: SigningKeys,
+    ) -> None:
+        self._issuer = issuer
+        self._store = store
+        self._clock = clock
+        self._clients = clients
+        self._keys = keys
+
+    async def issue(self, pairs: Pairs, headers: Mapping[str, str]) -> Row:
+        """Return the answer to a token request (RFC 6749, section 5.1).
+
+        Raises Problem with the code of section 5.2; what is refused is in the audit log.
+        """
+        return await self._settle(pairs, headers, _issue)
+
+    async def revoke(self, pairs: Pairs, headers: Mapping[str, str]) -> None:
+        """End a refresh token's whole grant, or an access token alone (RFC 7009, section 2).
+
+        Raises Problem; a token that nobody knows is no fault.
+        """
+        text = dict(pairs).get("token", "")
+        published = await self._keys.published() if is_jwt(text) else None
+        claimed = read(text, self._issuer.url, published) if published else None
+
+        def decide(judge: Judge, request: AuthRequest) -> Row:
+            client = _authenticate(judge, request, "revocation")
+            if "token" not in request.form:
+                raise InvalidRequestError("Missing token")
+            if claimed is not None:
+                if claimed.client_id != client.client_id:
+                    raise InvalidGrantError
+                row = {"id": claimed.id, "expires_at": spell_instant(claimed.expires_at)}
+                same = (Condition("id", "eq", claimed.id),)  # revoked before, perhaps
+                judge.plans += [Delete(REVOKED_TOKENS, same), Insert(REVOKED_TOKENS, [row])]
+                judge.note("revoke", REVOKED_TOKENS, client)
+            elif (grant := judge.facts.grant) is not None:
+                if grant["client_id"] != client.client_id:
+                    raise InvalidGrantError
+                judge.revoke_grant(client)
+            return {}
+
+        # The token stands where a refresh token would: it is looked up as one.
+        await self._settle([*pairs, ("refresh_token", text)], headers, decide)
+
+    async def _settle(self, pairs: Pairs, headers: Mapping[str, str], decide: Decide) -> Row:
+        for _ in range(_LOOKS):
+            request = AuthRequest(pairs, headers)
+            facts = await gather(self._store, self._clock, self._clients, request)
+            judge = make_judge(self._issuer, facts, await self._keys.signer())
+            outcome = _attempt(judge, request, decide)
+            try:
+                await self._store.run(*judge.plans, *_closing(judge, request, outcome))
+            except Problem as problem:
+                if problem.code != "conflict":
+                    raise
+                continue
+            if isinstance(outcome, Problem):
+                raise outcome
+            return outcome
+        raise Problem("unavailable", "Others use this at the same moment: try again")
+
+
+def _attempt(judge: Judge, request: AuthRequest, decide: Decide) -> Row | Problem:
+    try:
+        _refuse_two_ways(request)
+        return decide(judge, request)
+    except OAuth2Error as error:
+        return problem_of(error)
+    except ValueError:  # what a library could not read, somewhere in a parameter or header
+        return Problem("invalid", "A parameter or the Authorization header cannot be read")
+
+
+def _issue(judge: Judge, request: AuthRequest) -> Row:
+    if not request.payload.grant_type:
+        raise InvalidRequestError("Missing grant_type")
+    grant = judge.get_token_grant(request)
+    grant.validate_token_request()
+    answer: Row = grant.create_token_response()[1]
+    return answer
+
+
+def _authenticate(judge: Judge, request: AuthRequest, endpoint: str) -> Any:
+    return judge.authenticate_client(request, AUTH_METHODS, endpoint)
+
+
+def _refuse_two_ways(request: AuthRequest) -> None:
+    """Refuse a client that authenticates in more than one way (RFC 6749, section 2.3)."""
+    basic = basic_client(request.headers)
+    ways = [basic, request.form.get("client_secret"), request.form.get("client_assertion")]
+    if sum(way is not None for way in ways) > 1:
+        raise InvalidRequestError("Authenticate the client in one way")
+    named = request.form.get("client_id")
+    if basic is not None and named is not None and named != basic:
+        raise InvalidRequestError("Two different clients are named")
+
+
+def _closing(judge: Judge, request: AuthRequest, outcome: Row | Problem) -> Iterable[Plan]:
+    """Return what is written beside the decision: that it was refused, or that a client lives."""
+    facts = judge.facts
+    if isinstance(outcome, Problem):
+        actor = _who(facts, request)
+        return (audit_entry(actor, Change("refuse", OAUTH_GRANTS, 0), facts.now),)
+    client = request.client
+    if client is None:
+        return ()
+    where = (Condition("id", "eq", client.client_id),)
+    return (Update(OAUTH_CLIENTS, {"last_used_at": facts.present}, where),)
+
+
+def _who(facts: Facts, request: AuthRequest) -> Actor:
+    known = [facts.clients[name] for name in client_ids(request) if name in facts.clients]
+    return client_actor(known[0]) if known else UNKNOWN

@@ -1,0 +1,65 @@
+"""What the edge renders in the look of the site: the templates that a build hands over for that.
+
+They are plain Jinja2, with autoescape and nothing else. The build tries each of them before it
+hands them over; the edge gives them exactly what is named here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, get_args
+
+TEMPLATES_FOLDER = "templates"
+"""Beside the site in a build; what lies in it is not public."""
+CONTACT_PAGE = "contact/index.html"
+"""The built page that the forms stand in."""
+SHELL = "shell.html"
+"""A built page without a content of its own: the frame of what the edge renders."""
+SHELL_TITLE, SHELL_CONTENT = "<!-- title -->", "<!-- content -->"
+"""Where the title goes, wherever that is; and where the content goes, once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of the contact page, which is filled in anew for whoever did not fill it in well.
+
+    Its template is given two mappings by the name of a field: `values`, what was typed, and
+    `faults`, a sentence for each field at fault, and under `form` one about the whole.
+    """
+
+    template: str
+    opening: str
+    closing: str
+    """Between these two the form stands in the page."""
+    fields: tuple[str, ...]
+    """Those that a person sees."""
+
+
+CONTACT_FORM = Form(
+    "contact_form.html",
+    "<!-- contact form -->",
+    "<!-- end of contact form -->",
+    ("name", "email", "budget_tier", "message"),
+)
+ACCESS_FORM = Form(
+    "access_form.html",
+    "<!-- access form -->",
+    "<!-- end of access form -->",
+    ("name", "email", "purpose", "type"),
+)
+FORMS = (CONTACT_FORM, ACCESS_FORM)
+
+PageName = Literal["consent", "notice", "access_requested"]
+PAGES: Mapping[PageName, tuple[str, ...]] = MappingProxyType(
+    {
+        "consent": (
+            *("action", "hidden", "fault"),
+            *("client_name", "client_id", "client_kind", "redirect_host", "is_loopback"),
+            *("resource", "scopes"),
+        ),
+        "notice": ("sentences", "link"),
+        "access_requested": ("claim_token", "claim_uri", "credential_type", "expires"),
+    }
+)
+"""What the template of each page is given; its file is the name with `.html` behind it."""
+assert tuple(PAGES) == get_args(PageName)  # noqa: S101  one list, stated twice for the type

@@ -1,0 +1,98 @@
+"""Forms that a browser without scripts posts: read, guarded against other sites, shown again.
+
+What is in a form is not known here.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from edge_api.api.reply import FORM, HTML, NO_STORE
+from edge_api.domain.form_faults import FormFaults
+from edge_api.schema.edge_pages import Form
+from edge_api.schema.problems import Problem
+from edge_api.web.body import read_bytes
+from edge_api.web.headers import PAGE_HEADERS, Headers
+from edge_api.web.pages import EdgePages
+from edge_api.web.request import Request
+from edge_api.web.wire import Wire
+
+FORM_MOST: Final = 64 * 1024
+"""Bytes of a posted form; the fields together are a tenth of that."""
+_FIELDS_MOST: Final = 50
+Fields = Mapping[str, str]
+
+
+class FormDesk:
+    """Takes one form of the contact page, and gives it back with its faults."""
+
+    def __init__(self, form: Form, pages: EdgePages, site_url: str) -> None:
+        self._form = form
+        self._pages = pages
+        self._site_url = site_url
+
+    async def read(self, request: Request) -> dict[str, str]:
+        """Return the fields. Raises Problem for what no person with a browser sends."""
+        check_origin(request, self._site_url)
+        if request.content_type != FORM:
+            raise Problem("unsupported_media_type", f"Send the form as {FORM}")
+        return _decode(await read_bytes(request, FORM_MOST))
+
+    async def give_back(self, fields: Fields, fault: FormFaults | Problem) -> Wire:
+        """Return the page with the form as it was filled in, and what is wrong with it."""
+        if isinstance(fault, FormFaults):
+            problem, told = Problem("invalid"), self._tell(fault)
+        else:
+            problem, told = fault, {"form": f"{fault.sentence}."}
+        body = await self._pages.refill(self._form, values=fields, faults=told)
+        return answer_page(body, problem.status, tuple(problem.headers.items()))
+
+    def _tell(self, faults: FormFaults) -> dict[str, str]:
+        """Return a sentence for each field; what no field of the form shows is about all."""
+        sentences = {
+            name: f"{text[:1].upper()}{text[1:]}." for name, text in faults.by_field.items()
+        }
+        hidden = sentences.keys() - set(self._form.fields)
+        whole = {"form": " ".join(f"{name}: {sentences[name]}" for name in sorted(hidden))}
+        return {**sentences, **(whole if hidden else {})}
+
+
+def answer_page(body: bytes, status: int = 200, headers: Headers = ()) -> Wire:
+    """Return a page that is one person's."""
+    return Wire(status, (("Content-Type", HTML), *headers, *_ALWAYS), body)
+
+
+def lead_on(address: str) -> Wire:
+    """Return what sends a browser on to another page with GET (RFC 9110, section 15.4.4)."""
+    return Wire(303, (("Location", address), *_ALWAYS))
+
+
+_ALWAYS: Final[Headers] = (("Cache-Control", NO_STORE), *PAGE_HEADERS)
+
+
+def check_origin(request: Request, site_url: str) -> None:
+    """Refuse a form that another site sent. Raises Problem `forbidden`.
+
+    A browser says so itself (Fetch Metadata, section 2.4), an older one names where it came from
+    (Fetch, section 3.2); what is no browser says neither, and acts for nobody but itself.
+    """
+    came_from = request.headers.get("Sec-Fetch-Site")
+    if came_from is None:
+        origin = request.headers.get("Origin", site_url)
+        is_own = origin in (site_url, f"http://{request.host}", f"https://{request.host}")
+    else:
+        is_own = came_from in ("same-origin", "none")
+    if not is_own:
+        raise Problem("forbidden", "This form was sent from another site: use the contact page")
+
+
+def _decode(raw: bytes) -> dict[str, str]:
+    """Return the fields of a form; of one that stands twice, the last. Raises Problem `invalid`."""
+    try:
+        text = raw.decode("ascii")
+        pairs = parse_qsl(
+            text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MOST
+        )
+    except ValueError:
+        raise Problem("invalid", "The form is not valid: send it again from the page") from None
+    return dict(pairs)

@@ -1,0 +1,128 @@
+"""Who calls the MCP endpoint, how many streams they have open, and from where they may call."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from edge_api.api.service import Service
+from edge_api.domain.actor import Actor
+from edge_api.schema.problems import Problem
+from edge_api.settings import is_loopback
+from edge_api.web.callers import Callers
+from edge_api.web.credentials import secret_of
+from edge_api.web.request import Request
+from edge_api.web.wire import header_lines
+
+STREAMS_MOST: Final = 200
+"""At once, whoever has opened them."""
+STREAMS_EACH: Final = 8
+"""At once with one credential."""
+RETRY_SECONDS: Final = 30
+"""When a client that found all streams taken may come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request that was let in."""
+
+    actor: Actor
+    holds: Callable[[], Awaitable[bool]]
+    """Tells whether the credential is still good; asked while a stream is open."""
+
+
+Admit = Callable[[Request], Awaitable[Caller]]
+"""Lets a request in. Raises Problem."""
+
+
+class Admission:
+    """Lets in who holds an access token for this endpoint, as often as the limit allows."""
+
+    def __init__(self, service: Service, callers: Callers) -> None:
+        self._access = service.access
+        self._limiter = service.limiter
+        self._callers = callers
+
+    async def __call__(self, request: Request) -> Caller:
+        """Return who calls. Raises Problem for a bad credential, one time too many, no scope."""
+        secret, actor = await self._identify(request)
+        quota = self._limiter.hit("authenticated", actor.label)
+        if quota is not None:
+            request.extra_lines += header_lines(quota.headers.items())
+        self._access.authorise(actor, "mcp", "mcp")
+
+        async def holds() -> bool:
+            try:
+                return "mcp" in (await self._access.actor_for(secret, "mcp")).scopes
+            except Problem:
+                return False
+
+        return Caller(actor, holds)
+
+    async def _identify(self, request: Request) -> tuple[str, Actor]:
+        """Return the credential and its holder; a failure is counted for its address."""
+        try:
+            secret = secret_of(request.headers)
+            if secret is None:
+                raise self._access.no_credential("mcp")
+            return secret, await self._access.actor_for(secret, "mcp")
+        except Problem as problem:
+            if problem.code == "unauthenticated":
+                self._limiter.hit("failed_auth", self._callers.address_of(request))
+            raise
+
+
+class Slots:
+    """Counts the streams that are open."""
+
+    def __init__(self, most: int = STREAMS_MOST, each: int = STREAMS_EACH) -> None:
+        self._most = most
+        self._each = each
+        self._taken: Counter[str] = Counter()
+
+    @property
+    def taken(self) -> int:
+        """How many streams are open."""
+        return self._taken.total()
+
+    @contextmanager
+    def hold(self, key: str) -> Iterator[None]:
+        """Count one stream of `key` for as long as it is held.
+
+        Raises Problem `too_many_requests` where the key has its share, `unavailable` where all
+        streams are taken.
+        """
+        if self._taken[key] >= self._each:
+            sentence = f"{self._each} streams are open with this credential: close one first"
+            raise Problem("too_many_requests", sentence)
+        if self.taken >= self._most:
+            headers = {"Retry-After": str(RETRY_SECONDS)}
+            raise Problem("unavailable", "All streams are taken: try again later", headers=headers)
+        self._taken[key] += 1
+        try:
+            yield
+        finally:
+            self._taken[key] -= 1
+            if not self._taken[key]:
+                del self._taken[key]
+
+
+def check_origin(request: Request, site_url: str) -> None:
+    """Raise Problem `forbidden` for a page of another origin, which a browser would let ask.
+
+    Our own pages and those of this machine may; programs send no origin (2026-07-28, transports,
+    security).
+    """
+    for origin in request.headers.getall("Origin", ()):
+        if origin != site_url and not _is_local(origin):
+            raise Problem("forbidden", "Pages of this origin may not call the MCP endpoint")
+
+
+def _is_local(origin: str) -> bool:
+    try:
+        parts = urlsplit(origin)
+        return parts.scheme in ("http", "https") and is_loopback(parts.hostname or "")
+    except ValueError:
+        return False

@@ -1,0 +1,132 @@
+"""One MCP message and its answer, by an SDK server of either era.
+
+It stands on the SDK's own classification and single-request driver, so that the protocol's rules
+are the SDK's; HTTP, streams and credentials are not. The SDK takes long to load: nothing that
+starts the service may import this module.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+from mcp.server import Server
+from mcp.server.runner import modern_error_data, serve_one
+from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
+from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.transport_context import TransportContext
+from mcp_types import ErrorData
+
+from edge_api.api.preferences import media_weight
+from edge_api.api.reply import JSON, NO_STORE
+from edge_api.schema.problems import Problem
+from edge_api.web.errors import jsonrpc_error
+from edge_api.web.fields import whole_list
+from edge_api.web.headers import API_HEADERS
+from edge_api.web.mcp_caller import Caller
+from edge_api.web.mcp_context import RequestContext
+from edge_api.web.mcp_message import Call, Rejection, read_message
+from edge_api.web.mcp_stream import Conversation, Message, Outbox
+from edge_api.web.request import Request
+from edge_api.web.wire import Wire
+
+LISTEN: Final = "subscriptions/listen"
+EVENTS: Final = "text/event-stream"
+
+_TOLD_BY_HTTP: Final = (401, 403, 429, 503)
+"""Statuses of problems that HTTP tells, with their headers, whatever the revision."""
+
+
+class Exchange:
+    """Answers messages to one SDK server, whose handlers find the `Caller` as `ctx.request`."""
+
+    def __init__(self, server: Server[Any]) -> None:
+        self._server = server
+
+    async def answer(
+        self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
+    ) -> web.StreamResponse:
+        """Return the answer to one message. Raises Problem where no stream can be had."""
+        try:
+            call = read_message(raw, request.headers, self._server)
+        except Rejection as rejection:
+            status = ERROR_CODE_HTTP_STATUS[rejection.error.code]
+            return _wire(status, _failure(rejection.request_id, rejection.error))
+        if call is None:
+            return Wire(202, [("Cache-Control", NO_STORE), *API_HEADERS])
+        return await Serving(self._server, call, request, caller).answer(conversation)
+
+
+class Serving:
+    """One request while it is served."""
+
+    def __init__(self, server: Server[Any], call: Call, request: Request, caller: Caller) -> None:
+        self._server = server
+        self._call = call
+        self._request = request
+        self._caller = caller
+        self._problem: Problem | None = None
+
+    async def answer(self, conversation: Conversation) -> web.StreamResponse:
+        """Return the answer: JSON, or a stream where something is said before it."""
+        is_endless = self._call.method == LISTEN and self._call.route is not None
+        takes_events = media_weight(whole_list(self._request.headers, "Accept") or "*/*", EVENTS)
+        if is_endless and not takes_events:
+            raise Problem("not_acceptable", f"Accept {EVENTS}: the answer is a stream of events")
+        if is_endless or (takes_events and self._progress_token is not None):
+            said = await conversation.hold(self._work, is_endless=is_endless)
+        else:
+            said = await self._work(None)
+        return said if isinstance(said, web.StreamResponse) else self._as_json(said)
+
+    @property
+    def _progress_token(self) -> str | int | None:
+        return progress_token_from_params(self._call.params)
+
+    async def _work(self, outbox: Outbox | None) -> Message:
+        """Return the last message, whatever happens."""
+        try:
+            result = await serve_one(
+                self._server,
+                self._context(outbox),
+                self._call.method,
+                self._call.params,
+                connection=self._call.connection(),
+                lifespan_state={},
+            )
+        except Problem as problem:
+            self._problem = problem
+            return jsonrpc_error(problem, self._call.id)
+        except Exception as fault:  # noqa: BLE001  the SDK tells its own errors from faults
+            return _failure(self._call.id, modern_error_data(fault))
+        return {"jsonrpc": "2.0", "id": self._call.id, "result": result}
+
+    def _context(self, outbox: Outbox | None) -> RequestContext:
+        headers = self._request.headers
+        return RequestContext(
+            TransportContext(kind="streamable-http", can_send_request=False, headers=headers),
+            self._call.id,
+            ServerMessageMetadata(request_context=self._caller),
+            self._progress_token,
+            outbox,
+        )
+
+    def _as_json(self, message: Message) -> Wire:
+        """Return a message as the only one, with the status that problem and revision demand."""
+        problem = self._problem
+        if problem is not None and problem.status in _TOLD_BY_HTTP:
+            return _wire(problem.status, message, problem.headers)
+        if self._call.route is None or "error" not in message:
+            return _wire(200, message)
+        return _wire(ERROR_CODE_HTTP_STATUS.get(message["error"]["code"], 200), message)
+
+
+def _failure(request_id: str | int | None, error: ErrorData) -> Message:
+    spelled = error.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {"jsonrpc": "2.0", "id": request_id, "error": spelled}
+
+
+def _wire(status: int, message: Message, headers: Mapping[str, str] | None = None) -> Wire:
+    said = [("Content-Type", JSON), ("Cache-Control", NO_STORE), *API_HEADERS]
+    return Wire(status, [*said, *(headers or {}).items()], orjson.dumps(message))

@@ -1,0 +1,165 @@
+"""One message to the MCP endpoint, from bytes to a request that its revision takes.
+
+A revision up to 2025-11-25 opens with a handshake that is forgotten here at once; from 2026-07-28
+on each request says all about itself, in its body and again in its headers. Which of both is meant
+is told by the header alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from mcp.server import Server
+from mcp.server.connection import Connection
+from mcp.shared.inbound import (
+    MCP_PROTOCOL_VERSION_HEADER,
+    InboundLadderRejection,
+    InboundModernRoute,
+    classify_inbound_request,
+    find_duplicated_routing_header,
+    unsupported_protocol_version_rejection,
+    validate_mcp_param_headers,
+)
+from mcp_types import (
+    HEADER_MISMATCH,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from multidict import CIMultiDictProxy
+from pydantic import ValidationError
+
+ID_LONGEST: Final = 256
+"""Characters of a request's id: it is given back, and logged by clients."""
+ASSUMED_VERSION: Final = "2025-03-26"
+"""The revision of a client whose headers name none (2025-06-18, transports)."""
+
+_SHAPE: Final = "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
+_ID: Final = f"id: must be an integer, or a string of {ID_LONGEST} characters or fewer"
+
+Headers = CIMultiDictProxy[str]
+
+
+class Rejection(Exception):  # noqa: N818  a message that is refused is no fault of ours
+    """A message that is not served: the error to send, and the id where it can be known."""
+
+    def __init__(self, error: ErrorData, request_id: RequestId | None = None) -> None:
+        self.error = error
+        self.request_id = request_id
+        super().__init__(error.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request that is well formed, and the era that it belongs to."""
+
+    id: RequestId
+    method: str
+    params: Mapping[str, Any] | None
+    version: str
+    route: InboundModernRoute | None
+    """`None` for the revisions with a handshake."""
+
+    def connection(self) -> Connection:
+        """Return the SDK's idea of a connection, which lasts for this request."""
+        if self.route is None:
+            return Connection.from_envelope(self.version, None, None)
+        return Connection.from_envelope(
+            self.version, self.route.client_info, self.route.client_capabilities
+        )
+
+
+def read_message(raw: bytes, headers: Headers, server: Server[Any]) -> Call | None:
+    """Return the request, or nothing for a notification. Raises Rejection."""
+    message = _decode(raw)
+    if "id" not in message:
+        _check_notification(message, headers)
+        return None
+    request = _check_request(message)
+    version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+    if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+        return Call(request.id, request.method, request.params, version or ASSUMED_VERSION, None)
+    route = _route(message, headers)
+    if isinstance(route, InboundModernRoute):
+        rejection = _compare_arguments(request, headers, server)
+        if rejection is None:
+            return Call(request.id, request.method, request.params, route.protocol_version, route)
+        route = rejection
+    raise Rejection(_error(route), request.id)
+
+
+def _decode(raw: bytes) -> dict[str, Any]:
+    """Return the one object of a body; a batch is none."""
+    try:
+        message = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise Rejection(
+            ErrorData(code=PARSE_ERROR, message="The body is no JSON in UTF-8")
+        ) from None
+    if not isinstance(message, dict):
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE))
+    return message
+
+
+def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
+    """Refuse what is no notification, or one of an unknown revision; any other means nothing.
+
+    Without a session there is nothing that a client could tell about: what it asks for ends with
+    its connection.
+    """
+    try:
+        JSONRPCNotification.model_validate(message)
+    except ValidationError:
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE)) from None
+    version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+    if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        unsupported = unsupported_protocol_version_rejection(version)
+        if unsupported is not None:
+            raise Rejection(_error(unsupported))
+
+
+def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:
+    given = message["id"]
+    is_text = isinstance(given, str)
+    if not is_text and (not isinstance(given, int) or isinstance(given, bool)):
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_ID))
+    if is_text and len(given) > ID_LONGEST:
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_ID))
+    try:
+        return JSONRPCRequest.model_validate(message)
+    except ValidationError:
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE)) from None
+
+
+def _route(
+    message: Mapping[str, Any], headers: Headers
+) -> InboundModernRoute | InboundLadderRejection:
+    """Return what the request says of itself, where its headers say the same."""
+    repeated = find_duplicated_routing_header(headers.items())
+    if repeated is not None:
+        return InboundLadderRejection(HEADER_MISMATCH, f"{repeated} header appears more than once")
+    lowered = {name.lower(): value for name, value in headers.items()}
+    return classify_inbound_request(message, headers=lowered)
+
+
+def _compare_arguments(
+    request: JSONRPCRequest, headers: Headers, server: Server[Any]
+) -> InboundLadderRejection | None:
+    """Return what is wrong with headers that repeat arguments of a tool, if anything is."""
+    find, params = server.get_tool_input_schema, request.params or {}
+    name, arguments = params.get("name"), params.get("arguments") or {}
+    if find is None or request.method != "tools/call" or not isinstance(name, str):
+        return None
+    schema = find(name)
+    if schema is None or not isinstance(arguments, dict):
+        return None
+    return validate_mcp_param_headers(schema, arguments, headers)
+
+
+def _error(rejection: InboundLadderRejection) -> ErrorData:
+    return ErrorData(code=rejection.code, message=rejection.message, data=rejection.data)

@@ -1,0 +1,142 @@
+"""The templates that the edge renders with: found as the theme finds them, tried, and handed over.
+
+The edge has Jinja and nothing else: neither `asset()` and the site's names, nor other templates.
+What it cannot show is found here, at the build, and not by a reader.
+"""
+
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, Template, TemplateSyntaxError, meta
+
+from edge_api.schema.edge_pages import (
+    CONTACT_PAGE,
+    FORMS,
+    PAGES,
+    SHELL,
+    SHELL_CONTENT,
+    SHELL_TITLE,
+    TEMPLATES_FOLDER,
+    Form,
+)
+from site_build.faults import BuildError
+from site_build.making.samples import sample_form, sample_page
+
+_FORM_NAMES = ("values", "faults")
+Samples = Sequence[Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What the edge gets: sources of templates by file name."""
+
+    sources: Mapping[str, str]
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether there is a page among them, which is nothing without the shell."""
+        return any(f"{name}.html" in self.sources for name in PAGES)
+
+    def with_shell(self, shell: str) -> "Handover":
+        """Return all this and the shell, as it was built; raises BuildError for one of no use."""
+        is_whole = SHELL_TITLE in shell and shell.count(SHELL_CONTENT) == 1
+        if not is_whole:
+            raise BuildError(
+                f"{SHELL} has no place for what the edge puts in; write {SHELL_TITLE} where the "
+                f"title goes, and {SHELL_CONTENT} once, where the content goes"
+            )
+        return Handover({**self.sources, SHELL: shell})
+
+    def check_contact_page(self, page: str) -> None:
+        """Raise BuildError when the contact page has no place for a form that is handed over."""
+        for form in FORMS:
+            if form.template in self.sources:
+                _check_place(form, page)
+
+    def write(self, folder: Path) -> None:
+        """Put the templates where the edge finds them."""
+        if not self.sources:
+            return
+        (folder / TEMPLATES_FOLDER).mkdir(exist_ok=True)
+        for name, source in self.sources.items():
+            (folder / TEMPLATES_FOLDER / name).write_text(source, encoding="utf-8")
+
+
+def find_handover(folders: Sequence[Path]) -> Handover:
+    """Return what the theme has for the edge; of two templates of a name, the first folder's.
+
+    Raises BuildError for one that the edge could not render.
+    """
+    sources = {}
+    for name, given, samples in _list_wanted():
+        paths = (folder / name for folder in folders)
+        path = next((path for path in paths if path.is_file()), None)
+        if path is not None:
+            sources[name] = _read(path, given, samples)
+    return Handover(sources)
+
+
+def _list_wanted() -> Iterator[tuple[str, Sequence[str], Samples]]:
+    """Yield each template that the edge knows, what it is given, and samples of that."""
+    for form in FORMS:
+        yield form.template, _FORM_NAMES, sample_form(form.fields)
+    for page, given in PAGES.items():
+        yield f"{page}.html", given, sample_page(page)
+
+
+def _check_place(form: Form, page: str) -> None:
+    _, opening, rest = page.partition(form.opening)
+    if not opening or form.closing not in rest:
+        raise BuildError(
+            f"/{CONTACT_PAGE} has no place for the form that a reader must mend; in its template "
+            f"put {form.opening} before and {form.closing} after the include of {form.template}"
+        )
+
+
+def _read(path: Path, given: Sequence[str], samples: Samples) -> str:
+    """Return the source of a template that the edge can render; raises BuildError."""
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    try:
+        source = path.read_text(encoding="utf-8")
+        _check_names(path, environment, source, given)
+        template = environment.from_string(source)
+    except UnicodeDecodeError as error:
+        raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
+    except TemplateSyntaxError as error:
+        raise _explain(path, error.lineno, error.message) from error
+    for sample in samples:
+        _try(path, template, sample)
+    return source
+
+
+def _check_names(path: Path, environment: Environment, source: str, given: Sequence[str]) -> None:
+    """Raise BuildError when the template asks for what only the build has."""
+    tree = environment.parse(source)
+    if any(True for _ in meta.find_referenced_templates(tree)):
+        raise BuildError(
+            f"{path} takes in another template, which the edge does not have; write it out there"
+        )
+    asked = meta.find_undeclared_variables(tree)
+    foreign = asked - set(given) - environment.globals.keys()
+    if foreign:
+        raise BuildError(
+            f"{path} asks for {', '.join(sorted(foreign))}, but the edge gives it nothing besides "
+            f"{', '.join(given)}; do without"
+        )
+
+
+def _try(path: Path, template: Template, sample: Mapping[str, object]) -> None:
+    try:
+        template.render(sample)
+    except Exception as error:
+        # Whatever its expressions trip over, its author can only be told where.
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
+        raise _explain(path, lines[-1] if lines else None, str(error)) from error
+
+
+def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
+    place = f"{path}:{line}" if line else str(path)
+    return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so mend it")

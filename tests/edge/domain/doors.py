@@ -1,0 +1,16 @@
+"""Whoever decides about credentials, over a store and a clock of the test's."""
+
+from typing import Any
+
+from edge_api.domain.access import Access
+from edge_api.domain.oauth.bearers import Bearers
+from edge_api.domain.oauth.issuer import Issuer
+from edge_api.domain.oauth.signing import SigningKeys
+
+SITE = "https://journal.example"
+
+
+def make_access(store: Any, clock: Any, site: str = SITE) -> Access:
+    """Return who decides, with signing keys in the same store."""
+    keys = SigningKeys(store, clock, b"s" * 32)
+    return Access(store, clock, site, Bearers(Issuer(site), store, keys))

@@ -1,0 +1,244 @@
+"""Messages that no revision takes, and what HTTP itself refuses."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+def as_bytes(value: object) -> bytes:
+    """Return JSON."""
+    return json.dumps(value).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", -32700),
+        (b"{", -32700),
+        (b'{"a": NaN}', -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}', -32700),
+        (b"[" * 100_000, -32700),
+        (b"[]", -32600),
+        (as_bytes([PING, PING]), -32600),
+        (b"null", -32600),
+        (b'"tools/list"', -32600),
+        (as_bytes({}), -32600),
+        (as_bytes({"jsonrpc": "2.0", "id": 1}), -32600),
+        (as_bytes({"jsonrpc": "2.0", "id": 1, "result": {}}), -32600),
+        (as_bytes({"jsonrpc": "2.0", "result": {}}), -32600),
+        (as_bytes({**PING, "jsonrpc": "1.0"}), -32600),
+        (as_bytes({**PING, "method": 5}), -32600),
+        (as_bytes({**PING, "params": []}), -32600),
+        (as_bytes({**PING, "id": None}), -32600),
+        (as_bytes({**PING, "id": True}), -32600),
+        (as_bytes({**PING, "id": 1.5}), -32600),
+        (as_bytes({**PING, "id": {}}), -32600),
+        (as_bytes({**PING, "id": "x" * 257}), -32600),
+        (as_bytes({**PING, "id": 10**40}), -32600),
+    ],
+)
+async def test_what_is_no_message_is_refused(agent: Agent, data: bytes, code: int) -> None:
+    """400 with JSON-RPC's own code and no id; the endpoint goes on answering."""
+    _, headers = agent.request("tools/list", None)
+    said = await agent.send(data, headers)
+
+    assert (said.status, said.code) == (400, code)
+    assert said.body["id"] is None
+    assert (await agent.ask("tools/list")).status == 200
+
+
+@pytest.mark.parametrize("request_id", [0, -1, 2**53, "", "a", "x" * 256, "\u7d19"])
+async def test_the_id_is_given_back(agent: Agent, request_id: object) -> None:
+    """Whatever id may be, the answer has the same."""
+    assert (await agent.ask("tools/list", request_id)).body["id"] == request_id
+
+
+async def test_notifications_are_taken(agent: Agent) -> None:
+    """A message without an id is 202, with nothing in it."""
+    _, headers = agent.request("notifications/initialized", None)
+    said = await agent.send(as_bytes({"jsonrpc": "2.0", "method": "notifications/x"}), headers)
+
+    assert (said.status, said.body) == (202, {})
+
+
+async def test_unknown_methods_are_refused(agent: Agent) -> None:
+    """-32601, with 404 where the revision wants that."""
+    said = await agent.ask("tools/destroy")
+
+    assert (said.status, said.code) == ((200 if agent.version == LEGACY else 404), -32601)
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", {}),
+        ("tools/call", {"name": None}),
+        ("tools/call", {"name": "search", "arguments": []}),
+        ("resources/read", {}),
+        ("prompts/get", {"name": "digest", "arguments": "x"}),
+        ("completion/complete", {"ref": {"type": "ref/none"}, "argument": {}}),
+        ("tools/list", {"cursor": 5}),
+    ],
+)
+async def test_faulty_parameters_are_refused(
+    agent: Agent, method: str, params: dict[str, Any]
+) -> None:
+    """-32602, and nothing of the inside is shown."""
+    said = await agent.ask(method, **params)
+
+    assert (said.status, said.code) == ((200 if agent.version == LEGACY else 400), -32602)
+    assert "pydantic" not in json.dumps(said.body)
+
+
+async def test_the_handshake_of_the_earlier_era(make_agent: Any) -> None:
+    """Each earlier revision is agreed to; of an unknown one the newest of them is offered."""
+    for asked, agreed in (
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("1999-01-01", "2025-11-25"),
+    ):
+        agent = await make_agent(version=LEGACY)
+        body = {
+            "protocolVersion": asked,
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        }
+        headers = {"Authorization": f"Bearer {agent.token}"}
+        said = await agent.send(as_bytes({**PING, "method": "initialize", "params": body}), headers)
+        assert said.result["protocolVersion"] == agreed
+        assert said.result["serverInfo"]["name"] == "test.journal/fore-edge"
+        assert "Mcp-Session-Id" not in said.headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "meta", "status", "code"),
+    [
+        ({"MCP-Protocol-Version": "2027-01-01"}, envelope("2027-01-01"), 400, -32022),
+        ({"MCP-Protocol-Version": "2027-01-01"}, envelope(), 400, -32020),
+        ({"MCP-Protocol-Version": "x"}, envelope("x"), 400, -32022),
+        ({"MCP-Protocol-Version": MODERN}, {}, 400, -32602),
+        ({"Mcp-Method": "prompts/list"}, envelope(), 400, -32020),
+        ({"Mcp-Method": ""}, envelope(), 400, -32020),
+        ({}, {**envelope(), "io.modelcontextprotocol/protocolVersion": 5}, 400, -32020),
+    ],
+)
+async def test_headers_and_envelope_must_agree(
+    make_agent: Any, headers: dict[str, str], meta: dict[str, Any], status: int, code: int
+) -> None:
+    """A revision that is not known says which are; a header that says else is refused."""
+    agent = await make_agent()
+    body, sent = agent.request("tools/list", None)
+    body["params"]["_meta"] = meta
+    said = await agent.send(as_bytes(body), {**sent, **headers})
+
+    assert (said.status, said.code) == (status, code)
+    assert said.body["id"] == 1
+    if code == -32022:
+        assert said.body["error"]["data"]["supported"] == [MODERN]
+
+
+async def test_names_in_headers_must_agree(make_agent: Any) -> None:
+    """`Mcp-Name` repeats the tool's name, and may not stand twice."""
+    agent = await make_agent()
+    body, sent = agent.request("tools/call", {"name": "search", "arguments": {"query": "a"}})
+    other = await agent.send(as_bytes(body), {**sent, "Mcp-Name": "fetch"})
+    twice = [*sent.items(), ("Mcp-Name", "search"), ("Content-Type", "application/json")]
+    async with agent.edge.session.post(
+        f"{agent.edge.url}{PATH}", data=as_bytes(body), headers=twice
+    ) as answer:
+        repeated = await answer.json()
+
+    assert other.code == repeated["error"]["code"] == -32020
+
+
+async def test_the_eras_have_methods_of_their_own(make_agent: Any) -> None:
+    """`initialize` and `ping` ended with sessions; `server/discover` came after."""
+    modern, legacy = await make_agent(), await make_agent(version=LEGACY)
+
+    assert (await modern.ask("initialize")).status == 404
+    assert (await modern.ask("ping")).status == 404
+    assert (await legacy.ask("ping")).result == {}
+    assert (await legacy.ask("server/discover")).code == -32601
+    assert (await legacy.ask("subscriptions/listen", notifications={})).code == -32601
+    assert (await modern.ask("server/discover")).result["supportedVersions"] == [MODERN]
+
+
+async def test_results_say_how_long_they_are_fresh(make_agent: Any) -> None:
+    """Where 2026-07-28 wants it, and never for anybody else: they depend on the scopes."""
+    agent = await make_agent()
+    uri = "http://journal.test/journal/first-edge/"
+    for method, params in (
+        ("tools/list", {}),
+        ("resources/list", {}),
+        ("resources/templates/list", {}),
+        ("prompts/list", {}),
+        ("resources/read", {"uri": uri}),
+        ("server/discover", {}),
+    ):
+        result = (await agent.ask(method, **params)).result
+        assert result["ttlMs"] == 60_000, method
+        assert result["cacheScope"] == "private", method
+        assert result["resultType"] == "complete", method
+
+
+@pytest.mark.parametrize(
+    ("headers", "data", "status"),
+    [
+        ({"Content-Type": "text/plain"}, b"{}", 415),
+        ({"Content-Type": "application/json; charset=latin-1"}, b"{}", 415),
+        ({"Content-Encoding": "rot13"}, b"{}", 415),
+        ({"Accept": "text/html"}, as_bytes(PING), 406),
+        ({"Accept": "text/event-stream"}, as_bytes(PING), 406),
+        ({"Accept": "application/json;q=0"}, as_bytes(PING), 406),
+        ({}, b" " * (1024 * 1024 + 1), 413),
+    ],
+)
+async def test_http_refuses_by_itself(
+    agent: Agent, headers: dict[str, str], data: bytes, status: int
+) -> None:
+    """Media types that are not spoken and bodies above 1 MiB, all told in JSON-RPC."""
+    _, sent = agent.request("tools/list", None)
+    said = await agent.send(data, {**sent, **headers})
+
+    assert said.status == status
+    assert (said.code, said.body["id"]) == (-32600, None)
+    assert said.headers["X-Request-ID"]
+
+
+async def test_any_client_that_takes_json_is_served(agent: Agent) -> None:
+    """Wildcards cover JSON, and so does no preference."""
+    for accept in ("*/*", "application/*", "application/json", "text/html, */*;q=0.1"):
+        agent.headers["Accept"] = accept
+        assert (await agent.ask("tools/list")).status == 200, accept
+
+
+async def test_answers_carry_what_all_answers_carry(agent: Agent) -> None:
+    """The request's id comes back, nothing is stored, and other origins may read it."""
+    agent.headers["X-Request-ID"] = "my-request-1"
+    said = await agent.ask("tools/list")
+
+    assert said.headers["X-Request-ID"] == "my-request-1"
+    assert said.headers["Cache-Control"] == "no-store"
+    assert said.headers["Access-Control-Allow-Origin"] == "*"
+    assert "Server" not in said.headers
+
+
+async def test_without_a_build_it_says_so(make_edge: Any, tmp_path: Any) -> None:
+    """Tools on posts say that there is none yet; the others work."""
+    async with make_edge(BUILD_DIR=str(tmp_path / "none")) as edge:
+        agent = Agent(edge, await edge.token(), MODERN)
+        posts, leads = await agent.call("list_posts"), await agent.call("list_leads")
+        listing = await agent.ask("resources/list")
+
+    assert posts["isError"]
+    assert "not built" in posts["content"][0]["text"]
+    assert leads["structuredContent"]["count"] == 0
+    assert listing.status == 503

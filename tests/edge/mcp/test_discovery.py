@@ -1,0 +1,109 @@
+"""What leads to the endpoint, and what loading its SDK costs those who do not ask it."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
+
+from edge_api.api.mcp.operations import REVISIONS, SENTENCE, server_name
+from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent
+
+ROOT = Path(__file__).parents[3]
+
+
+async def get(edge: Any, path: str) -> tuple[str, dict[str, Any]]:
+    """Return the media type and the JSON of a document."""
+    async with edge.ask("GET", path) as answer:
+        assert answer.status == 200
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert "max-age" in answer.headers["Cache-Control"]
+        return answer.headers["Content-Type"], await answer.json(content_type=None)
+
+
+async def test_the_catalog_leads_to_the_card_and_on_to_the_endpoint(edge: Any) -> None:
+    """Each address that is given answers."""
+    kind, catalog = await get(edge, "/.well-known/ai-catalog.json")
+    (entry,) = catalog["entries"]
+    card_kind, card = await get(edge, urlsplit(entry["url"]).path)
+    (remote,) = card["remotes"]
+    agent = Agent(edge, await edge.token(), MODERN)
+    discovered = (await agent.ask("server/discover")).result
+    info = discovered["_meta"]["io.modelcontextprotocol/serverInfo"]
+
+    assert kind == "application/ai-catalog+json"
+    assert card_kind == entry["type"] == "application/mcp-server-card+json"
+    assert entry["identifier"] == "urn:air:journal.test:mcp:fore-edge"
+    assert urlsplit(remote["url"]).path == PATH
+    assert remote["supportedProtocolVersions"] == list(REVISIONS)
+    assert {name: card[name] for name in ("name", "version", "title", "description")} == {
+        name: info[name] for name in ("name", "version", "title", "description")
+    }
+
+
+def test_the_card_says_what_the_sdk_speaks() -> None:
+    """The revisions are those of the SDK, and the sentence has the length that a card allows."""
+    assert REVISIONS == KNOWN_PROTOCOL_VERSIONS
+    assert len(SENTENCE) <= 100
+
+
+@pytest.mark.parametrize(
+    ("site_url", "name"),
+    [
+        ("https://journal.example.org", "org.example.journal/fore-edge"),
+        ("http://localhost:8000", "localhost/fore-edge"),
+        ("http://127.0.0.1:8000", "1.0.0.127/fore-edge"),
+        ("http://[::1]:8000", "--1/fore-edge"),
+    ],
+)
+def test_the_name_is_the_domain_in_reverse(site_url: str, name: str) -> None:
+    """The card's name keeps to the characters that it may have, whatever the origin."""
+    assert server_name(site_url) == name
+
+
+async def test_the_service_describes_the_endpoint(edge: Any) -> None:
+    """Self-description and OpenAPI name it, and preflight allows the headers it needs."""
+    _, description = await get(edge, "/api/public/v1/")
+    _, document = await get(edge, "/api/public/v1/openapi.json")
+    async with edge.ask("OPTIONS", PATH) as answer:
+        allowed = answer.headers["Access-Control-Allow-Headers"].lower()
+
+    assert ("POST", PATH) in {(item["method"], item["path"]) for item in description["endpoints"]}
+    assert description["mcp"]["url"] == f"http://journal.test{PATH}"
+    assert document["paths"][PATH]["post"]["operationId"] == "mcp"
+    assert {"mcp-protocol-version", "mcp-method", "mcp-name"} <= set(allowed.split(", "))
+
+
+async def test_instructions_come_to_the_point(edge: Any) -> None:
+    """What a model has to know stands in the first 512 characters, which some clients cut at."""
+    agent = Agent(edge, await edge.token(), LEGACY)
+    client = {"name": "test", "version": "1"}
+    result = (
+        await agent.ask("initialize", protocolVersion=LEGACY, capabilities={}, clientInfo=client)
+    ).result
+
+    for word in ("search", "fetch", "list_posts", "create_lead"):
+        assert word in result["instructions"][:512]
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Return which of the modules that take long are loaded after a statement."""
+    program = f"{statement}\nimport sys\nprint(*({{'mcp', 'mcp_types'}} & set(sys.modules)))"
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+    )
+    return set(ran.stdout.split())
+
+
+def test_the_sdk_is_not_loaded_before_it_is_needed() -> None:
+    """Neither commands nor the start of the service pay for it; the server's module loads it."""
+    assert loaded_after("import edge_api.commands.assembly, edge_api.__main__") == set()
+    assert loaded_after("import edge_api.api.mcp.server") == {"mcp", "mcp_types"}

@@ -1,0 +1,241 @@
+"""Every tool: how it is offered, what it gives, and that it is its REST twin."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from edge_api.api.operations import OPERATIONS
+from tests.edge.mcp.agents import LEGACY, Agent
+from tests.edge.small_builds import make_post, point_at, write_build
+
+LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
+TOOLS = {
+    "search": {"query": "edge"},
+    "list_posts": {},
+    "fetch": {"id": "first-edge"},
+    "get_post": {"slug": "first-edge"},
+    "create_lead": LEAD,
+    "list_leads": {},
+    "query_table": {"table": "leads"},
+}
+"""Each tool with arguments that do."""
+
+
+async def listed(agent: Agent) -> dict[str, Any]:
+    """Return the tools that an agent is offered, by name."""
+    return {tool["name"]: tool for tool in (await agent.ask("tools/list")).result["tools"]}
+
+
+async def test_every_tool_is_listed_in_a_lasting_order(agent: Agent) -> None:
+    """The list names every declared tool, twice in the same order."""
+    first, second = list(await listed(agent)), list(await listed(agent))
+
+    assert first == second == list(TOOLS)
+    assert set(first) == {tool.name for operation in OPERATIONS for tool in operation.tools}
+
+
+async def test_tools_say_what_a_model_has_to_know(agent: Agent) -> None:
+    """Each has a name in the allowed characters, a title, a description and all four hints."""
+    for name, tool in (await listed(agent)).items():
+        hints = {key: value for key, value in tool["annotations"].items() if key.endswith("Hint")}
+        assert re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name)
+        assert tool["title"]
+        assert len(tool["description"]) >= 20
+        assert set(hints) == {
+            "readOnlyHint",
+            "destructiveHint",
+            "idempotentHint",
+            "openWorldHint",
+        }
+        assert hints["readOnlyHint"] == (name != "create_lead")
+        for schema in (tool["inputSchema"], tool["outputSchema"]):
+            Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object"
+
+
+async def test_results_fit_their_schema_and_their_text(agent: Agent) -> None:
+    """Structured content is what the schema says, and the one text is the same in JSON."""
+    tools = await listed(agent)
+    for name, arguments in TOOLS.items():
+        Draft202012Validator(tools[name]["inputSchema"]).validate(arguments)
+        result = await agent.call(name, **arguments)
+        (content,) = result["content"]
+        assert not result.get("isError")
+        assert content["type"] == "text"
+        assert json.loads(content["text"]) == result["structuredContent"]
+        checker = Draft202012Validator(
+            tools[name]["outputSchema"], format_checker=Draft202012Validator.FORMAT_CHECKER
+        )
+        checker.validate(result["structuredContent"])
+
+
+async def test_search_and_fetch_have_the_shapes_of_a_connector(agent: Agent) -> None:
+    """Search gives ids, titles and addresses; fetch gives the text of such an id."""
+    found = (await agent.call("search", query="edge"))["structuredContent"]
+    first = found["results"][0]
+    fetched = (await agent.call("fetch", id=first["id"]))["structuredContent"]
+
+    assert set(found) == {"results"}
+    assert set(first) == {"id", "title", "url"}
+    assert set(fetched) == {"id", "title", "text", "url", "metadata"}
+    assert (fetched["id"], fetched["url"]) == (first["id"], first["url"])
+    assert fetched["text"].startswith("Binders painted")
+    assert all(isinstance(value, str) for value in fetched["metadata"].values())
+
+
+async def test_posts_are_those_of_rest(agent: Agent) -> None:
+    """`list_posts` and `get_post` give what REST gives."""
+    key = await agent.edge.key()
+    async with agent.edge.ask("GET", "/api/public/v1/posts", key) as answer:
+        listing = await answer.json()
+    async with agent.edge.ask("GET", "/api/public/v1/posts/first-edge", key) as answer:
+        post = await answer.json()
+
+    assert (await agent.call("list_posts"))["structuredContent"] == listing
+    assert (await agent.call("get_post", slug="first-edge"))["structuredContent"] == post
+
+
+async def test_posts_are_paged_by_cursor(agent: Agent) -> None:
+    """Pages of one post, each from where the one before ended, are the whole list."""
+    whole = (await agent.call("list_posts"))["structuredContent"]["posts"]
+    pages: list[Any] = []
+    more: dict[str, Any] = {}
+    for _ in range(len(whole)):
+        part = (await agent.call("list_posts", limit=1, **more))["structuredContent"]
+        pages += part["posts"]
+        more = {"cursor": part.get("next_cursor")}
+
+    assert pages == whole
+    assert more == {"cursor": None}, "behind the last there is none"
+
+
+async def test_lists_are_short_unless_asked(make_edge: Any, tmp_path: Path) -> None:
+    """Without a limit, or with an empty one, 20 posts come, and more where more are wanted."""
+    posts = [make_post(f"post-{number:03}", day=-number) for number in range(30)]
+    point_at(tmp_path / "b", write_build(tmp_path / "b", "build-many", posts))
+    async with make_edge(BUILD_DIR=str(tmp_path / "b")) as edge:
+        agent = Agent(edge, await edge.token(), LEGACY)
+        results = [await agent.call("list_posts", **given) for given in ({}, {"limit": None})]
+        results.append(await agent.call("list_posts", limit=1000))
+
+    assert [result["structuredContent"]["count"] for result in results] == [20, 20, 30]
+
+
+async def test_leads_from_agents_are_marked_and_counted(agent: Agent) -> None:
+    """A lead is stored with the source `mcp`, is never spam, and stands first in the list."""
+    spam = {**LEAD, "message": "CHEAP VIAGRA http://a.example http://b.example http://c.example"}
+    created = (await agent.call("create_lead", **spam))["structuredContent"]
+    rows = await agent.call(
+        "query_table",
+        table="leads",
+        select="id,source,status,spam_score",
+        filters={"id": f"eq.{created['id']}"},
+    )
+    leads = (await agent.call("list_leads", limit=1))["structuredContent"]
+
+    stored = {"id": created["id"], "source": "mcp", "status": "new", "spam_score": 0}
+    assert rows["structuredContent"] == {"rows": [stored], "count": 1}
+    assert leads == {"leads": [created["lead"]], "count": 1}
+
+
+async def test_an_idempotency_key_creates_once(agent: Agent) -> None:
+    """The same key with the same lead gives the first lead again; with another it is refused."""
+    first = await agent.call("create_lead", **LEAD, idempotency_key="k-1")
+    second = await agent.call("create_lead", **LEAD, idempotency_key="k-1")
+    third = await agent.call("create_lead", **{**LEAD, "name": "Bo"}, idempotency_key="k-1")
+
+    assert first["structuredContent"] == second["structuredContent"]
+    assert third["isError"]
+    assert (await agent.call("list_leads"))["structuredContent"]["count"] == 1
+
+
+async def test_tables_are_filtered_ordered_and_paged(agent: Agent) -> None:
+    """Filters hold together, repeated ones too; order, limit and offset are those of REST."""
+    for number in range(4):
+        await agent.call("create_lead", **{**LEAD, "name": f"lead-{number}"})
+    answer = await agent.call(
+        "query_table",
+        table="leads",
+        select="name",
+        filters={"name": ["neq.lead-0", "neq.lead-2"], "source": "eq.mcp"},
+        order="name.desc",
+        limit=1,
+        offset=1,
+    )
+
+    assert answer["structuredContent"]["rows"] == [{"name": "lead-1"}]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        ("search", {}, "query: is required"),
+        ("search", {"query": ""}, "query: must have 1 characters or more"),
+        ("search", {"query": ["edge"]}, "query: must be a string or an integer"),
+        ("search", {"query": "edge", "page": 2}, "page: is no argument; known are query"),
+        ("fetch", {"id": "none-such"}, "No post has this slug"),
+        ("fetch", {"id": None}, "id: is required"),
+        ("list_posts", {"limit": 0}, "limit: must be 1 or more"),
+        ("list_posts", {"limit": 1.5}, "limit: must be a string or an integer"),
+        ("list_posts", {"limit": True}, "limit: must be a string or an integer"),
+        ("list_posts", {"cursor": "here"}, "cursor: is not one that an answer gave"),
+        ("list_posts", {"since": "yesterday"}, "since: "),
+        ("get_post", {"slug": {"a": 1}}, "slug: must be a string or an integer"),
+        ("create_lead", {**LEAD, "email": "ann"}, "email: "),
+        ("create_lead", {"name": "Ann"}, "email: is required"),
+        ("create_lead", {**LEAD, "name": None}, "name: must be a string"),
+        ("create_lead", {**LEAD, "_gotcha": "x"}, "_gotcha: is no argument"),
+        ("create_lead", {**LEAD, "idempotency_key": "a b"}, "idempotency_key: "),
+        ("list_leads", {"limit": 201}, "limit: must be 200 or less"),
+        ("query_table", {}, "table: must be one of leads, "),
+        ("query_table", {"table": "credentials"}, "table: must be one of leads, "),
+        ("query_table", {"table": ["leads"]}, "table: must be one of leads, "),
+        ("query_table", {"table": "leads", "filters": {"secret": "eq.1"}}, "secret: "),
+        ("query_table", {"table": "leads", "filters": {"id": "eq.1"}}, "id: "),
+        ("query_table", {"table": "leads", "filters": {"id": {"eq": 1}}}, "filters.id: "),
+        ("query_table", {"table": "leads", "filters": "id=eq.1"}, "filters: "),
+        ("query_table", {"table": "leads", "order": "nothing"}, "nothing: no such column"),
+        ("query_table", {"table": "leads", "limit": 1001}, "limit: must be from 1 to 1000"),
+        ("query_table", {"table": "leads", "limit": 1, "filters": {"limit": "2"}}, "limit: "),
+    ],
+)
+async def test_faulty_arguments_are_told_to_the_model(
+    agent: Agent, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    """What is wrong with the arguments is a result that names the argument, and nothing happens."""
+    result = await agent.call(tool, **arguments)
+
+    assert result["isError"]
+    assert result["content"][0]["text"].startswith(sentence)
+    assert "structuredContent" not in result
+    assert (await agent.call("list_leads"))["structuredContent"]["count"] == 0
+
+
+async def test_numbers_of_json_are_integers_where_they_are_whole(agent: Agent) -> None:
+    """JSON knows one kind of number: 1.0 is 1, and a text of digits does as well."""
+    for limit in (1, 1.0, "1"):
+        part = (await agent.call("list_posts", limit=limit))["structuredContent"]
+        assert part["count"] == 1
+
+
+async def test_tables_of_a_token_are_its_bounds(make_agent: Any) -> None:
+    """A token that was given other tables is told so, and reads those it was given."""
+    agent = await make_agent(tables=("suppressed_emails",))
+    refused = await agent.call("query_table", table="leads")
+    allowed = await agent.call("query_table", table="suppressed_emails")
+
+    assert refused["isError"]
+    assert refused["content"][0]["text"] == "Table not allowed"
+    assert allowed["structuredContent"] == {"rows": [], "count": 0}
+
+
+async def test_unknown_tools_are_an_error_of_the_protocol(agent: Agent) -> None:
+    """A tool that does not exist is -32602, with the status that the revision wants."""
+    said = await agent.ask("tools/call", name="analyse", arguments={})
+
+    assert said.code == -32602
+    assert said.status == (200 if agent.version == LEGACY else 400)

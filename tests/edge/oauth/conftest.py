@@ -1,0 +1,173 @@
+"""An authorization server over a real store, and somebody who plays its client."""
+
+import base64
+import hashlib
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from edge_api.domain.access import Access
+from edge_api.domain.actor import Actor
+from edge_api.domain.keys import KeyOrder, Keys
+from edge_api.domain.oauth.clients import ClientOrder, Method
+from edge_api.domain.oauth.consents import Asked
+from edge_api.domain.oauth.server import Ground, OAuthServer
+from edge_api.schema.problems import Problem
+from edge_api.schema.scopes import SCOPES
+from edge_api.store.plan import Read
+from edge_api.store.sqlite import SQLiteStore, open_store
+from tests.edge.domain.conftest import MovableClock
+
+SITE = "https://journal.example"
+REDIRECT = "https://client.example/callback"
+GRANTS = ("authorization_code", "refresh_token")
+
+
+@dataclass
+class Fetched:
+    """Stands where documents of clients are fetched from: a dictionary in place of the web."""
+
+    documents: dict[str, bytes] = field(default_factory=dict)
+    count: int = 0
+
+    async def __call__(self, url: str) -> bytes:
+        """Return a document. Raises Problem as the product's own fetcher does."""
+        self.count += 1
+        if url not in self.documents:
+            raise Problem("invalid", "The client's document cannot be fetched")
+        return self.documents[url]
+
+
+@dataclass
+class World:
+    """A server, its store, and a key whose holder consents."""
+
+    oauth: OAuthServer
+    store: SQLiteStore
+    clock: MovableClock
+    access: Access
+    keys: Keys
+    fetched: Fetched
+
+    async def holder(self, *scopes: str) -> tuple[str, Actor]:
+        """Return a new API key and who holds it; without scopes, one that may do everything."""
+        issued = await self.keys.issue(KeyOrder("holder", scopes=scopes or tuple(SCOPES)))
+        return issued.secret, await self.access.actor_for(issued.secret)
+
+    async def public_client(self, *redirects: str, **changes: Any) -> str:
+        """Return the id of a new public client."""
+        order: dict[str, Any] = {
+            "name": "Reader",
+            "auth_method": "none",
+            "grant_types": GRANTS,
+            "scopes": tuple(SCOPES),
+            "redirect_uris": redirects or (REDIRECT,),
+            **changes,
+        }
+        return str((await self.oauth.clients.register(ClientOrder(**order))).row["id"])
+
+    async def confidential_client(self, method: Method = "client_secret_basic") -> tuple[str, str]:
+        """Return id and secret of a new client that acts for itself."""
+        order = ClientOrder("Robot", method, ("client_credentials",), ("posts:read", "mcp"))
+        registered = await self.oauth.clients.register(order)
+        return registered.row["id"], registered.secret or ""
+
+    async def ask(self, verifier: str, client_id: str, /, **changes: str) -> Any:
+        """Return what comes of an authorization request."""
+        return await self.oauth.consents.read(request_pairs(verifier, client_id, **changes))
+
+    async def code(self, client_id: str, verifier: str, /, **changes: str) -> str:
+        """Return a code that the holder of a key with every scope allowed."""
+        asked = await self.ask(verifier, client_id, **changes)
+        assert isinstance(asked, Asked)
+        _, holder = await self.holder()
+        location = await self.oauth.consents.allow(asked, holder, asked.scopes)
+        return dict(parse_qsl(urlsplit(location).query))["code"]
+
+    async def token(self, headers: dict[str, str] | None = None, /, **form: str) -> dict[str, Any]:
+        """Return the answer of the token endpoint."""
+        return await self.oauth.tokens.issue(tuple(form.items()), headers or {})
+
+    async def redeem(self, client_id: str, code: str, verifier: str, /, **changes: str) -> Any:
+        """Exchange a code."""
+        form = {
+            "grant_type": "authorization_code",
+            "client_id": client_id,
+            "code": code,
+            "redirect_uri": REDIRECT,
+            "code_verifier": verifier,
+            **changes,
+        }
+        return await self.token(**form)
+
+    async def refresh(self, client_id: str, token: str, /, **changes: str) -> Any:
+        """Exchange a refresh token."""
+        form = {"grant_type": "refresh_token", "client_id": client_id, "refresh_token": token}
+        return await self.token(**form, **changes)
+
+    async def rows(self, table: Any) -> list[dict[str, Any]]:
+        """Return every row of a table."""
+        (outcome,) = await self.store.run(Read(table))
+        return outcome.rows
+
+
+def new_verifier() -> str:
+    """Return a PKCE verifier."""
+    return secrets.token_urlsafe(32)
+
+
+def challenge_of(verifier: str) -> str:
+    """Return its S256 challenge (RFC 7636, section 4.2)."""
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def request_pairs(verifier: str, client_id: str, /, **changes: str) -> Sequence[tuple[str, str]]:
+    """Return the parameters of an authorization request; an empty change leaves one out."""
+    parameters = {
+        "response_type": "code",
+        "client_id": client_id,
+        "redirect_uri": REDIRECT,
+        "code_challenge": challenge_of(verifier),
+        "code_challenge_method": "S256",
+        "state": "st",
+        **changes,
+    }
+    return [(name, value) for name, value in parameters.items() if value]
+
+
+def basic(client_id: str, secret: str) -> dict[str, str]:
+    """Return the header of HTTP Basic."""
+    pair = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
+    return {"Authorization": f"Basic {pair}"}
+
+
+async def refusal(awaited: Any) -> Problem:
+    """Return the problem that something awaited raises."""
+    with pytest.raises(Problem) as caught:
+        await awaited
+    return caught.value
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    """Return a clock at noon of 1 June 2026."""
+    return MovableClock()
+
+
+@pytest.fixture
+async def world(tmp_path: Path, clock: MovableClock) -> AsyncIterator[World]:
+    """Return a server over an empty store."""
+    store = await open_store(tmp_path / "edge.db", clock)
+    fetched = Fetched()
+    oauth = OAuthServer(Ground(store, clock, SITE, b"s" * 32, fetched, ("cursor",)))
+    try:
+        access = Access(store, clock, SITE, oauth.bearers)
+        yield World(oauth, store, clock, access, Keys(store, clock), fetched)
+    finally:
+        await store.close()

@@ -1,0 +1,164 @@
+"""Documents of strangers, fetched over a real TLS connection, and from public addresses alone."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from edge_api.web import fetch as fetch_module
+from edge_api.web.fetch import Fetcher, is_public
+from tests.edge.oauth.conftest import refusal
+
+PRIVATE = [
+    *("127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104
+    *("100.64.0.1", "192.0.2.1", "224.0.0.1", "255.255.255.255", "240.0.0.1"),
+    *("::", "::1", "fe80::1", "fc00::1", "ff02::1", "2001:db8::1", "::ffff:8.8.8.8"),
+    *("64:ff9b::808:808", "64:ff9b:1::1", "2002:808:808::1", "2001::1"),
+]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_addresses_that_are_not_public(address: str) -> None:
+    """Of this machine, of its networks, of many at once, or that stand for others."""
+    assert not is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111"])
+def test_addresses_that_are(address: str) -> None:
+    """Anybody's."""
+    assert is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost"])
+async def test_a_private_address_is_not_connected_to(host: str) -> None:
+    """Whether it stands in the URL or behind a name."""
+    problem = await refusal(Fetcher()(f"https://{host}/x"))
+
+    assert "not public" in problem.sentence
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """Return the files of a certificate for `localhost` and of its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+    files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    files[1].write_bytes(private)
+    return files
+
+
+async def document(_: web.Request) -> web.Response:
+    """Answer as a client's server should."""
+    return web.json_response({"client_id": "x"})
+
+
+async def elsewhere(_: web.Request) -> web.Response:
+    """Send the asker on."""
+    return web.Response(status=302, headers={"Location": "/document"})
+
+
+async def large(_: web.Request) -> web.Response:
+    """Answer more than anybody needs."""
+    return web.Response(body=b"x" * (fetch_module.BODY_MOST + 1))
+
+
+async def full(_: web.Request) -> web.Response:
+    """Answer as much as is taken."""
+    return web.Response(body=b"x" * fetch_module.BODY_MOST)
+
+
+async def slow(_: web.Request) -> web.Response:
+    """Let the asker wait."""
+    await asyncio.sleep(1)
+    return web.Response()
+
+
+Fetch = Callable[[str], Awaitable[bytes]]
+
+
+@pytest.fixture
+async def fetch(certificate: tuple[Path, Path]) -> AsyncIterator[Fetch]:
+    """Return a fetcher that may go to this machine, for paths of a server on it."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    app = web.Application()
+    for handler in (document, elsewhere, large, full, slow):
+        app.router.add_get(f"/{handler.__name__}", handler)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    site = web.TCPSite(runner, "localhost", 0, ssl_context=context)
+    await site.start()
+    port = runner.addresses[0][1]
+    trusted = ssl.create_default_context(cafile=str(certificate[0]))
+    fetcher = Fetcher(lambda address: address.is_loopback, trusted)
+    try:
+        yield lambda path: fetcher(f"https://localhost:{port}{path}")
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_document_is_fetched(fetch: Fetch) -> None:
+    """Whole, up to 64 KiB."""
+    assert await fetch("/document") == b'{"client_id": "x"}'
+    assert len(await fetch("/full")) == fetch_module.BODY_MOST
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("/elsewhere", "answers 302"), ("/large", "larger than 64 KiB"), ("/none", "answers 404")],
+)
+async def test_what_is_no_document(fetch: Fetch, path: str, reason: str) -> None:
+    """A redirect is not followed, and nothing large is read."""
+    assert reason in (await refusal(fetch(path))).sentence
+
+
+async def test_a_server_that_says_nothing(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for."""
+    monkeypatch.setattr(fetch_module, "FETCH_SECONDS", 0.2)
+
+    assert "took longer" in (await refusal(fetch("/slow"))).sentence
+
+
+async def test_a_certificate_that_nobody_vouches_for(certificate: tuple[Path, Path]) -> None:
+    """Such a server is not believed, and neither is one that is not there."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    server = await asyncio.start_server(lambda *_: None, "localhost", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    fetcher = Fetcher(lambda address: address.is_loopback)
+    try:
+        assert (
+            "cannot be reached" in (await refusal(fetcher(f"https://localhost:{port}/"))).sentence
+        )
+    finally:
+        server.close()
+        await server.wait_closed()
+    assert "cannot be reached" in (await refusal(fetcher("https://localhost:1/"))).sentence
+    assert "cannot be reached" in (await refusal(fetcher("https://no.such.host.invalid/"))).sentence

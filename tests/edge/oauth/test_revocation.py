@@ -1,0 +1,68 @@
+"""Tokens taken back (RFC 7009)."""
+
+from typing import Any
+
+from tests.edge.oauth.conftest import World, basic, new_verifier, refusal
+
+
+async def connected(world: World) -> tuple[str, dict[str, Any]]:
+    """Return a client and its tokens."""
+    client, verifier = await world.public_client(), new_verifier()
+    return client, await world.redeem(client, await world.code(client, verifier), verifier)
+
+
+async def revoke(world: World, client: str, token: str, **more: str) -> None:
+    """Take a token back."""
+    form = {"client_id": client, "token": token, **more}
+    await world.oauth.tokens.revoke(tuple(form.items()), {})
+
+
+async def test_a_refresh_token_ends_with_all_that_its_grant_gave(world: World) -> None:
+    """The access token too."""
+    client, tokens = await connected(world)
+    await revoke(world, client, tokens["refresh_token"])
+
+    assert (await refusal(world.access.actor_for(tokens["access_token"]))).status == 401
+    late = world.refresh(client, tokens["refresh_token"])
+    assert (await refusal(late)).oauth == "invalid_grant"
+
+
+async def test_an_access_token_ends_alone(world: World) -> None:
+    """Its refresh token gives another; taking it back again is no fault."""
+    client, tokens = await connected(world)
+    assert await world.access.actor_for(tokens["access_token"])
+    for hint in ("access_token", "refresh_token", ""):
+        await revoke(world, client, tokens["access_token"], token_type_hint=hint)
+
+    assert (await refusal(world.access.actor_for(tokens["access_token"]))).status == 401
+    again = await world.refresh(client, tokens["refresh_token"])
+    assert await world.access.actor_for(again["access_token"])
+
+
+async def test_a_client_that_acts_for_itself_takes_its_token_back(world: World) -> None:
+    """As it authenticates elsewhere."""
+    client, secret = await world.confidential_client()
+    header = basic(client, secret)
+    token = (await world.token(header, grant_type="client_credentials"))["access_token"]
+    await world.oauth.tokens.revoke((("token", token),), header)
+
+    assert (await refusal(world.access.actor_for(token))).status == 401
+
+
+async def test_a_token_that_nobody_knows_is_no_fault(world: World) -> None:
+    """The client wanted it to be of no use, and it is."""
+    client, _ = await connected(world)
+    for token in ("unknown", "fe_rt_x", "a.b.c", "ey.ey.ey"):
+        await revoke(world, client, token)
+
+
+async def test_only_its_client_takes_a_token_back(world: World) -> None:
+    """Another one is told so, a stranger is refused, and the token lives on."""
+    _, tokens = await connected(world)
+    other = await world.public_client()
+    for token in (tokens["access_token"], tokens["refresh_token"]):
+        assert (await refusal(revoke(world, other, token))).oauth == "invalid_grant"
+        assert (await refusal(revoke(world, "nobody", token))).oauth == "invalid_client"
+
+    assert await world.access.actor_for(tokens["access_token"])
+    assert (await refusal(revoke(world, other, ""))).oauth == "invalid_request"

@@ -1,0 +1,99 @@
+"""The keys of access tokens: made, published, rotated and forgotten without an outage."""
+
+import pytest
+
+from edge_api.domain.oauth.server import Ground, OAuthServer
+from edge_api.domain.oauth.signing import SigningKeys
+from edge_api.schema.oauth_tables import SIGNING_KEYS
+from tests.edge.oauth.conftest import SITE, World, basic, refusal
+
+
+async def token(world: World) -> str:
+    """Return a new access token."""
+    client, secret = await world.confidential_client()
+    answer = await world.token(basic(client, secret), grant_type="client_credentials")
+    return str(answer["access_token"])
+
+
+async def test_the_first_token_makes_the_first_key(world: World) -> None:
+    """The published set holds its public half alone."""
+    await token(world)
+
+    (row,) = await world.rows(SIGNING_KEYS)
+    (key,) = (await world.oauth.keys.jwks())["keys"]
+    assert (key["kid"], key["use"], key["alg"]) == (row["id"], "sig", "ES256")
+    assert "d" not in key
+    assert row["private_key"].count(".") == 4
+
+
+async def test_a_rotated_key_is_published_an_hour_before_it_signs(world: World) -> None:
+    """Tokens of both keys are believed, until the last of the old one has ended."""
+    old = await token(world)
+    kid = await world.oauth.keys.rotate()
+    assert (await world.oauth.keys.signer()).kid != kid
+    assert len((await world.oauth.keys.jwks())["keys"]) == 2
+
+    world.clock.move(minutes=59)
+    assert await world.access.actor_for(old)
+    await world.oauth.keep_house()
+    late = await token(world)
+    world.clock.move(minutes=1)
+    assert (await world.oauth.keys.signer()).kid == kid
+    new = await token(world)
+    assert await world.access.actor_for(late)
+    assert await world.access.actor_for(new)
+
+    world.clock.move(hours=2)
+    await world.oauth.keep_house()
+    assert [row["id"] for row in await world.rows(SIGNING_KEYS)] == [kid]
+
+
+async def test_a_key_that_has_had_its_time_is_rotated(world: World) -> None:
+    """After ninety days, once."""
+    await token(world)
+    world.clock.move(days=90)
+    for _ in range(3):
+        await world.oauth.keep_house()
+
+    assert len(await world.rows(SIGNING_KEYS)) == 2
+
+
+async def test_two_edges_over_one_store_believe_each_other(world: World) -> None:
+    """A key that one made signs at the other."""
+    ground = Ground(world.store, world.clock, SITE, b"s" * 32, world.fetched)
+    other = OAuthServer(ground)
+    text = await token(world)
+
+    bearer = await other.bearers.find(text)
+    assert bearer is not None
+    assert (await other.keys.signer()).kid == (await world.oauth.keys.signer()).kid
+
+
+async def test_a_key_of_another_secret_is_not_used(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new one is made, and the log says why; whoever has the old secret goes on with it."""
+    text = await token(world)
+    keys = SigningKeys(world.store, world.clock, b"another secret" * 3)
+
+    published = {key.kid for key in (await keys.published()).keys}
+    assert len(await world.rows(SIGNING_KEYS)) == 2
+    assert len(published) == 1
+    assert "another SECRET_KEY" in caplog.text
+    assert await world.access.actor_for(text)
+
+
+@pytest.mark.parametrize("change", ["head", "claims", "signature", "none", "long"])
+async def test_a_token_that_was_tampered_with_is_refused(world: World, change: str) -> None:
+    """Whatever part of it."""
+    head, claims, signature = (await token(world)).split(".")
+    texts = {
+        "head": f"{head[:-2]}AA.{claims}.{signature}",
+        "claims": f"{head}.{claims[:-4]}AAAA.{signature}",
+        "signature": f"{head}.{claims}.{signature[:-4]}AAAA",
+        "none": f"eyJhbGciOiJub25lIiwidHlwIjoiYXQrand0In0.{claims}.",
+        "long": f"{head}.{claims}{'A' * 9000}.{signature}",
+    }
+
+    problem = await refusal(world.access.actor_for(texts[change]))
+    assert problem.code == "unauthenticated"

@@ -1,0 +1,83 @@
+"""A proxy on loopback that adds a bearer token to every request.
+
+The conformance suite tests servers, and cannot send a credential. Everything else passes unchanged,
+streams as they come.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, web
+
+# Headers that speak of one connection alone (RFC 9110, section 7.6.1), and the framing of a body.
+_OF_A_CONNECTION = frozenset(
+    {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length"}
+)
+_UNASKED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""What aiohttp's client would add where the request has none."""
+
+
+class BearerProxy:
+    """Passes requests on to one origin, with a token."""
+
+    def __init__(self, session: ClientSession, origin: str, token: str) -> None:
+        """Take the origin (scheme, host and port) and the token to add."""
+        self._session = session
+        self._origin = origin
+        self._token = token
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer as the origin does."""
+        headers = [*_passing(request), ("Authorization", f"Bearer {self._token}")]
+        async with self._session.request(
+            request.method,
+            f"{self._origin}{request.path_qs}",
+            headers=headers,
+            data=await request.read() or None,
+            allow_redirects=False,
+        ) as answer:
+            return await _passed_on(answer, request)
+
+
+def _passing(message: web.BaseRequest | ClientResponse) -> list[tuple[str, str]]:
+    """Return the headers that concern both ends."""
+    stopped = {*_OF_A_CONNECTION, "authorization"}
+    return [(name, value) for name, value in message.headers.items() if name.lower() not in stopped]
+
+
+async def _passed_on(answer: ClientResponse, request: web.BaseRequest) -> web.StreamResponse:
+    """Send the answer, each piece as soon as it is there, until nobody reads it any more."""
+    response = web.StreamResponse(status=answer.status)
+    response.headers.extend(_passing(answer))
+    with suppress(ConnectionResetError):
+        await response.prepare(request)
+        async for piece in answer.content.iter_any():
+            await response.write(piece)
+        await response.write_eof()
+    return response
+
+
+@asynccontextmanager
+async def bearer_proxy(origin: str, token: str) -> AsyncIterator[str]:
+    """Serve a proxy before an origin; yields the proxy's own origin."""
+    async with ClientSession(
+        timeout=ClientTimeout(total=None),
+        cookie_jar=DummyCookieJar(),
+        auto_decompress=False,
+        skip_auto_headers=_UNASKED,
+    ) as session:
+        handler = web.Server(BearerProxy(session, origin, token).handle)
+        runner = web.ServerRunner(handler, handler_cancellation=True, shutdown_timeout=1)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            yield site_url(runner)
+        finally:
+            await runner.cleanup()
+
+
+def site_url(runner: web.ServerRunner) -> str:
+    """Return the origin at which a runner serves."""
+    host, port = runner.addresses[0][:2]
+    return f"http://{host}:{port}"

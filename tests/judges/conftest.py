@@ -1,0 +1,58 @@
+"""The suites and clients that judge from outside, installed; and the edge that they judge."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.edge.conftest import CONTENT, run_build
+from tests.edge.edge_process import Installation, free_port
+from tests.judges.person import Person, browser
+from tests.judges.product import ALL_SCOPES, Product
+from tools import judges as installation
+
+
+@pytest.fixture(scope="session")
+def judges() -> None:
+    """Have what `package-lock.json` names installed."""
+    installation.prepare()
+
+
+@pytest.fixture(scope="session")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Return the product as its user runs it, without limits, serving the small journal."""
+    folder, port = tmp_path_factory.mktemp("judged"), free_port()
+    origin = f"http://127.0.0.1:{port}"
+    run_build(CONTENT, folder / "build", site_url=origin)
+    settings = {
+        "PORT": str(port),
+        "DATABASE_URL": f"sqlite:///{folder}/edge.db",
+        "BUILD_DIR": str(folder / "build"),
+        "SITE_URL": origin,
+        "RATE_AUTHENTICATED": "0",
+        "RATE_FAILED_AUTH": "0",
+        "RATE_LEADS": "0",
+        "RATE_TOKEN": "0",
+    }
+    served = Installation(folder, settings)
+    with served.serving() as edge:
+        assert origin in edge.greeting, edge.greeting
+        yield Product(served, origin)
+
+
+@pytest.fixture(scope="session")
+def api_key(product: Product) -> str:
+    """Return an API key that may do everything."""
+    return product.issue("api_key", ALL_SCOPES)
+
+
+@pytest.fixture(scope="session")
+def access_token(product: Product) -> str:
+    """Return an access token for MCP that may do everything, as an operator hands it out."""
+    return product.issue("access_token", ALL_SCOPES)
+
+
+@pytest.fixture
+async def person(api_key: str) -> AsyncIterator[Person]:
+    """Return somebody with a fresh browser and the API key."""
+    async with browser() as session:
+        yield Person(session, api_key)

@@ -1,0 +1,52 @@
+"""A test build: the edge's own MCP handler, with the conformance suite's fixtures mounted on it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+from mcp.server import Server
+
+from edge_api.domain.actor import Actor
+from edge_api.schema.problems import Problem
+from edge_api.web.mcp import Caller, McpEndpoint
+from edge_api.web.mcp_exchange import Exchange
+from edge_api.web.request import Request
+from edge_api.web.server import start
+from edge_api.web.trace import mark
+
+TOKEN = "of the test build"
+_TESTER = Actor("tester", "tester", "access_token", frozenset({"mcp"}))
+
+
+async def admit(request: Request) -> Caller:
+    """Let in whoever has the one token. Raises Problem."""
+    if request.headers.get("Authorization") != f"Bearer {TOKEN}":
+        raise Problem("unauthenticated")
+
+    async def holds() -> bool:
+        return True
+
+    return Caller(_TESTER, holds)
+
+
+@asynccontextmanager
+async def serving(server: Server[Any]) -> AsyncIterator[str]:
+    """Serve an SDK server through the edge's handler; yields the origin."""
+    endpoint = McpEndpoint(
+        admit,
+        lambda: Exchange(server),
+        site_url="http://journal.test",
+        is_draining=lambda: False,
+    )
+
+    async def handle(request: Request) -> web.StreamResponse:
+        mark(request)
+        path: Mapping[str, str] = {}
+        return await endpoint.handle(request, path)
+
+    running = await start(handle, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{running.port}"
+    finally:
+        await running.stop()

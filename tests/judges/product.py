@@ -1,0 +1,39 @@
+"""The product under judgement: a process, and what its operator does on the machine."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tests.edge.edge_process import Installation
+
+ALL_SCOPES = "posts:read leads:read leads:write admin:read admin:write mcp"
+MCP_PATH = "/api/public/mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A serving edge, and its origin."""
+
+    installation: Installation
+    origin: str
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the MCP endpoint."""
+        return f"{self.origin}{MCP_PATH}"
+
+    def issue(self, kind: str, scopes: str) -> str:
+        """Return a new credential: an `api_key` or an `access_token`."""
+        words = ["--type", kind, "--name", "judge", "--scopes", scopes]
+        return str(self._command("keys", "issue", *words)["key"])
+
+    def register(self, *words: str) -> dict[str, Any]:
+        """Register an OAuth client; return what its operator is told."""
+        return self._command("clients", "register", "--name", "judge", *words)
+
+    def _command(self, *words: str) -> dict[str, Any]:
+        status, said, complained = self.installation.run(*words, "--json")
+        assert status == 0, complained
+        told = json.loads(said)
+        assert isinstance(told, dict)
+        return told

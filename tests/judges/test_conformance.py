@@ -1,0 +1,84 @@
+"""The official conformance suite, against the edge's handler with the suite's own fixtures."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.judges.bearer_proxy import bearer_proxy
+from tests.judges.conformance import faults, judge_server, scored, verdicts
+from tests.judges.fixture_build import TOKEN, serving
+from tests.judges.fixtures.server import fixture_server
+from tests.judges.node import FOLDER
+from tests.judges.product import MCP_PATH, Product
+
+pytestmark = pytest.mark.usefixtures("judges")
+
+# Scenarios that the suite does not score yet.
+_NEWER = ("json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation")
+
+# Scenarios that need none of the suite's fixtures.
+_OF_EVERY_SERVER = {
+    "2026-07-28": (
+        *("tools-list", "resources-list", "prompts-list", "caching", "dns-rebinding-protection"),
+        *("sep-2164-resource-not-found", "server-sse-multiple-streams", "http-header-validation"),
+        *("input-required-result-unsupported-methods", "input-required-result-validate-input"),
+    ),
+    "2025-11-25": (
+        *("server-initialize", "ping", "tools-list", "resources-list", "prompts-list"),
+        "dns-rebinding-protection",
+    ),
+}
+
+
+async def test_all_that_the_newest_revision_asks_of_a_server_holds(tmp_path: Path) -> None:
+    """With the suite's fixtures mounted, all that 2026-07-28 scores passes, and newer scenarios."""
+    async with serving(fixture_server()) as origin, bearer_proxy(origin, TOKEN) as proxy:
+        outcome = await judge_server(f"{proxy}{MCP_PATH}", "2026-07-28", tmp_path)
+
+    found, wanted = verdicts(tmp_path), scored("2026-07-28")
+    assert len(wanted) == 37
+    assert set(found) >= {*wanted, *_NEWER}
+    failed = [found[name] for name in (*wanted, *_NEWER) if not found[name].holds]
+    assert not failed, f"{faults(failed)}\n{outcome}"
+    assert outcome.status == 0, str(outcome)
+
+
+async def test_what_needs_no_session_holds_in_the_older_revision(tmp_path: Path) -> None:
+    """Of 2025-11-25 all passes but what a server without sessions cannot do, as the file says."""
+    async with serving(fixture_server()) as origin, bearer_proxy(origin, TOKEN) as proxy:
+        outcome = await judge_server(
+            f"{proxy}{MCP_PATH}", "2025-11-25", tmp_path, "fixtures-2025-11-25.yml"
+        )
+
+    found = verdicts(tmp_path)
+    passed = [verdict for verdict in found.values() if not verdict.faults]
+    assert outcome.status == 0, str(outcome)
+    assert len(found) == 33
+    assert len(passed) >= 28, faults(found.values())
+
+
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+async def test_the_product_passes_all_that_applies_to_it(
+    product: Product, access_token: str, revision: str, tmp_path: Path
+) -> None:
+    """Of the product nothing fails but what a file gives a reason for, nothing that all need."""
+    async with bearer_proxy(product.origin, access_token) as proxy:
+        outcome = await judge_server(
+            f"{proxy}{MCP_PATH}", revision, tmp_path, f"product-{revision}.yml"
+        )
+
+    found = verdicts(tmp_path)
+    assert outcome.status == 0, str(outcome)
+    assert [name for name in _OF_EVERY_SERVER[revision] if not found[name].holds] == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((FOLDER / "expected").iterdir()), ids=lambda path: path.stem
+)
+def test_every_expected_failure_has_a_reason(path: Path) -> None:
+    """In a file of expected failures a comment stands before each entry."""
+    lines = path.read_text(encoding="utf-8").partition("server:\n")[2].splitlines()
+
+    assert lines
+    assert [line.split()[0] for line in lines[0::2]] == ["#"] * (len(lines) // 2)
+    assert [line.split()[0] for line in lines[1::2]] == ["-"] * (len(lines) // 2)
