@@ -15,7 +15,6 @@ from mcp.server import Server
 from mcp_types import CallToolResult, TextContent
 
 from edge_api.api.mcp.toolbox import Toolbox
-from edge_api.api.mcp.tools import ToolHandlers
 from edge_api.api.operations import OPERATIONS
 from edge_api.api.service import Service
 from edge_api.commands.assembly import assemble
@@ -29,14 +28,13 @@ ANYBODY = Actor("anybody", "anybody", "access_token", frozenset(SCOPES))
 def make_server(service: Service) -> Server[Any]:
     """Return an SDK server whose tools are the product's."""
     toolbox = Toolbox(OPERATIONS)
-    handlers = ToolHandlers(service, toolbox)
 
     async def call(_context: Any, params: Any) -> CallToolResult:
         result = await toolbox.tools[params.name].call(service, ANYBODY, params.arguments or {})
         text = TextContent(text=orjson.dumps(result).decode())
         return CallToolResult(content=[text], structured_content=result)
 
-    return Server("peer", get_tool_input_schema=handlers.schema, on_call_tool=call)
+    return Server("peer", get_tool_input_schema=lambda _name: None, on_call_tool=call)
 
 
 async def main(port: int) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from edge_api.api.operation import Ask, Body, Operation, Success
-from edge_api.api.reply import Page, Reply
+from edge_api.api.reply import HTML, Reply
 from edge_api.api.service import Service
 from edge_api.domain.access_order import AccessOrder, order_schema
 from edge_api.domain.access_requests import Claimed
@@ -77,7 +77,7 @@ class HandedOut(BaseModel):
 
 async def show_form(_service: Service, _ask: Ask) -> Reply:
     """Lead a browser on to the form for people."""
-    return Page(b"", status=303, headers={"Location": CONTACT_FORM})
+    return Reply(b"", status=303, headers={"Location": CONTACT_FORM}, media_type=HTML)
 
 
 async def register(service: Service, ask: Ask) -> Reply:

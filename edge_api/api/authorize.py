@@ -78,7 +78,7 @@ async def _reread(service: Service, pairs: Pairs) -> Asked:
     """Return the request that the form brought back. Raises Problem."""
     asked = await service.oauth.consents.read(pairs)
     if isinstance(asked, SentBack):
-        raise Problem("invalid", "The form was changed: go back to the client and start again")
+        raise Problem("forbidden", "The form was changed: go back to the client and start again")
     return asked
 
 
@@ -182,7 +182,8 @@ def _set_cookie(service: Service, nonce: str) -> str:
 
 def _parameter(name: str, sentence: str, schema: Schema | None = None) -> Parameter:
     required = name in ("client_id", "redirect_uri", "response_type", "code_challenge")
-    return Parameter(name, "query", schema or {"type": "string"}, sentence, required=required)
+    text = {"type": "string", "minLength": 1} if required else {"type": "string"}
+    return Parameter(name, "query", schema or text, sentence, required=required)
 
 
 _PARAMETERS: Final = (
@@ -197,8 +198,10 @@ _PARAMETERS: Final = (
 )
 _ANSWER_FORM: Final[dict[str, Any]] = {
     "type": "object",
-    "required": ["decision", "seal"],
+    "required": ["decision", "seal", "client_id", "redirect_uri"],
     "properties": {
+        "client_id": {"type": "string", "minLength": 1, "description": "As it was asked."},
+        "redirect_uri": {"type": "string", "minLength": 1, "description": "As it was asked."},
         "decision": {"enum": ["allow", "deny"]},
         "api_key": {"type": "string", "description": "Who allows it."},
         "granted": {"type": "array", "items": {"enum": list(SCOPES)}},
@@ -206,7 +209,14 @@ _ANSWER_FORM: Final[dict[str, Any]] = {
     },
 }
 _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = MappingProxyType(
-    {"answer": {"decision": "deny", "seal": "as the page has it", "client_id": "as it was asked"}}
+    {
+        "answer": {
+            "decision": "deny",
+            "seal": "as the page has it",
+            "client_id": "as it was asked",
+            "redirect_uri": "as it was asked",
+        }
+    }
 )
 _HTML: Final = (HTML.partition(";")[0],)
 _BACK: Final = Success(

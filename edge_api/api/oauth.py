@@ -22,7 +22,7 @@ from edge_api.domain.oauth.issuer import (
     Door,
 )
 from edge_api.domain.oauth.metadata import agent_auth, resource_metadata, server_metadata
-from edge_api.domain.oauth.redirects import URI_LONGEST
+from edge_api.domain.oauth.redirects import URI_LONGEST, WEB
 from edge_api.domain.oauth.request import pairs_of
 
 KEYS_CACHING: Final = "public, max-age=300"
@@ -150,9 +150,12 @@ _CLIENT_MEMBERS: Final = {
     },
     "client_assertion": _text(_PLAIN, "For private_key_jwt: a JWT that the client signed.", 16384),
 }
+_TWO_WAYS: Final = {"required": ["client_secret", "client_assertion"]}
+"""No client authenticates in both (RFC 6749, section 2.3)."""
 _TOKEN_FORM: Final = {
     "type": "object",
     "required": ["grant_type"],
+    "not": _TWO_WAYS,
     "properties": {
         "grant_type": {"enum": list(GRANTS)},
         "code": _text(_PLAIN, "For authorization_code: what came with the redirect."),
@@ -167,15 +170,13 @@ _TOKEN_FORM: Final = {
 _REVOKE_FORM: Final = {
     "type": "object",
     "required": ["token"],
+    "not": _TWO_WAYS,
     "properties": {
         "token": _text(_PLAIN, "The token to take back.", 8192),
         "token_type_hint": {"enum": ["access_token", "refresh_token"]},
         **_CLIENT_MEMBERS,
     },
 }
-_REDIRECT: Final = (
-    r"^https://[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?(\.[a-z]{2,8}){1,3}/[a-zA-Z0-9/_-]*$"
-)
 _CLIENT_SCHEMA: Final = {
     "type": "object",
     "required": ["redirect_uris"],
@@ -184,15 +185,28 @@ _CLIENT_SCHEMA: Final = {
             "type": "array",
             "minItems": 1,
             "maxItems": 20,
-            "items": {"type": "string", "pattern": _REDIRECT, "maxLength": URI_LONGEST},
+            "items": {"type": "string", "pattern": f"^{WEB}$", "maxLength": URI_LONGEST},
             "description": "Where browsers may be sent back to: https, or http on a loopback "
-            "address, where any port will do.",
+            "address, where any port will do; or a private-use scheme that the operator allows.",
         },
-        "client_name": _text(r"^[^\u0000]+$", "What a person is shown.", 200),
-        "scope": _text(r"^[!#-\[\]-~]( ?[!#-\[\]-~])*$", "Scopes, separated by blanks.", 1000),
-        "grant_types": {"type": "array", "items": {"type": "string"}},
-        "response_types": {"const": ["code"]},
-        "token_endpoint_auth_method": {"type": "string"},
+        "client_name": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "maxLength": 200,
+            "pattern": r"^[^\u0000]+$",
+            "description": "What a person is shown.",
+        },
+        "scope": {
+            "type": ["string", "null"],
+            "maxLength": 1000,
+            "description": "Scopes, separated by blanks; unknown ones are left out.",
+        },
+        "grant_types": {"type": ["array", "null"], "items": {"type": "string"}},
+        "response_types": {"enum": [["code"], None]},
+        "token_endpoint_auth_method": {
+            "type": "string",
+            "description": "It will be none, whatever is asked for.",
+        },
     },
 }
 _CLIENT_EXAMPLE: Final = {

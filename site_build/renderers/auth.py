@@ -4,6 +4,8 @@ The order of its sections is that of auth.md, by which agents know such a file; 
 what the edge on this site does.
 """
 
+from collections.abc import Iterable, Sequence
+
 from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES
 from edge_api.schema.secret_shapes import PREFIXES, SECRET_PATTERN
 from site_build.renderers.markdown import escape_text
@@ -17,6 +19,14 @@ OAUTH = "api/public/oauth"
 SERVER = ".well-known/oauth-authorization-server"
 RESOURCE = ".well-known/oauth-protected-resource"
 CONTACT = "contact/#access"
+
+_ERRORS = (
+    ("400", "the request is not valid; the sentence names the member"),
+    ("401", "no credential, or one that is not valid (any more): see `WWW-Authenticate`"),
+    ("403", "the credential lacks a scope, which the header names"),
+    ("429", "too many requests: wait for `Retry-After`"),
+    ("503", "too many requests for access wait, or the service rests: wait for `Retry-After`"),
+)
 
 
 def render_auth(identity: Identity) -> str:
@@ -37,13 +47,11 @@ def render_auth(identity: Identity) -> str:
 
 
 def _introduce(identity: Identity) -> str:
-    scopes = "\n".join(f"| `{name}` | {sentence} |" for name, sentence in SCOPES.items())
+    scopes = _table(("scope", "lets its holder"), [(f"`{each}`", SCOPES[each]) for each in SCOPES])
     return f"""\
-This site has a REST API ({identity.absolute(API)}/) and an MCP endpoint \
+This site has a REST API ({identity.absolute(API)}/) and an MCP endpoint
 ({identity.absolute(MCP)}). Both need a credential. A person decides who gets one.
 
-| scope | lets its holder |
-|---|---|
 {scopes}"""
 
 
@@ -63,14 +71,27 @@ the metadata of the resource in `resource_metadata`. From there on:
 
 
 def _pick(identity: Identity) -> str:
+    methods = (
+        (
+            "an agent without an account",
+            "register as `anonymous`, below",
+            "an API key, or an access token for MCP",
+        ),
+        (
+            "a program whose user has an API key here",
+            "OAuth 2.1: authorization code with PKCE (S256)",
+            "a token for an hour, and a refresh token",
+        ),
+        (
+            "a program that acts for itself",
+            f"write to {identity.absolute(CONTACT)} to be registered as a client",
+            "tokens by `client_credentials`",
+        ),
+    )
     return f"""\
 ## Pick a method
 
-| you are | do this | you get |
-|---|---|---|
-| an agent without an account | register as `anonymous`, below | an API key, or an access token for MCP |
-| a program whose user has an API key here | OAuth 2.1: authorization code with PKCE (S256) | a token for an hour, and a refresh token |
-| a program that acts for itself | ask by {identity.absolute(CONTACT)} to be registered as a client | tokens by `client_credentials` |
+{_table(("you are", "do this", "you get"), methods)}
 
 Of the identity types of auth.md only `anonymous` is supported. `identity_assertion` (with an
 id-jag) and `service_auth` are not: there are no accounts here that they could prove."""
@@ -99,6 +120,17 @@ The answer is 201 with `registration_id`, `status` (`pending`), `scopes`, `claim
 
 
 def _claim(identity: Identity) -> str:
+    tell_us = f"tell us at {identity.absolute(CONTACT)} if not to you"
+    answers = (
+        ("202", "nobody has decided yet"),
+        (
+            "200",
+            "approved: `credential`, `credential_type`, `credential_expires`, `scopes`; this once",
+        ),
+        ("403", "denied"),
+        ("404", "the token is unknown, or its 14 days are over"),
+        ("409", f"the credential was handed out before; {tell_us}"),
+    )
     return f"""\
 ## Claim
 
@@ -111,13 +143,7 @@ Content-Type: application/json
 
 Ask from time to time; `Retry-After` says when again.
 
-| status | means |
-|---|---|
-| 202 | nobody has decided yet |
-| 200 | approved: `credential`, `credential_type`, `credential_expires`, `scopes`; this once |
-| 403 | denied |
-| 404 | the token is unknown, or its 14 days are over |
-| 409 | the credential was handed out before; if not to you, tell us at {identity.absolute(CONTACT)} |"""
+{_table(("status", "means"), answers)}"""
 
 
 def _exchange(identity: Identity) -> str:
@@ -151,19 +177,13 @@ Secrets of this site are found by this regular expression; the last six characte
 
 
 def _list_errors() -> str:
-    return """\
+    return f"""\
 ## Errors
 
-An error is `{"error": "<sentence>"}`; the OAuth endpoints say `error` and `error_description`
+An error is `{{"error": "<sentence>"}}`; the OAuth endpoints say `error` and `error_description`
 (RFC 6749). The sentence says what to mend.
 
-| status | means |
-|---|---|
-| 400 | the request is not valid; the sentence names the member |
-| 401 | no credential, or one that is not valid (any more): see `WWW-Authenticate` |
-| 403 | the credential lacks a scope, which the header names |
-| 429 | too many requests: wait for `Retry-After` |
-| 503 | too many requests for access wait, or the service rests: wait for `Retry-After` |"""
+{_table(("status", "means"), _ERRORS)}"""
 
 
 def _revoke(identity: Identity) -> str:
@@ -173,3 +193,8 @@ def _revoke(identity: Identity) -> str:
 Tokens of the token endpoint are taken back at {identity.absolute(f"{OAUTH}/revoke")} (RFC 7009).
 For an API key, or an access token that was claimed, write to us at {identity.absolute(CONTACT)}.
 What is revoked ends with the next request, and so does all that was granted with it."""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = (head, ["---"] * len(head), *rows)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

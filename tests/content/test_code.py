@@ -36,7 +36,9 @@ echo "never reached"
 ```
 """
 
-OpenWorkshop = Callable[[], AbstractContextManager[Workshop]]
+OpenWorkshop = Callable[..., AbstractContextManager[Workshop]]
+FOLLOWING = ("connect.md",)
+"""Papers whose blocks follow addresses that the edge names."""
 
 
 @pytest.fixture
@@ -44,10 +46,10 @@ def opened(checkout: Path, tmp_path: Path) -> OpenWorkshop:
     """Return what opens a workshop in a fresh copy of the checkout."""
 
     @contextmanager
-    def open_copy() -> Iterator[Workshop]:
+    def open_copy(**more: bool) -> Iterator[Workshop]:
         folder = tmp_path / "checkout"
         shutil.copytree(checkout, folder, symlinks=True)
-        with open_workshop(folder) as workshop:
+        with open_workshop(folder, **more) as workshop:
             yield workshop
 
     return open_copy
@@ -84,7 +86,7 @@ def has_code(path: Path) -> bool:
 @pytest.mark.parametrize("path", [path for path in TAUGHT if has_code(path)], ids=name_of)
 def test_every_block_of_code_runs(path: Path, opened: OpenWorkshop) -> None:
     """A reader who copies the blocks of a paper one after another sees what the paper shows."""
-    with opened() as workshop:
+    with opened(knows_its_port=path.name in FOLLOWING) as workshop:
         faults = find_faults(path.read_text(encoding="utf-8"), workshop)
     assert not faults, "\n\n".join(faults)
 

@@ -30,6 +30,7 @@ _SECONDS = 120
 _COPIED = ("content", "theme", "edge_api", "site_build", "pelicanconf.py", "Procfile")
 _NODE = Path(playwright.__file__).parent / "driver" / "node"
 """Node comes with the library that drives the browser, so nobody has to install it."""
+_BROWSER = f"{sys.executable} -m tests.content.consenting_browser %s &"
 _GREETING = "development key"
 _COMMANDS = {"bash": ("bash", "-euo", "pipefail"), "python": ("python",), "js": ("node",)}
 
@@ -79,8 +80,12 @@ def lay_out(folder: Path) -> None:
         copy = shutil.copytree if source.is_dir() else shutil.copyfile
         copy(source, folder / name)
     (folder / ".venv").symlink_to(sys.prefix)
+    _build(folder, plain_environment())
+
+
+def _build(folder: Path, environment: Mapping[str, str]) -> None:
     build = [sys.executable, "-m", "site_build", "build", "--now", NOW]
-    subprocess.run(build, cwd=folder, env=plain_environment(), check=True, capture_output=True)
+    subprocess.run(build, cwd=folder, env=environment, check=True, capture_output=True)
 
 
 def plain_environment() -> dict[str, str]:
@@ -91,11 +96,18 @@ def plain_environment() -> dict[str, str]:
 
 
 @contextmanager
-def open_workshop(folder: Path) -> Iterator[Workshop]:
-    """Run an edge in `folder`, on a port of its own, for as long as the workshop is open."""
+def open_workshop(folder: Path, *, knows_its_port: bool = False) -> Iterator[Workshop]:
+    """Run an edge in `folder`, on a port of its own, for as long as the workshop is open.
+
+    A paper sees the defaults; but where addresses that the edge names are followed, the edge and
+    the paper know the port, and the journal is built for it.
+    """
     port = find_free_port()
     command = [sys.executable, "-m", "edge_api", "serve", "--port", str(port)]
     environment = {**plain_environment(), "HOME": str(folder)}
+    if knows_its_port:
+        environment |= {"PORT": str(port), "BROWSER": _BROWSER, "PYTHONPATH": str(ROOT)}
+        _build(folder, environment)
     with (folder / ".edge.log").open("wb") as log:
         edge = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log, text=True

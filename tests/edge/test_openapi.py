@@ -83,8 +83,11 @@ async def test_live_answers_fit_their_schema(
     """What a GET answers is what the document says that it answers."""
     key = await edge.key()
     async with edge.ask("GET", path, key) as answer:
-        body = await answer.json(content_type=None)
+        if answer.status == 303:  # on to a page
+            return
         media_type = answer.headers["Content-Type"].split(";")[0]
+        is_json = media_type.endswith("json")
+        body = await (answer.json(content_type=None) if is_json else answer.text())
         where = ("paths", path, "get", "responses", str(answer.status), "content", media_type)
 
     assert list(validator_at(document, *where, "schema").iter_errors(body)) == []

@@ -14,6 +14,8 @@ from edge_api.api.operation import Operation
 from edge_api.api.operations import OPERATIONS
 from edge_api.api.reply import FORM
 from edge_api.api.samples import new_row_sample
+from edge_api.commands.clock import system_clock
+from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.schema.problems import PROBLEMS, Code
 from edge_api.schema.scopes import SCOPES
 from edge_api.schema.tables import ADMINISTRATIVE
@@ -22,7 +24,7 @@ from tests.edge.mcp.agents import MODERN, envelope
 
 Answer = tuple[int, dict[str, Any]]
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
-LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN")
+LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN", "RATE_LEADS_ATTEMPTS")
 MEMBERS = {
     "plain": {"error"},
     "postgrest": {"error", "message", "code", "details", "hint"},
@@ -58,7 +60,8 @@ async def ask(edge: Any, operation: Operation, key: str | None, **more: Any) -> 
         kind = "data" if operation.body.media_type == FORM else "json"
         more.setdefault(kind, sample_of(operation))
     async with edge.ask(operation.method, path_of(operation), key, **more) as answer:
-        return answer.status, await answer.json()
+        is_page = answer.content_type == "text/html"
+        return answer.status, {} if is_page else await answer.json()
 
 
 async def unauthenticated(edge: Any, operation: Operation) -> Answer:
@@ -148,6 +151,10 @@ async def not_found(edge: Any, operation: Operation) -> Answer:
         modern = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "nothing"}
         message = {"jsonrpc": "2.0", "id": 1, "method": "nothing", "params": {"_meta": envelope()}}
         return await ask(edge, operation, await edge.token(), json=message, headers=modern)
+    if operation.body is not None:
+        return await ask(edge, operation, None)
+    if operation.name == "claim_credential":  # with a token that nobody was given
+        return await ask(edge, operation, None)
     path = operation.path.replace("{slug}", "no-such-post")
     async with edge.ask(operation.method, path, await edge.key()) as answer:
         return answer.status, await answer.json()
@@ -164,8 +171,33 @@ async def not_acceptable(edge: Any, operation: Operation) -> Answer:
         return answer.status, await answer.json()
 
 
+async def denied(edge: Any, operation: Operation) -> Answer:
+    """Claim what was denied."""
+    token, request_id = await file_request(edge)
+    await AccessDecisions(edge.service.store, system_clock).deny(request_id)
+    return await ask(edge, operation, None, json={"claim_token": token})
+
+
+async def file_request(edge: Any) -> tuple[str, str]:
+    """Ask for access; return the claim token, and the id of the request."""
+    order = {"type": "anonymous"}
+    async with edge.ask("POST", "/api/public/access-requests", json=order) as answer:
+        told = await answer.json()
+        return told["claim_token"], told["registration_id"]
+
+
+async def claimed_before(edge: Any, operation: Operation) -> Answer:
+    """Claim twice what is handed out once."""
+    token, request_id = await file_request(edge)
+    await AccessDecisions(edge.service.store, system_clock).approve(request_id)
+    assert (await ask(edge, operation, None, json={"claim_token": token}))[0] == 200
+    return await ask(edge, operation, None, json={"claim_token": token})
+
+
 async def conflict(edge: Any, operation: Operation) -> Answer:
     """Store what must be unique a second time, or change a row into its neighbour."""
+    if operation.name == "claim_credential":
+        return await claimed_before(edge, operation)
     key = await edge.key()
     table = ADMINISTRATIVE[operation.path.rpartition("/")[2]]
     first = {**new_row_sample(table), **_unique(0)} if not table.sole_row else {"id": 1}
@@ -223,13 +255,14 @@ async def too_many_requests(edge: Any, operation: Operation) -> Answer:
 
 async def forbidden(edge: Any, operation: Operation) -> Answer:
     """Ask from a page of another origin."""
+    if operation.name == "claim_credential":
+        return await denied(edge, operation)
     headers = {"Origin": "https://elsewhere.example"}
     return await ask(edge, operation, await credential_for(edge, operation), headers=headers)
 
 
 TRIGGERS: dict[Code, Callable[[Any, Operation], Awaitable[Answer]]] = {
     "unauthenticated": unauthenticated,
-    "forbidden": forbidden,
     "invalid": invalid,
     "insufficient_scope": insufficient_scope,
     "table_not_allowed": table_not_allowed,
@@ -238,6 +271,7 @@ TRIGGERS: dict[Code, Callable[[Any, Operation], Awaitable[Answer]]] = {
     "unsupported_media_type": unsupported_media_type,
     "body_timeout": body_timeout,
     "not_found": not_found,
+    "forbidden": forbidden,
     "not_acceptable": not_acceptable,
     "conflict": conflict,
     "idempotency_mismatch": idempotency_mismatch,

@@ -9,6 +9,7 @@ from typing import Any
 
 EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "10")
 """For each operation; `make judge` asks for 200."""
+CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 SECONDS = 3000
 
 
@@ -16,6 +17,7 @@ async def fuzz(url: str, key: str, folder: Path) -> str:
     """Return what schemathesis says: every check, every phase."""
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("schemathesis")),
+        *("--config-file", str(CONFIGURATION)),
         "run",
         f"{url}/api/public/v1/openapi.json",
         *("--url", url, "--header", f"X-API-Key: {key}"),

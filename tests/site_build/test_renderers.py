@@ -1,14 +1,19 @@
-"""What no template makes: feed, sitemap, llms.txt, twins and robots.txt, as values."""
+"""What no template makes: feed, sitemap, llms.txt, auth.md, twins, robots.txt, as values."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree as ET
 
 import feedparser  # type: ignore[import-untyped]
 import pytest
 
+from edge_api.domain.secrets import mint
 from edge_api.schema.index import PostRecord
+from edge_api.schema.scopes import SCOPES
+from edge_api.schema.secret_shapes import PREFIXES, SecretKind
 from site_build.post import Document
 from site_build.renderers import feed, llms, twins
+from site_build.renderers.auth import render_auth
 from site_build.renderers.markdown import escape_text
 from site_build.renderers.robots import render_robots
 from site_build.renderers.sitemap import render_sitemaps
@@ -277,3 +282,54 @@ def test_spellings_of_one_tag_share_a_page() -> None:
 def test_plain_text_stays_plain(text: str, expected: str) -> None:
     """Signs that Markdown would read are escaped."""
     assert escape_text(text) == expected
+
+
+def test_auth_md_has_the_sections_that_agents_look_for() -> None:
+    """Its heading names it, the sections stand in their order, and every scope is explained."""
+    lines = render_auth(ME).splitlines()
+
+    assert lines[0] == "# auth.md: access to A & B"
+    assert [line.removeprefix("## ") for line in lines if line.startswith("## ")] == [
+        "Discover",
+        "Pick a method",
+        "Register",
+        "Claim",
+        "Exchange",
+        "Use the access_token",
+        "Errors",
+        "Revocation",
+    ]
+    for scope, sentence in SCOPES.items():
+        assert f"| `{scope}` | {sentence} |" in lines
+
+
+def test_auth_md_says_what_is_not_supported() -> None:
+    """Of the methods that agents know, those that do not work here are named as such."""
+    text = " ".join(render_auth(ME).split())
+
+    assert "only `anonymous` is supported" in text
+    assert "`identity_assertion` (with an id-jag) and `service_auth` are not" in text
+
+
+def test_auth_md_is_markdown_whose_tables_are_whole() -> None:
+    """Each row of a table has the cells of its head, whatever the site is called."""
+    odd = Identity("https://journal.test", "A `B` [C](d) | E", "", "", "en")
+    text = render_auth(odd)
+
+    assert text.splitlines()[0] == "# auth.md: access to A \\`B\\` \\[C\\](d) | E"
+    tables = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
+    assert len(tables) == 4
+    for table in tables:
+        assert len({row.count(" | ") for row in table.splitlines()}) == 1
+
+
+@pytest.mark.parametrize("kind", PREFIXES)
+def test_auth_md_finds_our_secrets(kind: SecretKind) -> None:
+    """The regular expression that scanners are given finds every kind of secret in a text."""
+    (pattern,) = re.findall(r"```text\n(.*)\n```", render_auth(ME))
+    secret = mint(kind)
+
+    found = re.search(pattern, f'{{"key": "{secret}"}}')
+    assert found
+    assert found[0] == secret
+    assert not re.search(pattern, f"{secret[:-1]}-")

@@ -10,6 +10,8 @@ import pytest
 from jinja2.meta import find_undeclared_variables
 from jinja2.nodes import Assign, FromImport, Name
 
+from edge_api.schema.edge_pages import FORMS, Form
+from edge_api.schema.edge_pages import PAGES as EDGE_PAGES
 from tests.theme.html_page import read
 
 SITE_URL = "https://journal.example"
@@ -72,9 +74,18 @@ def names_asked(templates: jinja2.Environment, name: str) -> set[str]:
 
 def test_templates_ask_for_what_they_are_given(templates: jinja2.Environment) -> None:
     """No template looks up a name that nobody declares, and none declared is unused."""
-    asked = {name for each in templates.list_templates() for name in names_asked(templates, each)}
+    built = set(templates.list_templates()) - {f"{page}.html" for page in EDGE_PAGES}
+    asked = {name for each in built for name in names_asked(templates, each)}
 
     assert asked - {"self"} == GIVEN
+
+
+@pytest.mark.parametrize(("page", "given"), EDGE_PAGES.items(), ids=EDGE_PAGES)
+def test_pages_of_the_edge_use_what_they_are_given(
+    templates: jinja2.Environment, page: str, given: tuple[str, ...]
+) -> None:
+    """What the edge gives to a page is what its template looks up."""
+    assert names_asked(templates, f"{page}.html") == set(given)
 
 
 def test_every_page_is_looked_at(site: Path) -> None:
@@ -280,11 +291,14 @@ def test_what_scrolls_can_be_reached(site: Path) -> None:
     assert [element.tag for element in wide if element.attributes.get("tabindex") != "0"] == []
 
 
-def test_the_form_stands_between_its_marks(site: Path, templates: jinja2.Environment) -> None:
-    """What the edge puts in place of the form is, without faults, the form that stands there."""
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.template)
+def test_a_form_stands_between_its_marks(
+    site: Path, templates: jinja2.Environment, form: Form
+) -> None:
+    """What the edge puts in place of a form is, without faults, the form that stands there."""
     page = (site / "contact/index.html").read_text(encoding="utf-8")
-    marked = re.findall(r"<!-- contact form -->\n(.*)<!-- end of contact form -->", page, re.DOTALL)
+    marked = re.findall(rf"{form.opening}\n(.*){form.closing}", page, re.DOTALL)
 
-    assert [form.strip() for form in marked] == [
-        templates.get_template("contact_form.html").render().strip()
+    assert [found.strip() for found in marked] == [
+        templates.get_template(form.template).render().strip()
     ]

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import orjson
 
 from edge_api.api.checking import authorise
-from edge_api.api.mcp.inputs import make_ask, operation_inputs
+from edge_api.api.mcp.inputs import Input, make_ask, operation_inputs
 from edge_api.api.mcp.toolbox import perform
 from edge_api.api.operation import Operation
 from edge_api.api.service import Service
@@ -33,7 +33,7 @@ class Journal:
     def __init__(self, service: Service, operations: Iterable[Operation]) -> None:
         by_name = {operation.name: operation for operation in operations}
         self._service = service
-        self._list, self._get = by_name["list_posts"], by_name["get_post"]
+        self._list, self._get = _bind(by_name["list_posts"]), _bind(by_name["get_post"])
         self._tags: WeakKeyDictionary[Edition, tuple[str, ...]] = WeakKeyDictionary()
 
     @property
@@ -89,10 +89,18 @@ class Journal:
         )
         return sorted(name[:-1] for name in names if name.endswith("/") and name.count("/") == 1)
 
-    async def _ask(self, operation: Operation, actor: Actor, given: Mapping[str, Any]) -> Json:
+    async def _ask(self, bound: "_Bound", actor: Actor, given: Mapping[str, Any]) -> Json:
+        operation, inputs = bound
         authorise(operation, self._service.access, actor, "mcp")
-        inputs = {item.name: item for item in operation_inputs(operation)}
         answer: Json = await perform(
             operation, self._service, make_ask(operation, inputs, given, actor)
         )
         return answer
+
+
+_Bound = tuple[Operation, Mapping[str, Input]]
+"""An operation, and what it takes by name."""
+
+
+def _bind(operation: Operation) -> _Bound:
+    return operation, {item.name: item for item in operation_inputs(operation)}

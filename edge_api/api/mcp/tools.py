@@ -18,7 +18,6 @@ from mcp_types import (
 from edge_api.api.mcp.context import Context, actor_of, refuse_cursor
 from edge_api.api.mcp.toolbox import BoundTool, Toolbox
 from edge_api.api.service import Service
-from edge_api.api.tool import Json
 from edge_api.schema.problems import Code, Problem
 
 _ABOUT_THE_CALLER: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_scope")
@@ -32,11 +31,6 @@ class ToolHandlers:
         self._service = service
         self._toolbox = toolbox
         self._listed = {name: _describe(tool) for name, tool in toolbox.tools.items()}
-
-    def schema(self, name: str) -> Json | None:
-        """Return the schema of a tool's arguments."""
-        tool = self._listed.get(name)
-        return None if tool is None else tool.input_schema
 
     async def list_tools(
         self, context: Context, params: PaginatedRequestParams | None

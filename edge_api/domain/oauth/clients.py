@@ -21,6 +21,7 @@ from edge_api.domain.oauth.client_metadata import (
     registration_answer,
 )
 from edge_api.domain.oauth.documents import STALE_FOR, Fetch, fetch_client, is_document_id
+from edge_api.domain.oauth.grants import GRANTS
 from edge_api.domain.oauth.judge import client_actor
 from edge_api.domain.oauth.redirects import refusal_of
 from edge_api.domain.oauth.revocation import end_grants
@@ -221,6 +222,9 @@ def _check(order: ClientOrder, schemes: tuple[str, ...]) -> None:
     for name in order.scopes:
         if name not in SCOPES:
             raise Problem("invalid", f"scopes: there is no scope {name!r}")
+    for name in order.grant_types:
+        if name not in GRANTS:
+            raise Problem("invalid", f"grants: there is no grant {name!r}")
     for uri in order.redirect_uris:
         refusal = refusal_of(uri, schemes)
         if refusal is not None:

@@ -20,7 +20,7 @@ from edge_api.domain.oauth.errors import problem_of
 from edge_api.domain.oauth.facts import Facts, FindClient
 from edge_api.domain.oauth.grants import make_judge
 from edge_api.domain.oauth.issuer import DOORS, Issuer
-from edge_api.domain.oauth.request import VALUE_LONGEST, AuthRequest
+from edge_api.domain.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest
 from edge_api.domain.secrets import digest_of, mint
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
@@ -66,6 +66,7 @@ class Consents:
         Raises Problem where nobody may be sent anywhere: the client is unknown or its redirect
         URI is not one that it registered.
         """
+        pairs = tuple((name, value) for name, value in pairs if name in KNOWN and value)
         named = dict(pairs)
         client = await self._client(named.get("client_id"))
         redirect_uri = _redirect(client, [value for name, value in pairs if name == "redirect_uri"])
@@ -86,7 +87,7 @@ class Consents:
             resource=resource,
             state=request.payload.state,
             challenge=request.payload.data["code_challenge"],
-            pairs=tuple(pairs),
+            pairs=pairs,
         )
 
     async def allow(self, asked: Asked, holder: Actor, chosen: Iterable[str]) -> str:
@@ -113,7 +114,12 @@ class Consents:
     async def _client(self, client_id: str | None) -> Client:
         if not client_id:
             raise Problem("invalid", "The address names no client: client_id is missing")
-        client = await self._clients.find(client_id)
+        try:
+            client = await self._clients.find(client_id)
+        except Problem as problem:
+            if problem.code != "invalid":
+                raise
+            raise Problem("forbidden", problem.sentence) from None
         if client is None:
             raise Problem("forbidden", "No client is known by that client_id")
         return client
@@ -163,7 +169,7 @@ def _redirect(client: Client, named: Sequence[str]) -> str:
     if len(named) != 1 or not named[0]:
         raise Problem("invalid", "The address must name one redirect_uri")
     if not client.check_redirect_uri(named[0]):
-        raise Problem("invalid", "The client did not register this redirect_uri")
+        raise Problem("forbidden", "The client did not register this redirect_uri")
     return named[0]
 
 

@@ -10,6 +10,15 @@ from urllib.parse import SplitResult, urlsplit
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 URI_LONGEST: Final = 2048
+
+_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+WEB: Final = (
+    rf"(?:https://{_LABEL}(?:\.{_LABEL})*|http://(?:127\.0\.0\.1|localhost|\[::1\]))"
+    rf"(?::{_PORT})?(?:[/?][A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)?"
+)
+"""What may be registered but for private-use schemes, as Python and JSON Schema (ECMA-262) read
+regular expressions alike: https, or http on this machine; no user, no fragment (RFC 3986)."""
 _PRINTABLE: Final = re.compile(r"[!#-\[\]-~]+")
 """No blank, quotation mark, backslash or control character (RFC 3986, section 2)."""
 _DANGEROUS: Final = ("javascript", "data", "file", "vbscript", "about", "blob")
@@ -21,17 +30,13 @@ def refusal_of(uri: str, schemes: Iterable[str]) -> str | None:
 
     `https` with a host, `http` on this machine alone, or a private-use scheme of `schemes`.
     """
+    if len(uri) <= URI_LONGEST and re.fullmatch(WEB, uri):
+        return None
     parts = _split(uri)
-    if parts is None:
-        return "is not a URI"
-    if parts.fragment or "#" in uri:
-        return "must not have a fragment"
-    if parts.scheme == "https":
-        return _refusal_of_authority(parts)
-    if parts.scheme == "http":
-        authority = _refusal_of_authority(parts)
-        is_here = parts.hostname in LOOPBACK
-        return authority or (None if is_here else "must be https, or http on a loopback address")
+    if parts is None or "#" in uri:
+        return "must be a URI without a fragment"
+    if _is_web(parts):
+        return _refusal_of_web(parts)
     if parts.scheme in schemes and parts.scheme not in _DANGEROUS:
         return None
     return f"must be https, http on a loopback address, or one of {', '.join(schemes) or 'none'}"
@@ -87,6 +92,12 @@ def _split(uri: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if parts.scheme else None
+
+
+def _refusal_of_web(parts: SplitResult) -> str:
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        return "must be https, or http on a loopback address"
+    return _refusal_of_authority(parts) or "is not an address that browsers agree on"
 
 
 def _refusal_of_authority(parts: SplitResult) -> str | None:

@@ -10,6 +10,15 @@ from authlib.oauth2.rfc6749.requests import OAuth2Payload  # type: ignore[import
 
 from edge_api.schema.problems import Problem
 
+KNOWN: Final = frozenset(
+    {
+        *("client_id", "client_secret", "client_assertion_type", "client_assertion"),
+        *("response_type", "redirect_uri", "scope", "state", "resource"),
+        *("code_challenge", "code_challenge_method"),
+        *("grant_type", "code", "code_verifier", "refresh_token", "token", "token_type_hint"),
+    }
+)
+"""Parameters that mean something; others are ignored (RFC 6749, sections 3.1 and 3.2)."""
 _REPEATABLE: Final = ("resource",)
 """RFC 8707, section 2."""
 _FREE: Final = ("state",)
@@ -53,11 +62,11 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
         super().__init__(method, "https://transport.invalid/", headers=headers)
         lists: dict[str, list[str]] = {}
         for name, value in pairs:
-            if value:
+            if value and name in KNOWN:
                 lists.setdefault(name, []).append(_check(name, value))
         for name, values in lists.items():
             if len(values) > 1 and name not in _REPEATABLE:
-                raise Problem("invalid", f"{name[:50]}: stands more than once")
+                raise Problem("invalid", f"{name}: stands more than once")
         if "scope" in lists:
             lists["scope"] = [_without_offline(lists["scope"][0])]
         self.payload: Any = _Payload(lists)
@@ -91,12 +100,11 @@ def pairs_of(form: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _check(name: str, value: str) -> str:
-    fits = _PRINTABLE.fullmatch(value) and (name in _FREE or _QUOTABLE.fullmatch(value))
-    if _PRINTABLE.fullmatch(name) is None or not fits:
-        shown = re.sub(r"[^\w.-]", "?", name[:50], flags=re.ASCII)
-        raise Problem("invalid", f"{shown}: must be printable ASCII, without quotation marks")
+    is_printable = _PRINTABLE.fullmatch(value) is not None
+    if not is_printable or (name not in _FREE and _QUOTABLE.fullmatch(value) is None):
+        raise Problem("invalid", f"{name}: must be printable ASCII, without quotation marks")
     if len(value) > _LONGER.get(name, VALUE_LONGEST):
-        raise Problem("invalid", f"{name[:50]}: is too long")
+        raise Problem("invalid", f"{name}: is too long")
     return value
 
 

@@ -15,7 +15,7 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
 
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.oauth.errors import problem_of
+from edge_api.domain.oauth.errors import BASIC, problem_of
 from edge_api.domain.oauth.facts import Facts, FindClient, basic_client, client_ids, gather
 from edge_api.domain.oauth.grants import AUTH_METHODS, make_judge
 from edge_api.domain.oauth.issuer import Issuer
@@ -115,8 +115,9 @@ def _attempt(judge: Judge, request: AuthRequest, decide: Decide) -> Row | Proble
         return decide(judge, request)
     except OAuth2Error as error:
         return problem_of(error)
-    except ValueError:  # what a library could not read, somewhere in a parameter or header
-        return Problem("invalid", "A parameter or the Authorization header cannot be read")
+    except ValueError:  # what a library could not read of a header or an assertion
+        sentence = "The client's credentials cannot be read"
+        return Problem("unauthenticated", sentence, oauth="invalid_client", headers=BASIC)
 
 
 def _issue(judge: Judge, request: AuthRequest) -> Row:

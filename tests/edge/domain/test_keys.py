@@ -31,9 +31,9 @@ class LateStore:
 
     async def run(self, *plans: Plan) -> list[Outcome]:
         """Pass the plans on; before those that change a key, let the other one go first."""
-        for plan in plans:
-            if isinstance(plan, Update):
-                await self._act(str(plan.where[0].value))
+        changed = [str(plan.where[0].value) for plan in plans if isinstance(plan, Update)]
+        if changed:
+            await self._act(changed[0])
         return await self._store.run(*plans)
 
 

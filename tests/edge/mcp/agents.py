@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Any
 
 from aiohttp import ClientResponse
+from mcp.shared.inbound import encode_header_value
 
 PATH = "/api/public/mcp"
 MODERN = "2026-07-28"
@@ -73,7 +74,7 @@ class Agent:
             given["_meta"] = {**envelope(), **given.get("_meta", {})}
             headers["Mcp-Method"] = method
             if method in NAMES and NAMES[method] in given:
-                headers["Mcp-Name"] = str(given[NAMES[method]])
+                headers["Mcp-Name"] = encode_header_value(str(given[NAMES[method]]))
         body = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": given}
         return body, {**headers, **self.headers}
 

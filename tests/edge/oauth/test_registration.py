@@ -106,7 +106,7 @@ async def test_a_client_may_be_known_by_its_document(world: World) -> None:
     world.fetched.documents[URL] = document(redirect_uris=["https://client.example/new"])
     world.clock.move(hours=1)
     gone = world.ask(new_verifier(), URL)
-    assert (await refusal(gone)).code == "invalid"
+    assert (await refusal(gone)).code == "forbidden"
     assert isinstance(
         await world.ask(verifier, URL, redirect_uri="https://client.example/new"), Asked
     )

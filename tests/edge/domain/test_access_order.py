@@ -1,0 +1,148 @@
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import ValidationError
+
+from edge_api.domain.access_order import (
+    NAMELESS,
+    UNTOLD,
+    AccessOrder,
+    order_schema,
+    read_access_form,
+)
+from edge_api.domain.form_faults import FormFaults
+from edge_api.schema.faults import sentence_of
+
+PLAIN = {"type": "api_key", "name": "Ann", "purpose": "Read posts."}
+LONG = "x" * 2001
+
+
+def fault_of(given: Any) -> str:
+    """Return the first fault of an order."""
+    with pytest.raises(ValidationError) as caught:
+        AccessOrder.model_validate(given)
+    fault = caught.value.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, fault['loc']))}: {sentence_of(fault)}"
+
+
+def test_an_order_in_plain_words() -> None:
+    """It names what it wants, who asks and why; text is trimmed and brought to NFC."""
+    order = AccessOrder.model_validate(
+        {**PLAIN, "name": " Zoe\u0308 ", "email": "z@example.org", "scopes": ["posts:read"]}
+    )
+
+    assert (order.name, order.email, order.purpose) == ("Zoë", "z@example.org", "Read posts.")
+    assert (order.credential_type, order.asked_scopes) == ("api_key", ("posts:read",))
+    assert not order.trapped
+
+
+@pytest.mark.parametrize("kind", ["api_key", "access_token"])
+def test_an_order_in_the_words_of_auth_md(kind: str) -> None:
+    """An anonymous agent need not say who it is; the person who decides reads that it did not."""
+    order = AccessOrder.model_validate({"type": "anonymous", "requested_credential_type": kind})
+
+    assert order.credential_type == kind
+    assert (order.name, order.purpose, order.email) == (NAMELESS, UNTOLD, None)
+
+
+def test_an_anonymous_agent_may_say_more() -> None:
+    """What it says stands, and without a type of credential it gets an API key."""
+    order = AccessOrder.model_validate({"type": "anonymous", "name": "Bot", "purpose": "Search."})
+
+    assert (order.name, order.purpose, order.credential_type) == ("Bot", "Search.", "api_key")
+
+
+def test_scopes_stand_in_their_order_and_once() -> None:
+    """Without any it is the default; an access token always asks for `mcp`."""
+    usual = AccessOrder.model_validate(PLAIN)
+    token = AccessOrder.model_validate(
+        {**PLAIN, "type": "access_token", "scopes": ["leads:read", "posts:read", "leads:read"]}
+    )
+
+    assert usual.asked_scopes == ("posts:read", "leads:read", "leads:write")
+    assert token.asked_scopes == ("posts:read", "leads:read", "mcp")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"type": "identity_assertion"}, "type: must be one of 'api_key', 'access_token' or"),
+        ({"type": None}, "type: must be one of"),
+        ({"name": " "}, "name: must have 1 to 100 characters"),
+        ({"name": "a\nb"}, "name: must not contain control characters"),
+        ({"name": 1}, "name: must be a string"),
+        ({"purpose": LONG}, "purpose: must have 1 to 2000 characters"),
+        ({"purpose": "a\x00"}, "purpose: must not contain NUL"),
+        ({"email": "ann at home"}, "email: not a valid e-mail address"),
+        ({"email": ""}, "email: "),
+        ({"scopes": []}, "scopes: must have 1 items or more"),
+        ({"scopes": ["everything"]}, "scopes.0: must be one of 'posts:read'"),
+        ({"scopes": ["mcp"] * 7}, "scopes: must have 6 items or fewer"),
+        ({"scopes": "mcp"}, "scopes: must be an array"),
+        ({"requested_credential_type": "otp"}, "requested_credential_type: must be one of"),
+    ],
+)
+def test_a_faulty_order_is_told(changes: dict[str, Any], sentence: str) -> None:
+    """The sentence begins with the member to mend."""
+    assert fault_of({**PLAIN, **changes}).startswith(sentence)
+
+
+@pytest.mark.parametrize("member", ["type", "name", "purpose"])
+def test_what_is_missing_is_told(member: str) -> None:
+    """In plain words these three are needed."""
+    given = {name: value for name, value in PLAIN.items() if name != member}
+
+    assert fault_of(given) == f"{member}: is required"
+
+
+@pytest.mark.parametrize("given", [[], "x", None, 5])
+def test_what_is_no_object_is_told(given: Any) -> None:
+    """Nothing but an object is an order."""
+    assert fault_of(given) == ": must be an object"
+
+
+@pytest.mark.parametrize(
+    ("given", "fits"),
+    [
+        (PLAIN, True),
+        ({"type": "anonymous"}, True),
+        ({"type": "anonymous", "requested_credential_type": "access_token"}, True),
+        ({**PLAIN, "email": None, "scopes": None, "more": 1}, True),
+        ({"type": "api_key", "name": "Ann"}, False),
+        ({**PLAIN, "name": " "}, False),
+        ({**PLAIN, "scopes": ["everything"]}, False),
+        ({"type": "anonymous", "purpose": LONG}, False),
+        ({"type": "service_auth"}, False),
+    ],
+)
+def test_the_schema_says_what_the_model_checks(given: dict[str, Any], *, fits: bool) -> None:
+    """What is published takes an order exactly when it is taken."""
+    assert Draft202012Validator(order_schema()).is_valid(given) is fits
+    if fits:
+        AccessOrder.model_validate(given)
+    else:
+        assert fault_of(given)
+
+
+def test_a_form_becomes_an_order() -> None:
+    """Line breaks are as typed, an empty address is none, and the trap is noticed."""
+    form = {**PLAIN, "email": "", "purpose": "a\r\nb", "_gotcha": ""}
+    order = read_access_form(form)
+
+    assert (order.email, order.purpose, order.trapped) == (None, "a\nb", False)
+    assert read_access_form({**form, "_gotcha": "x"}).trapped
+    assert read_access_form({**form, "scopes": "admin:write"}).scopes is None
+
+
+def test_every_fault_of_a_form_is_told_at_once() -> None:
+    """A sentence for each field, for the page that is shown again."""
+    with pytest.raises(FormFaults) as caught:
+        read_access_form({"name": "", "email": "x", "purpose": LONG})
+
+    assert caught.value.by_field == {
+        "type": "is required",
+        "name": "must have 1 to 100 characters",
+        "email": "not a valid e-mail address",
+        "purpose": "must have 1 to 2000 characters",
+    }

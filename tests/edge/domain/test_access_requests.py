@@ -1,0 +1,421 @@
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.commands.clock import system_clock
+from edge_api.domain import access_requests as module
+from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.access_order import AccessOrder
+from edge_api.domain.access_requests import AccessRequests
+from edge_api.domain.audit import recent_entries
+from edge_api.domain.keys import Keys
+from edge_api.domain.limits import Limiter
+from edge_api.domain.secrets import digest_of, is_well_formed
+from edge_api.schema.oauth_tables import ACCESS_REQUESTS
+from edge_api.schema.problems import Problem
+from edge_api.settings import read_settings
+from edge_api.store.plan import Read
+from edge_api.store.sqlite import SQLiteStore, open_store
+from tests.edge.domain.doors import make_access
+
+ADDRESS = "192.0.2.7"
+ROUNDS = 20
+
+
+def order(**changes: Any) -> AccessOrder:
+    """Return an order for an API key."""
+    return AccessOrder.model_validate(
+        {"type": "api_key", "name": "Ann", "purpose": "Read posts.", **changes}
+    )
+
+
+@pytest.fixture
+def limiter(clock: Any) -> Limiter:
+    """Return a limiter that counts leads at the default rate."""
+    return Limiter(read_settings({}, dotenv=None), clock.seconds)
+
+
+@pytest.fixture
+def unlimited(clock: Any) -> Limiter:
+    """Return a limiter that counts nothing."""
+    return Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None), clock.seconds)
+
+
+@pytest.fixture
+def requests(store: SQLiteStore, clock: Any, unlimited: Limiter) -> AccessRequests:
+    """Return the requests of the store."""
+    return AccessRequests(store, clock, unlimited)
+
+
+@pytest.fixture
+def decisions(store: SQLiteStore, clock: Any) -> AccessDecisions:
+    """Return who decides about them."""
+    return AccessDecisions(store, clock)
+
+
+async def rows(store: SQLiteStore) -> list[dict[str, Any]]:
+    """Return every stored request."""
+    (outcome,) = await store.run(Read(ACCESS_REQUESTS))
+    return outcome.rows
+
+
+async def problem_of(awaited: Any) -> Problem:
+    """Return the problem that something awaited raises."""
+    with pytest.raises(Problem) as caught:
+        await awaited
+    return caught.value
+
+
+async def test_a_request_is_stored_without_its_token(
+    requests: AccessRequests, store: SQLiteStore
+) -> None:
+    """Whoever reads the store cannot claim what was asked for."""
+    filed = await requests.file(order(email="ann@example.org"), ADDRESS)
+
+    (row,) = await rows(store)
+    assert is_well_formed(filed.claim_token, "claim_token")
+    assert filed.claim_token not in json.dumps(row)
+    assert row == {
+        "id": filed.row["id"],
+        "type": "api_key",
+        "name": "Ann",
+        "email": "ann@example.org",
+        "purpose": "Read posts.",
+        "scopes": "posts:read leads:read leads:write",
+        "claim_digest": digest_of(filed.claim_token),
+        "status": "pending",
+        "created_at": "2026-06-01T12:00:00.000000Z",
+        "expires_at": "2026-06-15T12:00:00.000000Z",
+        "decided_at": None,
+        "credential_id": None,
+    }
+
+
+async def test_nothing_is_handed_out_before_somebody_decides(
+    requests: AccessRequests, keys: Keys
+) -> None:
+    """A claim may be made as often as one likes; it changes nothing."""
+    filed = await requests.file(order(), ADDRESS)
+    for _ in range(3):
+        assert (await requests.claim(filed.claim_token)).issued is None
+
+    assert await keys.all() == []
+
+
+@pytest.mark.parametrize("kind", ["api_key", "access_token"])
+async def test_an_approved_request_gives_its_credential_once(
+    requests: AccessRequests,
+    decisions: AccessDecisions,
+    store: SQLiteStore,
+    clock: Any,
+    kind: str,
+) -> None:
+    """It works from then on; the token is worth nothing any more."""
+    filed = await requests.file(order(type=kind), ADDRESS)
+    await decisions.approve(filed.row["id"])
+    claimed = await requests.claim(filed.claim_token)
+
+    assert claimed.issued is not None
+    assert is_well_formed(claimed.issued.secret, "api_key" if kind == "api_key" else "access_token")
+    access = make_access(store, clock)
+    actor = await access.actor_for(claimed.issued.secret, "rest" if kind == "api_key" else "mcp")
+    assert (actor.name, actor.type) == ("Ann", kind)
+    again = await problem_of(requests.claim(filed.claim_token))
+    assert (again.code, again.sentence) == (
+        "conflict",
+        "The credential of this request was handed out before: tell us if it was not you",
+    )
+    (row,) = await rows(store)
+    assert (row["status"], row["credential_id"]) == ("claimed", actor.credential_id)
+
+
+async def test_of_fifty_claims_at_once_one_gets_the_credential(
+    requests: AccessRequests, decisions: AccessDecisions, keys: Keys
+) -> None:
+    """The others learn that it is gone, and no second credential is made."""
+    for made in range(1, ROUNDS + 1):
+        filed = await requests.file(order(), ADDRESS)
+        await decisions.approve(filed.row["id"])
+        claims = (requests.claim(filed.claim_token) for _ in range(50))
+        outcomes = await asyncio.gather(*claims, return_exceptions=True)
+
+        refused = [each for each in outcomes if isinstance(each, Problem)]
+        assert len(refused) == 49
+        assert {problem.code for problem in refused} == {"conflict"}
+        assert len(await keys.all()) == made
+
+
+async def test_a_denied_request_is_told_so(
+    requests: AccessRequests, decisions: AccessDecisions, keys: Keys
+) -> None:
+    """Also one that was approved before and not fetched yet."""
+    first = await requests.file(order(), ADDRESS)
+    second = await requests.file(order(), ADDRESS)
+    await decisions.approve(second.row["id"])
+    for filed in (first, second):
+        await decisions.deny(filed.row["id"])
+        assert (await problem_of(requests.claim(filed.claim_token))).code == "forbidden"
+
+    assert await keys.all() == []
+
+
+@pytest.mark.parametrize("token", ["", "fe_cl_", "x" * 10_000, "fe_sk_" + "a" * 49, "\ud800"])
+async def test_an_unknown_token_is_not_found(requests: AccessRequests, token: str) -> None:
+    """Whatever somebody makes up."""
+    await requests.file(order(), ADDRESS)
+
+    assert (await problem_of(requests.claim(token))).code == "not_found"
+
+
+async def test_a_request_is_over_after_fourteen_days(
+    requests: AccessRequests, decisions: AccessDecisions, store: SQLiteStore, clock: Any
+) -> None:
+    """Decided or not: it can be neither claimed nor decided, is not listed, and is deleted."""
+    waiting = await requests.file(order(), ADDRESS)
+    approved = await requests.file(order(), ADDRESS)
+    await decisions.approve(approved.row["id"])
+    clock.move(days=13, hours=23)
+    await requests.forget_expired()
+    assert len(await decisions.all()) == len(await rows(store)) == 2
+
+    clock.move(hours=1)
+    for filed in (waiting, approved):
+        assert (await problem_of(requests.claim(filed.claim_token))).code == "not_found"
+        assert (await problem_of(decisions.approve(filed.row["id"]))).code == "not_found"
+    assert (await decisions.all(), await decisions.count_pending()) == ([], 0)
+    await requests.forget_expired()
+    assert await rows(store) == []
+
+
+async def test_housekeeping_writes_nothing_for_nothing(watched: Any, clock: Any) -> None:
+    """While no request is over, the store is only read."""
+    limiter = Limiter(read_settings({}, dotenv=None), clock.seconds)
+    watched.read_only = True
+
+    await AccessRequests(watched, clock, limiter).forget_expired()
+    assert watched.runs == 1
+
+
+async def test_only_so_many_may_wait(
+    requests: AccessRequests, decisions: AccessDecisions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of many that come at once; a decision makes room for one more."""
+    monkeypatch.setattr(module, "PENDING_MOST", 5)
+    filing = (requests.file(order(), ADDRESS) for _ in range(12))
+    outcomes = await asyncio.gather(*filing, return_exceptions=True)
+
+    refused = [each for each in outcomes if isinstance(each, Problem)]
+    assert len(refused) == 7
+    assert {(problem.code, problem.headers["Retry-After"]) for problem in refused} == {
+        ("unavailable", "3600")
+    }
+    assert await decisions.count_pending() == 5
+    await decisions.deny((await decisions.all())[0]["id"])
+    await requests.file(order(), ADDRESS)
+    assert (await problem_of(requests.file(order(), ADDRESS))).code == "unavailable"
+
+
+async def test_requests_count_as_leads_do(store: SQLiteStore, clock: Any, limiter: Limiter) -> None:
+    """Five in ten minutes from one address; one that was not taken does not count."""
+    requests = AccessRequests(store, clock, limiter)
+    for left in (4, 3, 2, 1, 0):
+        quota = (await requests.file(order(), ADDRESS)).quota
+        assert quota is not None
+        assert quota.headers["RateLimit"].startswith(f'"leads";r={left};')
+    problem = await problem_of(requests.file(order(), ADDRESS))
+    assert (problem.code, problem.headers["Retry-After"]) == ("too_many_requests", "600")
+    await requests.file(order(), "192.0.2.8")
+
+
+async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limiter: Limiter) -> None:
+    """While the store is out of reach, nobody's room is used up."""
+    requests = AccessRequests(watched, clock, limiter)
+    watched.away = True
+    for _ in range(6):
+        assert (await problem_of(requests.file(order(), ADDRESS))).code == "unavailable"
+    watched.away = False
+
+    quota = (await requests.file(order(), ADDRESS)).quota
+    assert quota is not None
+    assert quota.headers["RateLimit"].startswith('"leads";r=4;')
+
+
+async def test_the_trap_denies_at_once(
+    requests: AccessRequests, decisions: AccessDecisions, store: SQLiteStore
+) -> None:
+    """A machine that fills it in waits on nobody's desk; it is listed as what it is."""
+    filed = await requests.file(order(_gotcha="x"), ADDRESS)
+
+    assert is_well_formed(filed.claim_token, "claim_token")
+    assert await decisions.count_pending() == 0
+    assert [row["status"] for row in await decisions.all()] == ["denied"]
+    assert (await problem_of(requests.claim(filed.claim_token))).code == "forbidden"
+    assert [entry["verb"] for entry in await recent_entries(store, 5)] == ["trap"]
+
+
+async def test_administrative_scopes_are_only_given_by_name(
+    requests: AccessRequests, decisions: AccessDecisions
+) -> None:
+    """Who asks for them gets the rest, unless whoever decides names them."""
+    every = order(scopes=["posts:read", "admin:read", "mcp"])
+    unnamed = await requests.file(every, ADDRESS)
+    named = await requests.file(every, ADDRESS)
+    await decisions.approve(unnamed.row["id"])
+    await decisions.approve(named.row["id"], ("admin:read", "admin:write"))
+
+    given = [(await requests.claim(filed.claim_token)).issued for filed in (unnamed, named)]
+    assert [issued and issued.row["scopes"] for issued in given] == [
+        "posts:read mcp",
+        "admin:read admin:write",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "scopes", "sentence"),
+    [
+        ({"scopes": ["admin:read"]}, (), "scopes: name those to give; it asks for admin:read"),
+        ({}, ("everything",), "scopes: there is no scope 'everything'"),
+        ({"type": "access_token"}, ("posts:read",), "scopes: an access token opens nothing"),
+    ],
+)
+async def test_scopes_that_cannot_be_are_refused_on_approval(
+    requests: AccessRequests,
+    decisions: AccessDecisions,
+    changes: dict[str, Any],
+    scopes: tuple[str, ...],
+    sentence: str,
+) -> None:
+    """The operator learns of a slip, not whoever asked; the request waits on."""
+    filed = await requests.file(order(**changes), ADDRESS)
+
+    problem = await problem_of(decisions.approve(filed.row["id"], scopes))
+    assert (problem.code, problem.sentence[: len(sentence)]) == ("invalid", sentence)
+    assert await decisions.count_pending() == 1
+
+
+async def test_a_request_is_decided_once(
+    requests: AccessRequests, decisions: AccessDecisions
+) -> None:
+    """What is decided stays, but that an approval can be taken back until it is used."""
+    filed = await requests.file(order(), ADDRESS)
+    request_id = filed.row["id"]
+    await decisions.approve(request_id)
+    again = await problem_of(decisions.approve(request_id))
+    assert again.code == "conflict"
+    assert again.sentence == f"The request {request_id} is approved already"
+    await requests.claim(filed.claim_token)
+
+    late = await problem_of(decisions.deny(request_id))
+    assert late.sentence == f"The request {request_id} is claimed already"
+
+
+@pytest.mark.parametrize("request_id", ["", "nonsense", "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"])
+async def test_an_unknown_request_is_not_found(decisions: AccessDecisions, request_id: str) -> None:
+    """A slip of the hand is told in a sentence."""
+    for deciding in (decisions.approve(request_id), decisions.deny(request_id)):
+        problem = await problem_of(deciding)
+        assert problem.code == "not_found"
+        assert problem.sentence.startswith(f"There is no request {request_id}")
+
+
+async def test_every_step_is_in_the_audit_log(
+    requests: AccessRequests, decisions: AccessDecisions, store: SQLiteStore
+) -> None:
+    """Who filed, decided and fetched; the credential that was handed out is named."""
+    filed = await requests.file(order(), ADDRESS)
+    await decisions.approve(filed.row["id"])
+    claimed = await requests.claim(filed.claim_token)
+    other = await requests.file(order(), ADDRESS)
+    await decisions.deny(other.row["id"])
+
+    assert claimed.issued is not None
+    holder = f"credential:{claimed.issued.row['id']}"
+    entries = await recent_entries(store, 10)
+    said = {(each["actor"], each["verb"], each["table_name"], each["rows"]) for each in entries}
+    assert len(entries) == 6
+    assert said == {
+        ("anybody", "file", "access_requests", 1),
+        ("credential:operator", "approve", "access_requests", 1),
+        ("credential:operator", "deny", "access_requests", 1),
+        (holder, "claim", "access_requests", 1),
+        (holder, "issue", "credentials", 1),
+    }
+
+
+@pytest.fixture
+def file_one(tmp_path: Path) -> Callable[..., str]:
+    """Return what files a request in the store of the commands, and gives back its id."""
+
+    async def file(changes: dict[str, Any]) -> str:
+        store = await open_store(tmp_path / "edge.db", system_clock)
+        try:
+            limiter = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None))
+            filed = await AccessRequests(store, system_clock, limiter).file(order(**changes), "x")
+        finally:
+            await store.close()
+        return str(filed.row["id"])
+
+    return lambda **changes: asyncio.run(file(changes))
+
+
+def test_the_command_lists_approves_and_denies(
+    file_one: Callable[..., str], run_command: Callable[..., Any]
+) -> None:
+    """A life of two requests at the terminal."""
+    first, second = file_one(), file_one(name="Zoë", type="access_token", email="z@example.org")
+    approved = run_command("requests", "approve", first, "--scopes", "posts:read, admin:read")
+    denied = run_command("requests", "deny", second)
+    listed = json.loads(run_command("requests", "list", "--json").out)
+    table = run_command("requests", "list").out.splitlines()
+
+    assert approved.code == denied.code == 0
+    assert approved.out.startswith(f"{first} is approved with posts:read admin:read; its claim")
+    assert denied.out == f"{second} is denied\n"
+    assert {each["id"]: (each["status"], each["scopes"]) for each in listed} == {
+        first: ("approved", ["posts:read", "admin:read"]),
+        second: ("denied", ["posts:read", "leads:read", "leads:write", "mcp"]),
+    }
+    assert all("digest" not in name for each in listed for name in each)
+    assert table[0].split() == [
+        *("ID", "NAME", "E-MAIL", "TYPE", "STATUS", "SCOPES", "FILED", "ENDS", "PURPOSE")
+    ]
+    assert len(table) == 3
+
+
+def test_nothing_that_was_sent_speaks_to_the_terminal(
+    file_one: Callable[..., str], run_command: Callable[..., Any]
+) -> None:
+    """Marks that turn text around are shown as signs, and a long purpose is cut."""
+    file_one(name="a\u202eb", purpose="one\ntwo\t" + "x" * 500)
+    head, line = run_command("requests", "list").out.splitlines()
+
+    assert "a\ufffdb" in line
+    assert "one two xxx" in line
+    assert line.endswith("x…")
+    assert len(line) < len(head) + 100
+
+
+def test_the_command_says_when_there_is_nothing(run_command: Callable[..., Any]) -> None:
+    """An empty list is a sentence; an unknown request is one on the other stream."""
+    run_command("migrate")
+    nobody = run_command("requests", "list")
+    unknown = run_command("requests", "approve", "nonsense")
+
+    assert nobody.out == "nobody has asked for access\n"
+    assert json.loads(run_command("requests", "list", "--json").out) == []
+    assert (unknown.code, unknown.out) == (1, "")
+    assert unknown.err == "There is no request nonsense, or its time is over\n"
+
+
+def test_a_slip_in_a_scope_ends_the_command_with_2(
+    file_one: Callable[..., str], run_command: Callable[..., Any]
+) -> None:
+    """Wrong usage is told apart from what cannot be done."""
+    ended = run_command("requests", "approve", file_one(), "--scopes", "posts:raed")
+
+    assert ended.code == 2
+    assert "there is no scope 'posts:raed'" in ended.err

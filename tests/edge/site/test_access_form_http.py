@@ -1,0 +1,194 @@
+"""The form that asks for access, on a real build: filed, shown again, closed to other sites."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from edge_api.commands.clock import system_clock
+from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.secrets import is_well_formed
+
+PATH = "/contact/access/"
+GOOD = {
+    "name": "Ann Lee",
+    "email": "",
+    "purpose": "Show posts.\r\nOn our wall.",
+    "type": "api_key",
+    "_gotcha": "",
+}
+HOSTILE = "\"'><script>alert(1)</script></textarea></select>{{ 7*7 }}"
+
+
+async def send(edge: Any, fields: Any, **headers: str) -> tuple[ClientResponse, LexborHTMLParser]:
+    """Post a form; return the answer and its page."""
+    async with edge.ask("POST", PATH, data=fields, headers=headers) as answer:
+        return answer, LexborHTMLParser(await answer.read())
+
+
+async def requests(edge: Any) -> list[Any]:
+    """Return every request."""
+    return await AccessDecisions(edge.service.store, system_clock).all()
+
+
+def find(page: LexborHTMLParser, selector: str) -> LexborNode:
+    """Return the first node that fits; there must be one."""
+    node = page.css_first(selector)
+    assert node is not None, selector
+    return node
+
+
+def fault(page: LexborHTMLParser, field: str) -> str:
+    """Return what the page says of a field."""
+    node = page.css_first(f"#access-{field}-fault")
+    return node.text() if node else ""
+
+
+async def test_a_form_becomes_a_request(edge: Any) -> None:
+    """The page shows the claim token, once, and that token is the request's."""
+    answer, page = await send(edge, GOOD)
+
+    assert (answer.status, answer.content_type) == (200, "text/html")
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    token = find(page, ".secret").text()
+    assert is_well_formed(token, "claim_token")
+    assert find(page, "title").text() == "Your request is filed · Fore-edge"
+    assert find(page, "h1").text() == "Your request is filed"
+    (row,) = await requests(edge)
+    assert (row["name"], row["email"], row["purpose"]) == (
+        "Ann Lee",
+        None,
+        "Show posts.\nOn our wall.",
+    )
+    claimed = await edge.service.access_requests.claim(token)
+    assert claimed.row["id"] == row["id"]
+
+
+async def test_a_form_with_faults_comes_back(edge: Any) -> None:
+    """Each fault stands at its field, all at once; what was typed stays; nothing is filed."""
+    fields = {**GOOD, "name": " ", "email": "ann at", "type": "access_token"}
+    answer, page = await send(edge, fields)
+
+    assert (answer.status, answer.content_type) == (400, "text/html")
+    assert fault(page, "name") == "Must have 1 to 100 characters."
+    assert fault(page, "email") == "Not a valid e-mail address."
+    assert fault(page, "purpose") == ""
+    assert find(page, "#access-email").attributes["value"] == "ann at"
+    assert find(page, "#access-purpose").text().strip() == "Show posts.\nOn our wall."
+    assert find(page, "option[selected]").attributes["value"] == "access_token"
+    assert await requests(edge) == []
+
+
+async def test_the_other_form_is_left_alone(edge: Any) -> None:
+    """The faults of one form are not shown in the other."""
+    _, page = await send(edge, {**GOOD, "name": ""})
+
+    assert find(page, "#contact-form").css(".fault") == []
+    assert find(page, "#name").attributes["value"] == ""
+    assert len(page.css("form")) == 2
+
+
+async def test_a_type_that_is_not_offered_is_a_fault(edge: Any) -> None:
+    """What a browser would not send is told at the field."""
+    _, page = await send(edge, {**GOOD, "type": "everything"})
+
+    assert fault(page, "type").startswith("Must be one of")
+
+
+async def test_nothing_typed_becomes_markup(edge: Any) -> None:
+    """Hostile text comes back as the text it is."""
+    fields = dict.fromkeys(("name", "email", "purpose", "type"), HOSTILE)
+    answer, page = await send(edge, {**fields, "purpose": HOSTILE * 100})
+
+    assert answer.status == 400
+    assert page.css("script") == []
+    assert find(page, "#access-name").attributes["value"] == HOSTILE
+    assert "49" not in find(page, "#access-form").text()
+
+
+async def test_the_trap_answers_as_ever(edge: Any) -> None:
+    """A machine that fills in the trap sees the same page, and waits on nobody's desk."""
+    answer, page = await send(edge, {**GOOD, "_gotcha": "x"})
+
+    assert answer.status == 200
+    assert is_well_formed(find(page, ".secret").text(), "claim_token")
+    assert [row["status"] for row in await requests(edge)] == ["denied"]
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.test"}]
+)
+async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str, str]) -> None:
+    """What another site's page sends in a reader's name is not taken."""
+    async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
+        assert answer.status == 403
+    assert await requests(edge) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status"),
+    [
+        (b"{}", "application/json", 415),
+        (b"name=%ff", "application/x-www-form-urlencoded", 400),
+        (b"name=" + b"x" * 70_000, "application/x-www-form-urlencoded", 413),
+    ],
+)
+async def test_what_no_form_sends(edge: Any, body: bytes, content_type: str, status: int) -> None:
+    """What is not a form of this size is refused with an Error."""
+    headers = {"Content-Type": content_type}
+    async with edge.ask("POST", PATH, data=body, headers=headers) as answer:
+        assert answer.status == status
+        assert list(await answer.json()) == ["error"]
+
+
+async def test_too_many_forms_are_told_on_the_page(make_edge: Any) -> None:
+    """Over the limit the form comes back with the reason, what was typed, and 429."""
+    async with make_edge(RATE_LEADS="1/hour") as edge:
+        await send(edge, GOOD)
+        answer, page = await send(edge, {**GOOD, "name": "Ben"})
+
+        assert answer.status == 429
+        assert int(answer.headers["Retry-After"]) > 0
+        assert find(page, "#access-name").attributes["value"] == "Ben"
+        assert "Too many requests" in find(page, "#access-form [role=alert]").text()
+
+
+async def test_attempts_are_counted_as_in_the_api(make_edge: Any) -> None:
+    """Forms that are refused count against the limit of attempts, which both doors share."""
+    async with make_edge(RATE_LEADS_ATTEMPTS="2/hour") as edge:
+        assert [(await send(edge, {}))[0].status for _ in range(3)] == [400, 400, 429]
+        async with edge.ask("POST", "/api/public/access-requests", json=GOOD) as answer:
+            assert answer.status == 429
+
+
+async def test_a_store_out_of_reach_is_told_on_the_page(edge: Any) -> None:
+    """While requests cannot be kept, the form comes back with 503 and nothing is lost of it."""
+    await edge.service.store.close()
+    answer, page = await send(edge, GOOD)
+
+    assert answer.status == 503
+    assert find(page, "#access-name").attributes["value"] == "Ann Lee"
+
+
+async def test_going_back_leads_to_the_form(edge: Any) -> None:
+    """The address at which a form was answered has no page of its own."""
+    for method in ("GET", "HEAD"):
+        async with edge.ask(method, PATH) as answer:
+            assert (answer.status, answer.headers["Location"]) == (303, "/contact/#access")
+    async with edge.ask("OPTIONS", PATH) as answer:
+        assert (answer.status, answer.headers["Allow"]) == (204, "GET, HEAD, POST, OPTIONS")
+    async with edge.ask("PUT", PATH) as answer:
+        assert answer.status == 405
+
+
+async def test_a_build_without_the_page(make_edge: Any, build_dir: Path) -> None:
+    """A theme that lacks the templates cannot show them: 503 with a sentence."""
+    async with make_edge(BUILD_DIR=str(build_dir)) as edge:
+        for fields in ({}, GOOD):
+            async with edge.ask("POST", PATH, data=fields) as answer:
+                assert answer.status == 503
+                assert "cannot be shown" in (await answer.json())["error"]
+                assert answer.headers["Retry-After"] == "60"

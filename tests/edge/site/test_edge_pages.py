@@ -1,0 +1,95 @@
+"""Pages that the edge renders in the look of the site, from what a build hands over."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from edge_api.schema.edge_pages import SHELL, TEMPLATES_FOLDER
+from edge_api.schema.problems import Problem
+from edge_api.web.pages import EdgePages
+from tests.edge.small_builds import make_post, point_at, write_build, write_site
+
+FRAME = "<title><!-- title --></title><h1><!-- title --></h1><main><!-- content --></main>"
+WORDS = "{% for each in sentences %}<p>{{ each }}</p>{% endfor %}"
+
+
+def hand_over(folder: Path, shell: str = FRAME, notice: str = WORDS) -> None:
+    """Write what a build hands over into one."""
+    write_site(folder / TEMPLATES_FOLDER, {SHELL: shell, "notice.html": notice})
+
+
+@pytest.fixture
+def pages(site: Any) -> EdgePages:
+    """Return the pages of an edge whose build has none yet."""
+    return EdgePages(site.service.shelf)
+
+
+async def test_a_page_stands_in_its_frame(edge: Any) -> None:
+    """A real build's page has the running head of the site, and the title wherever it belongs."""
+    body = await edge.service.pages.render("notice", "Not <now>", sentences=["Later."], link=None)
+    page = LexborHTMLParser(body)
+
+    for selector, text in (("title", "Not <now> · Fore-edge"), ("h1", "Not <now>")):
+        (found,) = page.css(selector)
+        assert found.text() == text
+    assert [node.text() for node in page.css("main p")] == ["Later."]
+    assert "Journal" in page.css("header nav")[0].text()
+    assert page.css('meta[name="robots"]')[0].attributes["content"] == "noindex"
+    assert page.css('link[rel="stylesheet"]')
+    assert b"<!--" not in body
+
+
+async def test_what_is_put_in_stays_where_it_is_put(pages: EdgePages, build_dir: Path) -> None:
+    """A value that looks like a place for the title, or like markup, is text."""
+    hand_over(build_dir / "build-0001")
+    odd = "<!-- title --><!-- content -->{{ 7*7 }}"
+    body = (await pages.render("notice", odd, sentences=[odd])).decode()
+
+    page = LexborHTMLParser(body)
+    assert page.css("h1")[0].text() == page.css("p")[0].text() == odd
+
+
+async def test_a_build_without_the_page_is_unavailable(pages: EdgePages) -> None:
+    """503 with a time to try again, and nothing about where it was looked for."""
+    with pytest.raises(Problem) as caught:
+        await pages.render("notice", "Title", sentences=[])
+
+    assert (caught.value.code, caught.value.headers["Retry-After"]) == ("unavailable", "60")
+    assert caught.value.sentence == "This page cannot be shown now: try again later"
+
+
+async def test_no_build_at_all_is_unavailable(make_edge: Any, tmp_path: Path) -> None:
+    """As long as nothing was built there is no look to show a page in."""
+    async with make_edge(BUILD_DIR=str(tmp_path / "none")) as edge:
+        with pytest.raises(Problem) as caught:
+            await edge.service.pages.render("notice", "Title", sentences=[])
+        assert caught.value.code == "unavailable"
+
+
+async def test_the_next_build_has_its_own_templates(
+    site: Any, pages: EdgePages, build_dir: Path
+) -> None:
+    """From the moment of the swap a page is made with the new build's frame and template."""
+    hand_over(build_dir / "build-0001")
+    assert b"<main><p>One" in await pages.render("notice", "Title", sentences=["One"])
+    newer = write_build(build_dir, "build-0002", [make_post("a")])
+    hand_over(newer, shell=FRAME.replace("main", "aside"), notice="<b>{{ sentences[0] }}</b>")
+    point_at(build_dir, newer)
+    await site.service.shelf.refresh()
+
+    assert b"<aside><b>One</b>" in await pages.render("notice", "Title", sentences=["One"])
+
+
+async def test_many_at_once_get_each_their_own(pages: EdgePages, build_dir: Path) -> None:
+    """Pages are made beside the event loop; none shows another's values."""
+    hand_over(build_dir / "build-0001")
+    texts = [f"Words {number}." for number in range(100)]
+    making = (pages.render("notice", text, sentences=[text]) for text in texts)
+
+    for text, body in zip(texts, await asyncio.gather(*making), strict=True):
+        assert body.decode() == FRAME.replace("<!-- title -->", text).replace(
+            "<!-- content -->", f"<p>{text}</p>"
+        )

@@ -1,0 +1,187 @@
+"""Asking for a credential over HTTP, from the first request to the first use."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from edge_api.commands.clock import system_clock
+from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.secrets import is_well_formed
+from edge_api.schema.kinds import parse_timestamp
+from tests.edge.conftest import SITE_URL, error_of
+
+REQUESTS = "/api/public/access-requests"
+CLAIM = f"{REQUESTS}/claim"
+PLAIN = {"type": "api_key", "name": "Ann", "purpose": "Read posts."}
+AGENT = {"type": "anonymous", "requested_credential_type": "access_token"}
+
+
+async def file(edge: Any, body: Any = PLAIN) -> dict[str, Any]:
+    """File a request; return the answer."""
+    async with edge.ask("POST", REQUESTS, json=body) as answer:
+        assert answer.status == 201, await answer.text()
+        return dict(await answer.json())
+
+
+async def claim(edge: Any, token: str) -> tuple[int, dict[str, Any]]:
+    """Send a claim token; return status and body."""
+    async with edge.ask("POST", CLAIM, json={"claim_token": token}) as answer:
+        return answer.status, await answer.json()
+
+
+def decisions(edge: Any) -> AccessDecisions:
+    """Return who decides, as the operator's command would."""
+    return AccessDecisions(edge.service.store, system_clock)
+
+
+async def test_a_filed_request_tells_how_to_go_on(edge: Any) -> None:
+    """The answer has the token, where to send it, until when, and what was asked for."""
+    async with edge.ask("POST", REQUESTS, json=PLAIN) as answer:
+        told = await answer.json()
+
+    assert answer.status == 201
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert is_well_formed(told.pop("claim_token"), "claim_token")
+    assert parse_timestamp(told.pop("claim_token_expires"))
+    assert told == {
+        "registration_id": told["registration_id"],
+        "registration_type": "anonymous",
+        "credential_type": "api_key",
+        "status": "pending",
+        "scopes": ["posts:read", "leads:read", "leads:write"],
+        "claim_uri": f"{SITE_URL}{CLAIM}",
+        "next_step": told["next_step"],
+    }
+    assert CLAIM in told["next_step"]
+
+
+async def test_a_key_from_the_first_request_to_the_first_use(edge: Any) -> None:
+    """Nothing but what the answers say is needed to read posts in the end."""
+    filed = await file(edge)
+    path = filed["claim_uri"].removeprefix(SITE_URL)
+    async with edge.ask("POST", path, json={"claim_token": filed["claim_token"]}) as waiting:
+        assert waiting.status == 202
+        assert waiting.headers["Retry-After"] == "300"
+        told = await waiting.json()
+    assert (told["status"], "claim_token" in told) == ("pending", False)
+    await decisions(edge).approve(filed["registration_id"])
+
+    async with edge.ask("POST", path, json={"claim_token": filed["claim_token"]}) as claimed:
+        assert claimed.status == 200
+        assert claimed.headers["Cache-Control"] == "no-store"
+        handed = await claimed.json()
+    assert handed["credential_expires"] is None
+    assert handed["scopes"] == ["posts:read", "leads:read", "leads:write"]
+    async with edge.ask("GET", "/api/public/v1/posts", handed["credential"]) as posts:
+        assert posts.status == 200
+
+
+async def test_an_agents_token_opens_mcp(edge: Any) -> None:
+    """In the words of auth.md, and with a date on which the token ends."""
+    filed = await file(edge, AGENT)
+    assert filed["scopes"] == ["posts:read", "leads:read", "leads:write", "mcp"]
+    await decisions(edge).approve(filed["registration_id"])
+    status, handed = await claim(edge, filed["claim_token"])
+
+    assert (status, handed["credential_type"]) == (200, "access_token")
+    assert parse_timestamp(handed["credential_expires"])
+    actor = await edge.service.access.actor_for(handed["credential"], "mcp")
+    assert actor.scopes == frozenset(handed["scopes"])
+
+
+async def test_of_fifty_claims_over_http_one_is_answered_with_the_credential(edge: Any) -> None:
+    """Every other is 409, whichever connection it came by."""
+    filed = await file(edge)
+    await decisions(edge).approve(filed["registration_id"])
+    answers = await asyncio.gather(*(claim(edge, filed["claim_token"]) for _ in range(50)))
+
+    assert sorted(status for status, _ in answers) == [200, *[409] * 49]
+    assert sum("credential" in body for _, body in answers) == 1
+
+
+async def test_a_browser_is_led_to_the_form(edge: Any) -> None:
+    """Whoever opens the address finds the form for people, which is there."""
+    async with edge.ask("GET", REQUESTS) as answer:
+        assert (answer.status, answer.headers["Location"]) == (303, "/contact/#access")
+    async with edge.ask("GET", "/contact/") as page:
+        assert 'id="access"' in await page.text()
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({}, "type: is required"),
+        ({"type": "service_auth"}, "type: must be one of"),
+        ({**PLAIN, "purpose": ""}, "purpose: must have 1 to 2000 characters"),
+        ([], "body: must be an object"),
+    ],
+)
+async def test_a_faulty_request_is_told(edge: Any, body: Any, sentence: str) -> None:
+    """400 with the member to mend; nothing is filed."""
+    async with edge.ask("POST", REQUESTS, json=body) as answer:
+        assert answer.status == 400
+        assert (await error_of(answer)).startswith(sentence)
+    assert await decisions(edge).all() == []
+
+
+@pytest.mark.parametrize("body", [{}, {"claim_token": 1}, {"claim_token": ""}, []])
+async def test_a_faulty_claim_is_told(edge: Any, body: Any) -> None:
+    """400 for what is no claim at all."""
+    async with edge.ask("POST", CLAIM, json=body) as answer:
+        assert answer.status == 400
+        await error_of(answer)
+
+
+async def test_claims_count_as_attempts(make_edge: Any) -> None:
+    """Nobody tries tokens one after the other."""
+    async with make_edge(RATE_LEADS_ATTEMPTS="2/hour") as edge:
+        assert [(await claim(edge, "fe_cl_x"))[0] for _ in range(3)] == [404, 404, 429]
+
+
+async def test_filing_counts_as_a_lead(make_edge: Any) -> None:
+    """The same room for both: they end on the same desk."""
+    async with make_edge(RATE_LEADS="2/hour") as edge:
+        await file(edge)
+        lead = {"name": "A", "email": "a@example.org", "budget_tier": "x", "message": "m"}
+        async with edge.ask("POST", "/api/public/v1/leads", json=lead) as answer:
+            assert answer.status == 201
+        async with edge.ask("POST", REQUESTS, json=PLAIN) as answer:
+            assert answer.status == 429
+            assert int(answer.headers["Retry-After"]) > 0
+
+
+async def test_scripts_of_other_origins_may_ask(edge: Any) -> None:
+    """An agent in a browser is an agent too."""
+    async with edge.ask("OPTIONS", REQUESTS) as answer:
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert answer.headers["Allow"] == "GET, POST, HEAD, OPTIONS"
+
+
+async def test_every_address_in_auth_md_is_live(edge: Any) -> None:
+    """No address that the file or the server's metadata names is missing."""
+    async with edge.ask("GET", "/auth.md") as answer:
+        assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
+        text = await answer.text()
+    async with edge.ask("GET", "/.well-known/oauth-authorization-server") as answer:
+        text += await answer.text()
+    paths = set(re.findall(rf"{re.escape(SITE_URL)}([^\s\"),;|:#]*)", text))
+    paths |= set(re.findall(r"^(?:POST|GET) (\S+)$", text, re.MULTILINE))
+
+    assert len(paths) > 12
+    for path in paths - {""}:
+        async with edge.ask("OPTIONS", path.rstrip(".")) as answer:
+            assert answer.status == 204, path
+
+
+async def test_the_servers_metadata_leads_to_the_registration(edge: Any) -> None:
+    """What agents look for in `agent_auth` is where it says."""
+    async with edge.ask("GET", "/.well-known/oauth-authorization-server") as answer:
+        block = (await answer.json())["agent_auth"]
+
+    assert block["skill"] == f"{SITE_URL}/auth.md"
+    assert block["register_uri"] == f"{SITE_URL}{REQUESTS}"
+    assert block["claim_uri"] == f"{SITE_URL}{CLAIM}"
+    assert block["identity_types_supported"] == ["anonymous"]
+    assert block["anonymous"]["credential_types_supported"] == ["api_key", "access_token"]

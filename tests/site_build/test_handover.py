@@ -1,0 +1,253 @@
+"""What a build hands to the edge: found as the theme finds it, refused where it would fail."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from edge_api.schema.edge_pages import FORMS, PAGES
+from edge_api.schema.edge_pages import SHELL as SHELL_NAME
+from site_build.faults import BuildError
+from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
+
+FORM = "{% set values = values|default({}) %}<form>{{ values.get('name', '') }}</form>"
+PLACE = "<!-- contact form -->{% include 'contact_form.html' %}<!-- end of contact form -->"
+SHELL = "<html><title><!-- title --></title><h1><!-- title --></h1><!-- content --></html>"
+STATE = "output-cache/output-*/templates/contact_form.html"
+
+
+@pytest.fixture
+def theme(desk: Desk, tmp_path: Path) -> Path:
+    """Return the bare theme with a contact form, for a journal with a contact page."""
+    theme = tmp_path / "theme"
+    shutil.copytree(THEME, theme)
+    write(theme, "contact_form.html", FORM)
+    write(theme, "contact.html", "<html>" + PLACE + "</html>")
+    page = "---\ntitle: Contact\nslug: contact\ndescription: Write.\n---\n\nWrite to us.\n"
+    desk.write("pages/contact.md", page)
+    return theme
+
+
+def write(theme: Path, name: str, source: str) -> None:
+    """Write a template of the theme."""
+    (theme / "templates" / name).write_text(source, encoding="utf-8")
+
+
+def handed(folder: Path) -> dict[str, str]:
+    """Return what the edge got, by file name."""
+    found = folder.glob("output-cache/output-*/templates/*")
+    return {path.name: path.read_text(encoding="utf-8") for path in found}
+
+
+def make(desk: Desk, theme: Path, **settings: object) -> Path:
+    """Build with the theme; return the folder above the site and the form."""
+    folder = theme.parent
+    run_journal(desk.content, folder / "output", theme, **settings)
+    return folder
+
+
+def test_the_edge_gets_the_form(desk: Desk, theme: Path) -> None:
+    """The form's template is handed over as it is written."""
+    folder = make(desk, theme)
+
+    assert [path.read_text() for path in folder.glob(STATE)] == [FORM]
+
+
+def test_a_template_that_goes_before_the_theme_is_handed_over(desk: Desk, theme: Path) -> None:
+    """The form that the page shows is the form that the edge gets, overridden or not."""
+    overrides = theme.parent / "overrides"
+    overrides.mkdir()
+    (overrides / "contact_form.html").write_text("<form>Another</form>")
+
+    folder = make(desk, theme, THEME_TEMPLATES_OVERRIDES=[str(overrides)])
+
+    assert "Another" in (folder / "output" / "contact" / "index.html").read_text()
+    assert [path.read_text() for path in folder.glob(STATE)] == ["<form>Another</form>"]
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("<img src='{{ asset('style.css') }}'>", r"asks for asset, but the edge gives it nothing"),
+        ("{{ SITENAME }}", r"asks for SITENAME, but"),
+        ("{% if faults is defined and faults.odd %}{{ SITEURL }}{% endif %}", r"asks for SITEURL"),
+        ("{% import 'base.html' as base %}", r"takes in another template"),
+        (
+            "{% if false %}{% include ['gone.html'] ignore missing %}{% endif %}",
+            r"takes in another",
+        ),
+        ("Words.\n{{ 'May'|strftime('%d') }}", r"contact_form\.html:2: No filter named 'strftime'"),
+        ("Words.\n{% if faults %}{{ faults['email'].x.y }}{% endif %}", r"contact_form\.html:2: "),
+        (
+            "{% if values and values['name'] %}{{ 1 / 0 }}{% endif %}",
+            r"contact_form\.html:1: divis",
+        ),
+    ],
+)
+def test_a_form_that_the_edge_cannot_show_stops_the_build(
+    desk: Desk, theme: Path, source: str, sentence: str
+) -> None:
+    """What would fail for whoever mistypes is told to the theme's author, before a page is made."""
+    write(theme, "contact_form.html", source)
+
+    with pytest.raises(BuildError, match=sentence) as refusal:
+        make(desk, theme)
+
+    assert "\n" not in str(refusal.value)
+    assert not (theme.parent / "output").exists()
+
+
+def test_a_form_in_another_encoding_stops_the_build(desk: Desk, theme: Path) -> None:
+    """A template that is not UTF-8 is told in a sentence."""
+    (theme / "templates" / "contact_form.html").write_bytes(b"<form>\xe9</form>")
+
+    with pytest.raises(BuildError, match="is not UTF-8"):
+        make(desk, theme)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "{% include 'contact_form.html' %}",
+        "<!-- contact form -->{% include 'contact_form.html' %}",
+        "<!-- end of contact form -->{% include 'contact_form.html' %}<!-- contact form -->",
+    ],
+)
+def test_a_contact_page_without_a_place_for_the_form_stops_the_build(
+    desk: Desk, theme: Path, page: str
+) -> None:
+    """Without its marks in order the edge could only put the form behind the page."""
+    write(theme, "contact.html", page)
+
+    with pytest.raises(BuildError, match=r"/contact/index\.html has no place for the form"):
+        make(desk, theme)
+
+
+def test_a_site_without_a_contact_page_needs_no_place_for_the_form(desk: Desk, theme: Path) -> None:
+    """A theme with a form builds a journal that has no contact page."""
+    (desk.content / "pages" / "contact.md").unlink()
+
+    assert (make(desk, theme) / "output" / "index.html").is_file()
+
+
+def test_a_theme_without_a_form_builds(desk: Desk, theme: Path) -> None:
+    """A contact page need not have a form."""
+    (theme / "templates" / "contact_form.html").unlink()
+    write(theme, "contact.html", "Write a letter.")
+
+    assert not list(make(desk, theme).glob(STATE))
+
+
+@pytest.mark.parametrize("name", ["contact", "access"])
+def test_each_form_needs_its_own_place(desk: Desk, theme: Path, name: str) -> None:
+    """A theme with both forms needs both places, each with its own marks."""
+    write(theme, "access_form.html", FORM)
+    others = {"contact": "access", "access": "contact"}
+    marks = f"<!-- {others[name]} form --><!-- end of {others[name]} form -->"
+    write(theme, "contact.html", f"<html>{marks}</html>")
+
+    with pytest.raises(BuildError, match=f"put <!-- {name} form --> before"):
+        make(desk, theme)
+
+
+def test_the_edge_gets_pages_and_their_shell(desk: Desk, theme: Path) -> None:
+    """Templates are handed over as they are written, the shell as it was built."""
+    notice = "{% for each in sentences %}<p>{{ each }}</p>{% endfor %}"
+    shell = "{% extends 'base.html' %}{% block main %}" + SHELL + "{% endblock %}"
+    write(theme, "notice.html", notice)
+    write(theme, "shell.html", shell)
+
+    got = handed(make(desk, theme))
+
+    assert got["notice.html"] == notice
+    assert "consent.html" not in got
+    assert SHELL in got["shell.html"]
+    assert "/theme/style." in got["shell.html"]
+    assert "https://journal.test/shell.html" in got["shell.html"]
+
+
+def test_the_shell_is_not_published(desk: Desk, theme: Path) -> None:
+    """What the edge renders with is no part of the site."""
+    write(theme, "notice.html", "Words.")
+    write(theme, "shell.html", SHELL)
+    folder = make(desk, theme)
+
+    names = {path.name for path in (folder / "output").rglob("*") if path.is_file()}
+    assert not {name for name in names if name.startswith(("shell", "notice"))}
+
+
+@pytest.mark.parametrize(
+    ("shell", "sentence"),
+    [
+        ("<title>None</title><!-- content -->", r"shell\.html has no place"),
+        ("<title><!-- title --></title>", r"shell\.html has no place"),
+        (SHELL + "<!-- content -->", r"shell\.html has no place"),
+        ("{{ 1 / 0 }}", r"shell\.html:1: division by zero"),
+        ("{% if %}", r"shell\.html:1: "),
+        (None, r"the theme lacks a template: .*shell"),
+    ],
+)
+def test_a_shell_that_holds_nothing_stops_the_build(
+    desk: Desk, theme: Path, shell: str | None, sentence: str
+) -> None:
+    """Pages need a frame with a place for title and content, before any page is written."""
+    write(theme, "notice.html", "Words.")
+    if shell is not None:
+        write(theme, "shell.html", shell)
+
+    with pytest.raises(BuildError, match=sentence):
+        make(desk, theme)
+
+    assert not (theme.parent / "output" / "index.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "sentence"),
+    [
+        ("consent", "{{ SITENAME }}", "asks for SITENAME, but the edge gives it nothing besides"),
+        ("consent", "{{ scopes[0].name.x.y }}", r"consent\.html:1: "),
+        ("consent", "{% if fault %}{{ fault / 2 }}{% endif %}", r"consent\.html:1: "),
+        ("notice", "{{ claim_token }}", "asks for claim_token"),
+        ("notice", "{% if link %}{{ link.x.y }}{% endif %}", r"notice\.html:1: "),
+        ("access_requested", "{% include 'base.html' %}", "takes in another template"),
+    ],
+)
+def test_a_page_that_the_edge_cannot_show_stops_the_build(
+    desk: Desk, theme: Path, name: str, source: str, sentence: str
+) -> None:
+    """Each page is tried with what the edge gives it, before the site is made."""
+    write(theme, f"{name}.html", source)
+    write(theme, "shell.html", SHELL)
+
+    with pytest.raises(BuildError, match=sentence):
+        make(desk, theme)
+
+    assert not (theme.parent / "output").exists()
+
+
+def test_another_page_of_the_edge_is_another_build(desk: Desk, theme: Path) -> None:
+    """What the edge renders with counts for a build's name, though no file of the site differs."""
+    write(theme, "shell.html", SHELL)
+    names = set()
+    for words in ("One.", "Two.", "Two."):
+        write(theme, "notice.html", words)
+        index = next(make(desk, theme).glob("output-cache/output-*/posts.json"))
+        names.add(json.loads(index.read_bytes())["head"]["build_id"])
+
+    assert len(names) == 2
+
+
+def test_the_journals_own_templates_are_handed_over(desk: Desk, tmp_path: Path) -> None:
+    """The theme has all that the edge knows; it reaches it byte for byte, but for the shell."""
+    run_journal(desk.content, tmp_path / "output", ROOT / "theme")
+
+    got = handed(tmp_path)
+    written = {name: (ROOT / "theme/templates" / name).read_text(encoding="utf-8") for name in got}
+    assert got.keys() == {SHELL_NAME, *(form.template for form in FORMS), *map(file_of, PAGES)}
+    assert {name for name in got if got[name] != written[name]} == {SHELL_NAME}
+
+
+def file_of(page: str) -> str:
+    """Return the file of a page's template."""
+    return f"{page}.html"
