@@ -39,7 +39,7 @@ test: check ## everything that proves the project: check, then every test
 
 judge: setup ## the long runs: 200 kills under load, 200 examples an operation
 	@DRILL_KILLS=200 SCHEMATHESIS_EXAMPLES=200 $(PYTHON_IN_VENV) -m pytest --no-header \
-		tests/drills tests/edge/test_schemathesis.py
+		tests/drills tests/edge/test_schemathesis.py tests/edge/mcp/test_schemathesis.py
 
 bench: setup ## the figures, against peers, in one run
 	@tools/provide wrk >/dev/null

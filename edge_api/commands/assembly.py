@@ -48,6 +48,8 @@ HOUSEKEEPING_SECONDS: Final = 5.0
 """How often uses of credentials are written down."""
 FORGETTING_SECONDS: Final = 60.0
 """How often what has expired is deleted."""
+SWEEPING_SECONDS: Final = 3600.0
+"""How often it is looked whether anything old is left that nobody uses."""
 REFRESH_SECONDS: Final = 0.5
 """How often the edge looks whether another build is current; it follows one within a second."""
 
@@ -123,6 +125,7 @@ async def _background(service: Service) -> AsyncIterator[None]:
         asyncio.create_task(_every(FORGETTING_SECONDS, service.leads.forget_expired)),
         asyncio.create_task(_every(FORGETTING_SECONDS, service.access_requests.forget_expired)),
         asyncio.create_task(_every(FORGETTING_SECONDS, service.oauth.keep_house)),
+        asyncio.create_task(_every(SWEEPING_SECONDS, service.oauth.sweep)),
     ]
     try:
         yield

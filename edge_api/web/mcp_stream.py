@@ -19,10 +19,9 @@ from edge_api.web.mcp_caller import Caller, Slots
 from edge_api.web.request import Request
 
 TICK_SECONDS: Final = 1.0
-"""How often it is looked whether anybody still reads."""
+"""How often it is looked whether anybody still reads, and whether the credential is still good."""
 PING_SECONDS: Final = 15.0
-"""After which a silent stream says something, since proxies close what is idle; the credential is
-looked at again at the same time."""
+"""After which a silent stream says something, since proxies close what is idle."""
 WRITE_SECONDS: Final = 20.0
 """How long a client may take to read what it is sent."""
 OUTBOX_MOST: Final = 64
@@ -165,11 +164,11 @@ class Conversation:
         transport = self._request.transport
         if transport is None or transport.is_closing() or self._farewell:
             return False
+        if not await self._caller.holds():
+            return False
         self._farewell = is_endless and self._is_draining()
         if self._silence >= PING_SECONDS:
             self._silence = 0.0
-            if not await self._caller.holds():
-                return False
             await self._say(slot, _PING)
         return True
 

@@ -28,6 +28,8 @@ class Journal:
     url: str
     edge: ServedEdge
     key: str
+    installation: Installation
+    """Where its operator runs commands."""
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +45,11 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
         "RATE_LEADS": "0",
         "RATE_TOKEN": "0",
     }
-    with Installation(folder, settings).serving() as edge:
+    installation = Installation(folder, settings)
+    with installation.serving() as edge:
         assert edge.process.stdout is not None
         key = edge.process.stdout.readline().split()[-1]
-        yield Journal(url, edge, key)
+        yield Journal(url, edge, key, installation)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,10 @@
 """Every kind of page in a browser: no error, no foreign request, nothing wider than the screen."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request
@@ -21,9 +23,12 @@ PATHS = {
     "contact": "/contact/",
     "thanks": "/contact/thanks/",
     "missing": "/no-such-page/",
+    "notice": "/api/public/oauth/authorize",
 }
-MISSING = 404
+STATUSES = {"/no-such-page/": 404, "/api/public/oauth/authorize": 400}
+"""Of pages that say that something is wrong; of all others it is 200."""
 HEIGHT = 800
+NARROWEST = 320
 _REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", event =>
   console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
@@ -45,8 +50,9 @@ class Watched:
     requests: list[str] = field(default_factory=list)
 
     def note(self, message: ConsoleMessage) -> None:
-        """Keep an error or warning, but that the page itself is missing, which is wanted."""
-        is_page_itself = message.location["url"] == self.page.url and "404" in message.text
+        """Keep an error or warning, but that the page itself says no, which is wanted."""
+        status = STATUSES.get(urlsplit(self.page.url).path, 0)
+        is_page_itself = message.location["url"] == self.page.url and str(status) in message.text
         if message.type in ("error", "warning") and not is_page_itself:
             self.complaints.append(message.text)
 
@@ -88,12 +94,49 @@ def test_a_page_is_in_order(journal: Journal, watched: Watched, path: str) -> No
     answer = watched.page.goto(f"{journal.url}{path}", wait_until="networkidle")
 
     assert answer is not None
-    assert answer.status == (MISSING if path == PATHS["missing"] else 200)
+    assert answer.status == STATUSES.get(path, 200)
+    check_order(journal, watched)
+
+
+def check_order(journal: Journal, watched: Watched) -> None:
+    """Hold the page against what each page has to keep."""
     assert watched.page.locator("h1").count() == 1
     assert watched.complaints == []
     assert [url for url in watched.requests if not url.startswith((journal.url, "data:"))] == []
     assert any(url.endswith(".css") for url in watched.requests)
     assert watched.page.evaluate(_OVERFLOW) <= 0
+
+
+def test_the_question_of_a_client_is_in_order(journal: Journal, watched: Watched) -> None:
+    """The page of the authorization server, however long the names in it are, and narrow."""
+    words = ("--name", "A client with a name " + "o" * 60, "--json")
+    redirect = f"https://{'a-long-label.' * 8}example/callback"
+    _, said, _ = journal.installation.run("clients", "register", *words, "--redirect-uri", redirect)
+    asked = {
+        "response_type": "code",
+        "client_id": json.loads(said)["client_id"],
+        "redirect_uri": redirect,
+        "code_challenge": "x" * 43,
+        "code_challenge_method": "S256",
+    }
+    watched.page.set_viewport_size({"width": NARROWEST, "height": HEIGHT})
+    watched.page.goto(f"{journal.url}/api/public/oauth/authorize?{urlencode(asked)}")
+
+    assert watched.page.get_by_role("button", name="Deny").is_visible()
+    check_order(journal, watched)
+
+
+def test_what_was_filed_is_in_order(journal: Journal, watched: Watched) -> None:
+    """The page with the claim token, whose token is wider than a narrow screen."""
+    watched.page.set_viewport_size({"width": NARROWEST, "height": HEIGHT})
+    watched.page.goto(f"{journal.url}/contact/")
+    watched.page.locator("#access-name").fill("Ann")
+    watched.page.locator("#access-purpose").fill("Posts")
+    watched.page.locator("#access-form button").click()
+    watched.page.wait_for_url(f"{journal.url}/contact/access/")
+
+    assert watched.page.locator(".secret").is_visible()
+    check_order(journal, watched)
 
 
 def test_a_violation_would_be_seen(journal: Journal, watched: Watched) -> None:

@@ -6,6 +6,7 @@ consented and the client are still in force.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeGuard
 
 from edge_api.domain.actor import Actor
 from edge_api.domain.oauth.issuer import Door, Issuer
@@ -41,27 +42,35 @@ class Bearers:
     async def find(self, text: str) -> Bearer | None:
         """Return who holds a token that is in force, its time aside. Raises Problem."""
         token = read(text, self._issuer.url, await self._keys.published())
-        if token is None or await self._row(REVOKED_TOKENS, token.id):
+        if token is None:
             return None
-        client = await self._row(OAUTH_CLIENTS, token.client_id)
-        if client is None or client["revoked_at"] is not None:
+        revoked, client, grant = await self._rows(
+            (REVOKED_TOKENS, token.id),
+            (OAUTH_CLIENTS, token.client_id),
+            (OAUTH_GRANTS, token.grant_id or ""),
+        )
+        if revoked is not None or not _in_force(client):
             return None
-        key = await self._key(token) if token.grant_id else None
-        if token.grant_id and key is None:
+        key = await self._key(grant)
+        if token.grant_id is not None and key is None:
             return None
         return Bearer(_actor(token, client, key), _end(token, key), token.resource)
 
-    async def _key(self, token: AccessToken) -> Row | None:
-        """Return the API key behind a token whose grant is in force, unless it was revoked."""
-        grant = await self._row(OAUTH_GRANTS, token.grant_id or "")
-        if grant is None or grant["revoked_at"] is not None:
+    async def _key(self, grant: Row | None) -> Row | None:
+        """Return the API key that a grant in force stands on, unless it was revoked."""
+        if not _in_force(grant):
             return None
-        key = await self._row(CREDENTIALS, grant["credential_id"])
-        return key if key is not None and key["revoked_at"] is None else None
+        (key,) = await self._rows((CREDENTIALS, grant["credential_id"]))
+        return key if _in_force(key) else None
 
-    async def _row(self, table: Table, key: str) -> Row | None:
-        (outcome,) = await self._store.run(Read(table, where=(Condition("id", "eq", key),)))
-        return outcome.rows[0] if outcome.rows else None
+    async def _rows(self, *keys: tuple[Table, str]) -> list[Row | None]:
+        """Return the rows with these keys, as they are at one moment."""
+        reads = (Read(table, where=(Condition(table.key, "eq", key),)) for table, key in keys)
+        return [next(iter(each.rows), None) for each in await self._store.run(*reads)]
+
+
+def _in_force(row: Row | None) -> TypeGuard[Row]:
+    return row is not None and row["revoked_at"] is None
 
 
 def _actor(token: AccessToken, client: Row, key: Row | None) -> Actor:

@@ -1,6 +1,6 @@
 """What is forgotten once it can tell nothing any more."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -9,12 +9,13 @@ from edge_api.domain.oauth.judge import REFRESH_LIFE
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import (
     AUTHORIZATION_CODES,
+    OAUTH_GRANTS,
     REFRESH_TOKENS,
     REVOKED_TOKENS,
     USED_ASSERTIONS,
 )
 from edge_api.schema.table import Table
-from edge_api.store.plan import Condition, Delete, Read, Store
+from edge_api.store.plan import Condition, Delete, Order, Read, Store
 
 KEPT_AFTER: Final[Mapping[Table, timedelta]] = MappingProxyType(
     {
@@ -28,6 +29,10 @@ KEPT_AFTER: Final[Mapping[Table, timedelta]] = MappingProxyType(
 """How long a row is kept after it expired."""
 
 
+GRANTS_AT_ONCE: Final = 500
+"""Grants that are looked at together."""
+
+
 async def forget_expired(store: Store, now: datetime) -> None:
     """Delete what expired long enough ago; nothing is written for nothing. Raises Problem."""
     for table, kept in KEPT_AFTER.items():
@@ -35,3 +40,27 @@ async def forget_expired(store: Store, now: datetime) -> None:
         (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
         if outcome.rows:
             await store.run(Delete(table, expired))
+
+
+async def forget_grants(store: Store, now: datetime) -> None:
+    """Delete old grants of which no code and no refresh token is left. Raises Problem."""
+    old = Condition("created_at", "lte", spell_instant(now - 2 * REFRESH_LIFE))
+    last = ""
+    while True:
+        where, order = (old, Condition("id", "gt", last)), (Order("id"),)
+        (outcome,) = await store.run(Read(OAUTH_GRANTS, ("id",), where, order, GRANTS_AT_ONCE))
+        grants = [row["id"] for row in outcome.rows]
+        if not grants:
+            return
+        await _forget_unused(store, grants)
+        last = grants[-1]
+
+
+async def _forget_unused(store: Store, grants: Sequence[str]) -> None:
+    of_them = (Condition("grant_id", "in", tuple(grants)),)
+    tables = (AUTHORIZATION_CODES, REFRESH_TOKENS)
+    found = await store.run(*(Read(table, ("grant_id",), of_them) for table in tables))
+    in_use = {row["grant_id"] for each in found for row in each.rows}
+    gone = tuple(grant for grant in grants if grant not in in_use)
+    if gone:
+        await store.run(Delete(OAUTH_GRANTS, (Condition("id", "in", gone),)))

@@ -8,7 +8,7 @@ from edge_api.domain.oauth.clients import Clients
 from edge_api.domain.oauth.consents import Consents
 from edge_api.domain.oauth.documents import Fetch
 from edge_api.domain.oauth.form_guard import FormGuard
-from edge_api.domain.oauth.housekeeping import forget_expired
+from edge_api.domain.oauth.housekeeping import forget_expired, forget_grants
 from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.domain.oauth.token_endpoint import TokenEndpoint
@@ -49,3 +49,7 @@ class OAuthServer:
         await self.keys.tend()
         await self.clients.forget_unused()
         await forget_expired(self._store, self._clock())
+
+    async def sweep(self) -> None:
+        """Forget grants that nobody uses: once in a while will do, for it looks at all of them."""
+        await forget_grants(self._store, self._clock())
