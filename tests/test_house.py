@@ -24,7 +24,7 @@ FORBIDDEN = {
     ),
     "machine path": re.compile(r"(?<![\w.$})>-])/(work|farm|root|home|Users|opt)/[A-Za-z.]"),
     "private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE[ ]KEY-----"),
-    "credential of ours": re.compile(r"\bfe_(sk|mt|cs|rt)_[0-9A-Za-z]{49}\b"),
+    "credential of ours": re.compile(r"\bfe_(sk|mt|cs|rt|ac|cl)_[0-9A-Za-z]{49}\b"),
     "credential of a service": re.compile(
         r"\b(AKIA[0-9A-Z]{16}|gh[pousr]_[0-9A-Za-z]{36}|xox[abprs]-[0-9A-Za-z-]{20}|sk-[\w-]{32})"
     ),

@@ -124,7 +124,8 @@ def test_the_trap_is_not_in_a_readers_way(journal: Journal, page: Page, form: st
     """Neither seen nor reached with the keyboard, nor read aloud, in either form of the page."""
     page.goto(f"{journal.url}/contact/")
     trap = page.locator(f"{form} [name=_gotcha]")
-    frame = page.locator("p", has=trap)  # what of the field overflows it is cut off
+    # what of the field overflows its paragraph is cut off
+    frame = page.locator(f"{form} p", has=page.locator("[name=_gotcha]"))
     box = frame.bounding_box()
 
     assert box is not None

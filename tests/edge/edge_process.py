@@ -79,9 +79,18 @@ class ServedEdge:
 
     def get(self, path: str, headers: Headers | None = None) -> tuple[int, Headers, bytes]:
         """Return status, headers and body of one GET."""
+        return self._ask("GET", path, None, headers or {})
+
+    def post(self, path: str, body: bytes, headers: Headers) -> tuple[int, Headers, bytes]:
+        """Return the same of one POST."""
+        return self._ask("POST", path, body, headers)
+
+    def _ask(
+        self, method: str, path: str, body: bytes | None, headers: Headers
+    ) -> tuple[int, Headers, bytes]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
-            connection.request("GET", path, headers=dict(headers or {}))
+            connection.request(method, path, body, dict(headers))
             answer = connection.getresponse()
             return answer.status, dict(answer.getheaders()), answer.read()
         finally:

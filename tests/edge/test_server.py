@@ -319,6 +319,21 @@ def test_doctor_finds_nothing_where_nothing_is_wrong(installation: Installation)
         assert edge.end(signal.SIGTERM)[0] == 0
 
 
+def test_doctor_tells_of_those_who_wait_for_a_decision(installation: Installation) -> None:
+    """It is nothing wrong, so the status stays 0; once decided, nothing is said."""
+    headers = {"Content-Type": "application/json"}
+    order = json.dumps({"type": "anonymous"}).encode()
+    with installation.serving() as edge:
+        for said in ("1 request for access waits", "2 requests for access wait"):
+            assert edge.post("/api/public/access-requests", order, headers)[0] == 201
+            note = f"{said} for a decision; run python -m edge_api requests list"
+            assert installation.run("doctor") == (0, f"nothing is wrong\n{note}\n", "")
+        listed = json.loads(installation.run("requests", "list", "--json")[1])
+        for request in listed:
+            assert installation.run("requests", "deny", request["id"])[0] == 0
+        assert installation.run("doctor") == (0, "nothing is wrong\n", "")
+
+
 def test_doctor_says_everything_that_is_wrong(installation: Installation) -> None:
     """One line for each, all in one go."""
     assert installation.run("migrate")[0] == 0
@@ -335,7 +350,7 @@ def test_doctor_says_everything_that_is_wrong(installation: Installation) -> Non
     assert all(line.startswith("- ") for line in lines)
 
 
-@pytest.mark.parametrize("words", [("doctor",), ("audit",), ("keys", "list")])
+@pytest.mark.parametrize("words", [("doctor",), ("audit",), ("keys", "list"), ("requests", "list")])
 def test_who_only_looks_makes_no_store(installation: Installation, words: tuple[str, ...]) -> None:
     """A command in the wrong folder says that nothing is there, and leaves nothing there."""
     code, said, complained = installation.run(*words)
