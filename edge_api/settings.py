@@ -129,7 +129,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
             _rate, "5/10minutes;20/day", "leads stored for one address without a credential"
         ),
         "RATE_LEADS_ATTEMPTS": Setting(
-            _rate, "60/minute", "requests to create a lead, stored or refused, for one address"
+            _rate,
+            "60/minute",
+            "requests to create a lead, to ask for access or to claim it, for one address",
         ),
         "RATE_AUTHENTICATED": Setting(_rate, "600/minute", "requests for one credential"),
         "RATE_FAILED_AUTH": Setting(
