@@ -5,11 +5,10 @@ import asyncio
 import json
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import opened
 from edge_api.domain.audit import recent_entries
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
-from edge_api.store.sqlite import open_store
 
 _USUAL = 100
 
@@ -35,11 +34,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _read(limit: int, settings: Settings) -> list[Row]:
-    store = await open_store(settings.database_path, system_clock, create=False)
-    try:
+    async with opened(settings) as store:
         return await recent_entries(store, limit)
-    finally:
-        await store.close()
 
 
 def _count(text: str) -> int:

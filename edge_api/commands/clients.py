@@ -12,13 +12,13 @@ from typing import Any
 from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable, words
+from edge_api.commands.opened import opened
 from edge_api.domain.oauth.clients import ClientOrder, Clients, Registered
 from edge_api.domain.oauth.grants import AUTH_METHODS, GRANTS
 from edge_api.schema.problems import Problem
 from edge_api.schema.scopes import DEFAULT_SCOPES
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
-from edge_api.store.sqlite import open_store
 
 _LISTS = ("redirect_uris", "grant_types", "scopes")
 _SHOWN = (
@@ -51,12 +51,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
     registers = arguments.action == "register"
-    store = await open_store(settings.database_path, system_clock, create=registers)
-    try:
+    async with opened(settings, create=registers) as store:
         clients = Clients(store, system_clock, _fetch_nothing, settings.redirect_schemes)
         await _ACTIONS[arguments.action](clients, arguments)
-    finally:
-        await store.close()
 
 
 async def _fetch_nothing(_url: str) -> bytes:

@@ -11,11 +11,11 @@ from typing import Any
 from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable, words
+from edge_api.commands.opened import opened
 from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
 from edge_api.schema.kinds import parse_timestamp, spell_instant
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
-from edge_api.store.sqlite import open_store
 
 _SHOWN = (
     *("id", "name", "type", "last_four", "scopes", "tables", "created_at", "expires_at"),
@@ -46,11 +46,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
     issues = arguments.action == "issue"
-    store = await open_store(settings.database_path, system_clock, create=issues)
-    try:
+    async with opened(settings, create=issues) as store:
         await _ACTIONS[arguments.action](Keys(store, system_clock), arguments)
-    finally:
-        await store.close()
 
 
 async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:

@@ -4,9 +4,8 @@ import argparse
 import asyncio
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import opened
 from edge_api.settings import Settings
-from edge_api.store.sqlite import open_store
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -22,5 +21,5 @@ def run(_arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _migrate(settings: Settings) -> None:
-    store = await open_store(settings.database_path, system_clock)
-    await store.close()
+    async with opened(settings, create=True):
+        pass

@@ -10,10 +10,10 @@ from typing import Any
 from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable, words
+from edge_api.commands.opened import opened
 from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
-from edge_api.store.sqlite import open_store
 
 _SHOWN = (
     *("id", "type", "name", "email", "purpose", "scopes", "status"),
@@ -51,11 +51,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
-    store = await open_store(settings.database_path, system_clock, create=False)
-    try:
+    async with opened(settings) as store:
         await _ACTIONS[arguments.action](AccessDecisions(store, system_clock), arguments)
-    finally:
-        await store.close()
 
 
 async def _list(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:

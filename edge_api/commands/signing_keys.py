@@ -6,10 +6,10 @@ import asyncio
 from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns
+from edge_api.commands.opened import opened
 from edge_api.commands.secret_key import secret_key
 from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.settings import Settings
-from edge_api.store.sqlite import open_store
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -27,13 +27,10 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
-    store = await open_store(settings.database_path, system_clock, create=False)
-    try:
+    async with opened(settings) as store:
         keys = SigningKeys(store, system_clock, secret_key(settings))
         if arguments.action == "rotate":
             print(await keys.rotate())
             return
         lines = [(row["id"], row["active_from"][:19] + "Z") for row in await keys.rows()]
         print_columns([("KEY", "SIGNS FROM"), *lines])
-    finally:
-        await store.close()
