@@ -18,6 +18,7 @@ from edge_api.api.reply import FORM, HTML, Page, Reply
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.domain.oauth.consents import Asked, SentBack
+from edge_api.domain.oauth.form_guard import is_nonce
 from edge_api.domain.oauth.issuer import AUTHORIZE, DOORS
 from edge_api.domain.oauth.redirects import host_of, is_loopback, source_of
 from edge_api.domain.oauth.request import pairs_of
@@ -171,13 +172,16 @@ def _cookie(ask: Ask) -> str:
         morsel = SimpleCookie(ask.headers.get("Cookie", "")).get(_COOKIE)
     except CookieError:
         return ""
-    return morsel.value if morsel else ""
+    return morsel.value if morsel and is_nonce(morsel.value) else ""
 
 
 def _set_cookie(service: Service, nonce: str) -> str:
-    """Return the cookie of the form: for this page alone, and no script."""
+    """Return the cookie of the form: for this page alone, and no script.
+
+    Lax: the page is reached from the client's site, and two questions may be open at once.
+    """
     secure = "; Secure" if service.oauth.issuer.url.startswith("https:") else ""
-    return f"{_COOKIE}={nonce}; Path={AUTHORIZE}; HttpOnly; SameSite=Strict{secure}"
+    return f"{_COOKIE}={nonce}; Path={AUTHORIZE}; HttpOnly; SameSite=Lax{secure}"
 
 
 def _parameter(name: str, sentence: str, schema: Schema | None = None) -> Parameter:

@@ -197,7 +197,7 @@ def test_the_cookie_is_for_this_page_alone(journal: Journal, browser: Browser) -
         (cookie,) = context.cookies()
 
     assert cookie["path"] == "/api/public/oauth/authorize"
-    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
 
 
 def test_a_form_without_its_cookie_is_refused(journal: Journal, browser: Browser) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import orjson
 from authlib.oauth2.rfc6749.util import (  # type: ignore[import-untyped]
@@ -68,11 +68,25 @@ class Facts:
         return self.credential["revoked_at"] is None and (expiry is None or expiry > self.present)
 
 
-async def gather(store: Store, clock: Clock, clients: FindClient, request: AuthRequest) -> Facts:
-    """Read what the request names. Raises Problem `unavailable`."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The one thing that a request shows for itself, beside who its client is.
+
+    One alone: of two, one would lead to a grant and the other to what is handed out for it.
+    """
+
+    kind: Literal["code", "refresh_token", "nothing"]
+    secret: str | None
+
+
+async def gather(
+    store: Store, clock: Clock, clients: FindClient, request: AuthRequest, shown: Shown
+) -> Facts:
+    """Read what the request is about. Raises Problem `unavailable`."""
     named = {name: await clients.find(name) for name in client_ids(request)}
-    code = await _find(store, AUTHORIZATION_CODES, _digest(request.form.get("code")))
-    token = await _find(store, REFRESH_TOKENS, _digest(request.form.get("refresh_token")))
+    digest = digest_of(shown.secret) if shown.secret else None
+    code = await _find(store, AUTHORIZATION_CODES, digest if shown.kind == "code" else None)
+    token = await _find(store, REFRESH_TOKENS, digest if shown.kind == "refresh_token" else None)
     source = code or token
     grant = await _find(store, OAUTH_GRANTS, source["grant_id"] if source else None)
     return Facts(
@@ -121,10 +135,6 @@ def _claims(request: AuthRequest) -> Mapping[str, object]:
     except (JoseError, ValueError):
         return {}
     return claims if isinstance(claims, dict) else {}
-
-
-def _digest(secret: str | None) -> str | None:
-    return digest_of(secret) if secret else None
 
 
 async def _find(store: Store, table: Table, key: str | None) -> Row | None:

@@ -5,6 +5,7 @@ kept: both are checked against the service's secret.
 """
 
 import hmac
+import re
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,6 +16,11 @@ import orjson
 FORM_LIFE: Final = timedelta(minutes=30)
 """How long a person may look at the question."""
 _NONCE_BYTES: Final = 24
+
+
+def is_nonce(text: str) -> bool:
+    """Tell whether a cookie holds what `new_nonce` may have made."""
+    return re.fullmatch(r"[A-Za-z0-9_-]{32}", text) is not None
 
 
 class FormGuard:

@@ -58,9 +58,13 @@ def matches(registered: str, named: str) -> bool:
 
 
 def source_of(uri: str) -> str:
-    """Return a redirect URI as a source of a content security policy (CSP level 3, 2.3.1)."""
+    """Return a redirect URI as a source of a content security policy (CSP level 3, 2.3.1).
+
+    A policy cannot name an IPv6 address: there, as for a program's scheme, the scheme has to do.
+    """
     parts = urlsplit(uri)
-    return f"{parts.scheme}://{parts.netloc}" if parts.netloc and _is_web(parts) else _scheme(parts)
+    is_nameable = _is_web(parts) and ":" not in (parts.hostname or "")
+    return f"{parts.scheme}://{parts.netloc}" if is_nameable else _scheme(parts)
 
 
 def host_of(uri: str) -> str:

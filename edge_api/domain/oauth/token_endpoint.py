@@ -16,7 +16,14 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.oauth.errors import BASIC, problem_of
-from edge_api.domain.oauth.facts import Facts, FindClient, basic_client, client_ids, gather
+from edge_api.domain.oauth.facts import (
+    Facts,
+    FindClient,
+    Shown,
+    basic_client,
+    client_ids,
+    gather,
+)
 from edge_api.domain.oauth.grants import AUTH_METHODS, make_judge
 from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.judge import Judge, client_actor
@@ -60,7 +67,7 @@ class TokenEndpoint:
 
         Raises Problem with the code of section 5.2; what is refused is in the audit log.
         """
-        return await self._settle(pairs, headers, _issue)
+        return await self._settle(pairs, headers, _issue, _shown)
 
     async def revoke(self, pairs: Pairs, headers: Mapping[str, str]) -> None:
         """End a refresh token's whole grant, or an access token alone (RFC 7009, section 2).
@@ -88,13 +95,22 @@ class TokenEndpoint:
                 judge.revoke_grant(client)
             return {}
 
-        # The token stands where a refresh token would: it is looked up as one.
-        await self._settle([*pairs, ("refresh_token", text)], headers, decide)
+        def shown(request: AuthRequest) -> Shown:
+            return Shown("refresh_token", request.form.get("token"))
 
-    async def _settle(self, pairs: Pairs, headers: Mapping[str, str], decide: Decide) -> Row:
+        await self._settle(pairs, headers, decide, shown)
+
+    async def _settle(
+        self,
+        pairs: Pairs,
+        headers: Mapping[str, str],
+        decide: Decide,
+        look: Callable[[AuthRequest], Shown],
+    ) -> Row:
         for _ in range(_LOOKS):
             request = AuthRequest(pairs, headers)
-            facts = await gather(self._store, self._clock, self._clients, request)
+            shown = look(request)
+            facts = await gather(self._store, self._clock, self._clients, request, shown)
             judge = make_judge(self._issuer, facts, await self._keys.signer())
             outcome = _attempt(judge, request, decide)
             try:
@@ -107,6 +123,16 @@ class TokenEndpoint:
                 raise outcome
             return outcome
         raise Problem("unavailable", "Others use this at the same moment: try again")
+
+
+def _shown(request: AuthRequest) -> Shown:
+    """Return what the grant that is asked for looks at, and nothing else of the request."""
+    match request.payload.grant_type:
+        case "authorization_code":
+            return Shown("code", request.form.get("code"))
+        case "refresh_token":
+            return Shown("refresh_token", request.form.get("refresh_token"))
+    return Shown("nothing", None)
 
 
 def _attempt(judge: Judge, request: AuthRequest, decide: Decide) -> Row | Problem:
@@ -139,8 +165,7 @@ def _refuse_two_ways(request: AuthRequest) -> None:
     ways = [basic, request.form.get("client_secret"), request.form.get("client_assertion")]
     if sum(way is not None for way in ways) > 1:
         raise InvalidRequestError("Authenticate the client in one way")
-    named = request.form.get("client_id")
-    if basic is not None and named is not None and named != basic:
+    if len(client_ids(request)) > 1:
         raise InvalidRequestError("Two different clients are named")
 
 

@@ -203,3 +203,13 @@ async def test_an_assertion_of_another_key_is_refused(world: World) -> None:
         form = {"client_assertion_type": ASSERTED, "client_assertion": text}
         problem = await refusal(world.token(**CREDENTIALS, **form))
         assert problem.oauth in ("invalid_client", "invalid_request"), text[:60]
+
+
+@pytest.mark.usefixtures("present")
+async def test_an_assertion_and_another_name_contradict_each_other(world: World) -> None:
+    """Who signs is who asks (RFC 7521, section 4.2)."""
+    key = KEYS["ES256"]
+    client = await signing_client(world, key)
+
+    asking = world.token(**CREDENTIALS, **assertion(key, client), client_id="somebody")
+    assert (await refusal(asking)).oauth == "invalid_request"

@@ -288,3 +288,32 @@ async def test_all_of_it_is_in_the_audit_log(world: World) -> None:
     assert ("issue", "oauth_signing_keys", SERVICE.label) in entries
     (grant,) = await world.rows(OAUTH_GRANTS)
     assert grant["revoked_at"] is not None
+
+
+async def test_a_request_shows_one_thing_for_itself(world: World) -> None:
+    """A refresh token with somebody else's code beside it gives what the token is good for."""
+    client, verifier = await world.public_client(), new_verifier()
+    mine = await world.redeem(
+        client, await world.code(client, verifier, scope="posts:read"), verifier
+    )
+    theirs = await world.code(client, verifier)
+
+    answer = await world.refresh(client, mine["refresh_token"], code=theirs)
+    assert answer["scope"] == "posts:read"
+    replayed = world.refresh(client, mine["refresh_token"], code=theirs)
+    assert (await refusal(replayed)).oauth == "invalid_grant"
+    assert (await refusal(world.access.actor_for(answer["access_token"]))).status == 401
+    form = {"client_id": client, "token": "unknown", "code": theirs, "refresh_token": "x"}
+    await world.oauth.tokens.revoke((*form.items(), ("grant_type", "authorization_code")), {})
+    assert "admin:write" in (await world.redeem(client, theirs, verifier))["scope"]
+
+
+async def test_a_code_beside_a_refresh_token_is_a_code(world: World) -> None:
+    """The other way round likewise: the grant is the code's."""
+    client, verifier = await world.public_client(), new_verifier()
+    mine = await world.redeem(client, await world.code(client, verifier), verifier)
+    code = await world.code(client, verifier, scope="posts:read")
+
+    answer = await world.redeem(client, code, verifier, refresh_token=mine["refresh_token"])
+    assert answer["scope"] == "posts:read"
+    assert (await world.refresh(client, mine["refresh_token"]))["access_token"]

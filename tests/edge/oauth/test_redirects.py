@@ -90,6 +90,7 @@ def test_a_redirect_is_the_registered_one(registered: str, named: str, *, fits: 
     [
         ("https://a.example:8443/cb", "a.example:8443", "https://a.example:8443", False),
         ("http://127.0.0.1:3000/cb", "127.0.0.1:3000", "http://127.0.0.1:3000", True),
+        ("http://[::1]:3000/cb", "[::1]:3000", "http:", True),
         ("cursor://x/cb", "cursor:", "cursor:", True),
     ],
 )
