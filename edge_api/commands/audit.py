@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import re
 
 from edge_api.commands import Subparsers
 from edge_api.commands.opened import opened
@@ -39,8 +40,8 @@ async def _read(limit: int, settings: Settings) -> list[Row]:
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    if re.fullmatch("[0-9]{1,9}", text) is None or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999999")
     return int(text)
 
 

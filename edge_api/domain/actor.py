@@ -25,6 +25,11 @@ class Actor:
     """The OAuth client that acts, for the credential or, without one, for itself."""
 
     @property
+    def holder(self) -> str:
+        """Return whose limits count: the key's, however many clients act for it."""
+        return self.credential_id or self.client_id
+
+    @property
     def label(self) -> str:
         """Return how the audit log names the actor."""
         key = f"credential:{self.credential_id}" if self.credential_id else ""
@@ -37,3 +42,6 @@ OPERATOR = Actor("operator", "operator", "api_key", frozenset())
 
 ANYBODY = Actor("", "anybody", "", frozenset())
 """Whoever comes without a credential."""
+
+SERVICE = Actor("service", "service", "api_key", frozenset())
+"""The running service, where nobody asked it to; the audit log names it so."""

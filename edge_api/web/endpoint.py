@@ -79,7 +79,7 @@ class Endpoint:
     def _admit(self, request: Request, actor: Actor | None) -> str:
         """Count the request and let it go on; return the address where it is counted by that."""
         if actor is not None:
-            self._count(request, "authenticated", actor.label)
+            self._count(request, "authenticated", actor.holder)
             authorise(self.operation, self._service.access, actor)
             return ""
         if not self.operation.limit:

@@ -22,9 +22,14 @@ BODY_MOST: Final = 64 * 1024
 """Bytes."""
 
 _TRANSLATED: Final = tuple(
-    ip_network(network) for network in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
+    ip_network(network)
+    for network in (
+        *("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "192.88.99.0/24"),
+        *("fec0::/10", "3fff::/20", "192.0.0.0/24"),
+    )
 )
-"""Addresses that stand for others: NAT64 (RFC 6052, 8215), 6to4 (RFC 3056), Teredo (RFC 4380)."""
+"""Addresses that stand for others: NAT64 (RFC 6052, 8215), 6to4 (RFC 3056, 3068), Teredo (RFC
+4380); and those set apart that Python takes for global (RFC 3879, 9637, 6890)."""
 
 Address = IPv4Address | IPv6Address
 Allowed = Callable[[Address], bool]
@@ -60,6 +65,8 @@ class Fetcher:
             raise _failure("its server cannot be reached") from None
 
     async def _fetch(self, url: str) -> bytes:
+        if not url.isascii():  # a digit of another script would become one of ours later on
+            raise _failure("its address is not public")
         self._check_literal(urlsplit(url).hostname or "")
         connector = aiohttp.TCPConnector(resolver=_Resolver(self._allowed), ssl=self._ssl)
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}

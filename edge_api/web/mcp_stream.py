@@ -137,6 +137,8 @@ class Conversation:
             if event is None:
                 if not await self._goes_on(slot, is_endless=is_endless):
                     return await (self._stream or EventStream(self._request)).end()
+            elif is_endless and not await self._caller.holds():
+                return await (self._stream or EventStream(self._request)).end()
             elif not event.is_last:
                 await self._say(slot, _encode(event.message))
             elif self._stream is None or not self._stream.has_begun:
@@ -183,7 +185,7 @@ class Conversation:
 
     def _open(self, slot: ExitStack) -> None:
         """Take a stream. Raises Problem of `Slots.hold`."""
-        slot.enter_context(self._slots.hold(self._caller.actor.label))
+        slot.enter_context(self._slots.hold(self._caller.actor.holder))
         self._stream = EventStream(self._request)
 
 

@@ -4,6 +4,7 @@ Editions are looked at while somebody listens, and only then.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
@@ -21,6 +22,8 @@ from edge_api.domain.posts import Entry
 
 LOOK_SECONDS: Final = 0.5
 """How often it is looked whether another edition is served."""
+
+_log = logging.getLogger(__name__)
 
 
 class Announcements:
@@ -64,10 +67,17 @@ class Announcements:
             await asyncio.sleep(LOOK_SECONDS)
             now = self._service.shelf.current
             if now is not before:
-                for event in differences(before, now):
-                    await self._bus.publish(event)
+                await self._announce(before, now)
                 before = now
         self._handler.close()
+
+    async def _announce(self, before: Edition | None, now: Edition | None) -> None:
+        """Tell what differs; if that fails once, later editions are told of all the same."""
+        try:
+            for event in differences(before, now):
+                await self._bus.publish(event)
+        except Exception:
+            _log.exception("an edition could not be announced")
 
 
 def differences(before: Edition | None, now: Edition | None) -> Iterator[ServerEvent]:

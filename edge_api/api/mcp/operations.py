@@ -33,8 +33,6 @@ SENTENCE: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
 """At most 100 characters, as a server card demands."""
-BODY_MOST: Final = 1024 * 1024
-"""Bytes of a message."""
 
 # The headers of 2026-07-28 stand in words, not among the parameters: there they would say that each
 # of their values goes with each body, while their point is that they repeat what the body says.
@@ -118,7 +116,6 @@ BODY: Final = Body(
             "params": {"name": "search", "arguments": {"query": "journal"}},
         },
     },
-    BODY_MOST,
 )
 _UNCHANGED: Final = Success(304, "Not modified since the validator that was sent")
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, Literal
 from uuid import uuid4
 
-from edge_api.domain.actor import OPERATOR, Actor, Clock
+from edge_api.domain.actor import OPERATOR, SERVICE, Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.identity import new_id
 from edge_api.domain.oauth.client import SECRET_METHODS, Client
@@ -43,7 +43,7 @@ from edge_api.store.plan import (
 )
 
 STRANGERS_MOST: Final = 10_000
-"""Clients that registered themselves; more are refused until unused ones are forgotten."""
+"""Clients that nobody looked at; more are refused until unused ones are forgotten."""
 UNUSED_FOR: Final = timedelta(days=1)
 """How long a client that registered itself is kept without ever getting a token."""
 IDLE_FOR: Final = timedelta(days=180)
@@ -120,11 +120,7 @@ class Clients:
         Raises Problem with the codes of section 3.2.2, and `unavailable` when there are too many.
         """
         checked = read_metadata(metadata, self._schemes)
-        strangers = (Condition("kind", "eq", "dynamic"),)
-        count = Read(OAUTH_CLIENTS, ("id",), strangers, limit=1, counted=True)
-        (outcome,) = await self._store.run(count)
-        if (outcome.total or 0) >= STRANGERS_MOST:
-            raise Problem("unavailable", "Too many clients registered themselves: try tomorrow")
+        await self._refuse_too_many()
         row = public_client(str(uuid4()), checked)
         stored = await self._store_new(row, client_actor(Client({**row, "scopes": ""})))
         return registration_answer(stored, int(self._clock().timestamp()))
@@ -136,38 +132,62 @@ class Clients:
         return outcome.rows
 
     async def rotate(self, client_id: str) -> Registered:
-        """Give a client a new secret; the old one ends at once. Raises Problem."""
+        """Give a client a new secret; the old one ends at once.
+
+        Raises Problem `not_found`, `invalid` where there is no secret, and `conflict` for one that
+        is revoked.
+        """
         row = await self._known(client_id)
         if row["auth_method"] not in SECRET_METHODS:
             raise Problem("invalid", f"{client_id} has no secret")
         secret = mint("client_secret")
         values = {"secret_digest": digest_of(secret), "secret_last_four": last_four(secret)}
-        await self._change(client_id, "rotate", values)
+        await self._change(client_id, "rotate", values, OPERATOR)
         return Registered({**row, **values}, secret)
 
     async def revoke(self, client_id: str) -> None:
-        """End a client with all that it was granted. Raises Problem `not_found`."""
+        """End a client with all that it was granted; a revoked one stays as it is.
+
+        Raises Problem `not_found`.
+        """
         await self._known(client_id)
-        present = spell_instant(self._clock())
-        await self._store.run(end_grants(Condition("client_id", "eq", client_id), present))
-        await self._change(client_id, "revoke", {"revoked_at": present})
+        now = self._clock()
+        present = spell_instant(now)
+        where = (Condition("id", "eq", client_id), Condition("revoked_at", "is", None))
+        change = Change("revoke", OAUTH_CLIENTS, AffectedBy(0), ("id",))
+        await self._store.run(
+            Update(OAUTH_CLIENTS, {"revoked_at": present}, where),
+            end_grants(Condition("client_id", "eq", client_id), present),
+            audit_entry(OPERATOR, change, now),
+        )
 
     async def forget_unused(self) -> None:
         """Delete strangers that never got a token, or none for long. Raises Problem."""
         now = self._clock()
         strangers = Condition("kind", "in", ("dynamic", "document"))
+        in_force = Condition("revoked_at", "is", None)  # who was revoked must stay so
         never = (
             strangers,
+            in_force,
             Condition("last_used_at", "is", None),
             Condition("created_at", "lt", spell_instant(now - UNUSED_FOR)),
         )
-        idle = (strangers, Condition("last_used_at", "lt", spell_instant(now - IDLE_FOR)))
+        idle = (strangers, in_force, Condition("last_used_at", "lt", spell_instant(now - IDLE_FOR)))
         for where in (never, idle):
             (outcome,) = await self._store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
             if outcome.rows:  # nothing is written for nothing
                 forgotten = Change("forget", OAUTH_CLIENTS, AffectedBy(0))
-                audit = audit_entry(OPERATOR, forgotten, now)
+                audit = audit_entry(SERVICE, forgotten, now)
                 await self._store.run(Delete(OAUTH_CLIENTS, where), audit)
+
+    async def _refuse_too_many(self) -> None:
+        """Raise Problem `unavailable` when there is no room for another stranger."""
+        strangers = (Condition("kind", "in", ("dynamic", "document")),)
+        count = Read(OAUTH_CLIENTS, ("id",), strangers, limit=1, counted=True)
+        (outcome,) = await self._store.run(count)
+        if (outcome.total or 0) >= STRANGERS_MOST:
+            sentence = "Too many clients made themselves known lately: try again tomorrow"
+            raise Problem("unavailable", sentence, headers={"Retry-After": "3600"})
 
     async def _refetch(self, url: str, known: Row | None) -> Row | None:
         """Return the client as its document has it now, or as it was known where it is away."""
@@ -179,8 +199,10 @@ class Clients:
                 return known
             raise
         if known is None:
+            await self._refuse_too_many()
             return await self._store_new(given, client_actor(Client(given)))
-        await self._change(url, "update", {name: given[name] for name in given if name != "id"})
+        values = {name: given[name] for name in given if name != "id"}
+        await self._change(url, "update", values, SERVICE)
         return {**known, **given}
 
     async def _store_new(self, given: Row, actor: Actor) -> Row:
@@ -195,12 +217,19 @@ class Clients:
             return await self._known(row["id"])  # another request was faster with the same
         return row
 
-    async def _change(self, client_id: str, verb: str, values: Mapping[str, Any]) -> None:
-        where = (Condition("id", "eq", client_id),)
-        audit = audit_entry(
-            OPERATOR, Change(verb, OAUTH_CLIENTS, AffectedBy(0), ("id",)), self._clock()
-        )
-        await self._store.run(Update(OAUTH_CLIENTS, values, where), audit)
+    async def _change(
+        self, client_id: str, verb: str, values: Mapping[str, Any], actor: Actor
+    ) -> None:
+        """Change a client that is not revoked. Raises Problem `conflict` for one that is."""
+        where = (Condition("id", "eq", client_id), Condition("revoked_at", "is", None))
+        change = Change(verb, OAUTH_CLIENTS, AffectedBy(0), ("id",))
+        audit = audit_entry(actor, change, self._clock())
+        try:
+            await self._store.run(Update(OAUTH_CLIENTS, values, where, at_least=1), audit)
+        except Problem as problem:
+            if problem.code != "conflict":
+                raise
+            raise Problem("conflict", f"The client {client_id} is revoked") from None
 
     async def _row(self, client_id: str) -> Row | None:
         where = (Condition("id", "eq", client_id),)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 
@@ -160,7 +160,7 @@ class Consents:
         """Return the redirect URI with an answer, the state and who says it (RFC 9207)."""
         fits = state is not None and 0 < len(state) <= VALUE_LONGEST
         told = {**answer, **({"state": state} if fits else {}), "iss": self._issuer.url}
-        separator = "&" if urlsplit(redirect_uri).query else "?"
+        separator = "&" if "?" in redirect_uri else "?"
         return f"{redirect_uri}{separator}{urlencode(told)}"
 
 

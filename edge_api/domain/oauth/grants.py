@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
     InvalidClientError,
     InvalidRequestError,
@@ -35,7 +36,9 @@ GRANTS: Final = ("authorization_code", "refresh_token", "client_credentials")
 _CHALLENGE_LENGTH: Final = 43
 """Characters of a SHA-256 digest in base64url."""
 _ASSERTION_LONGEST_LIFE: Final = timedelta(hours=1)
-"""How far ahead an assertion may end: it is remembered until then."""
+"""How far ahead an assertion may end."""
+_ASSERTION_KEPT: Final = _ASSERTION_LONGEST_LIFE + timedelta(minutes=10)
+"""How long a used one is remembered: the library lets it be late by a minute."""
 
 
 def make_judge(issuer: Issuer, facts: Facts, signer: ECKey | None = None) -> Judge:
@@ -204,12 +207,17 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
         latest = (facts.now + _ASSERTION_LONGEST_LIFE).timestamp()
         if facts.used_assertion or not isinstance(jti, str) or claims["exp"] > latest:
             return False
-        row = {"id": self._digest, "expires_at": spell_instant(facts.now + _ASSERTION_LONGEST_LIFE)}
+        row = {"id": self._digest, "expires_at": spell_instant(facts.now + _ASSERTION_KEPT)}
         self._judge.plans.append(Insert(USED_ASSERTIONS, [row]))
         return True
 
     def __call__(self, query_client: Any, request: AuthRequest) -> Client | None:
         """Return the client that signed, if the request carries an assertion."""
         self._digest = assertion_digest(request)
-        client: Client | None = super().__call__(query_client, request)
+        try:
+            client: Client | None = super().__call__(query_client, request)
+        except OAuth2Error:
+            raise
+        except Exception:  # noqa: BLE001  a stranger's text, and libraries that read all of it
+            raise InvalidClientError("The client assertion cannot be read") from None
         return client

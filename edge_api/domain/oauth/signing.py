@@ -16,7 +16,7 @@ from joserfc import jwe
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet, OctKey
 
-from edge_api.domain.actor import OPERATOR, Actor, Clock
+from edge_api.domain.actor import OPERATOR, SERVICE, Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.oauth.tokens import ALGORITHM, TOKEN_LIFE
 from edge_api.schema.kinds import spell_instant
@@ -30,9 +30,6 @@ PUBLISHED_BEFORE: Final = timedelta(hours=1)
 """How long a key is published before it signs: longer than anybody keeps the key set."""
 KEPT_AFTER: Final = TOKEN_LIFE + timedelta(hours=1)
 """How long a key is kept after the next one took over: its last token must have ended."""
-
-SERVICE: Final = Actor("service", "service", "api_key", frozenset())
-"""Whoever rotates keys that have had their time; the audit log names it so."""
 
 _log = logging.getLogger(__name__)
 

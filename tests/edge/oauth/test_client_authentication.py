@@ -213,3 +213,16 @@ async def test_an_assertion_and_another_name_contradict_each_other(world: World)
 
     asking = world.token(**CREDENTIALS, **assertion(key, client), client_id="somebody")
     assert (await refusal(asking)).oauth == "invalid_request"
+
+
+@pytest.mark.usefixtures("present")
+async def test_a_used_assertion_is_remembered_as_long_as_it_could_be_used(world: World) -> None:
+    """Beyond its end, by as much as clocks may differ."""
+    key = KEYS["ES256"]
+    client = await signing_client(world, key)
+    form = assertion(key, client, exp=int(time.time()) + 3590)
+    assert (await world.token(**CREDENTIALS, **form))["access_token"]
+
+    world.clock.move(seconds=3660)
+    await world.oauth.keep_house()
+    assert (await refusal(world.token(**CREDENTIALS, **form))).oauth == "invalid_client"

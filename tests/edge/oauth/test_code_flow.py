@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from edge_api.domain.actor import SERVICE
 from edge_api.domain.oauth.consents import Asked, SentBack
-from edge_api.domain.oauth.signing import SERVICE
 from edge_api.schema.oauth_tables import OAUTH_GRANTS
 from edge_api.schema.tables import AUDIT_LOG
 from tests.edge.oauth.conftest import REDIRECT, SITE, World, new_verifier, refusal

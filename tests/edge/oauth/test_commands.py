@@ -102,6 +102,9 @@ def test_a_secret_is_rotated_and_a_client_revoked(run: Run) -> None:
     assert "revoked" in run("clients", "list")[1]
     public = str(registered(run, "--redirect-uri", "http://127.0.0.1/cb")["client_id"])
     assert "has no secret" in run("clients", "rotate", public)[2]
+    status, _, complained = run("clients", "rotate", client)
+    assert (status, "is revoked" in complained) == (1, True)
+    assert run("clients", "revoke", client)[0] == 0
     for action in ("rotate", "revoke"):
         status, _, complained = run("clients", action, "nobody")
         assert (status, "no client nobody" in complained) == (1, True)

@@ -22,6 +22,7 @@ PRIVATE = [
     *("127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104
     *("100.64.0.1", "192.0.2.1", "224.0.0.1", "255.255.255.255", "240.0.0.1"),
     *("::", "::1", "fe80::1", "fc00::1", "ff02::1", "2001:db8::1", "::ffff:8.8.8.8"),
+    *("fec0::1", "3fff::1", "192.88.99.1", "192.0.0.8"),
     *("64:ff9b::808:808", "64:ff9b:1::1", "2002:808:808::1", "2001::1"),
 ]
 
@@ -38,7 +39,9 @@ def test_addresses_that_are(address: str) -> None:
     assert is_public(ip_address(address))
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost", "\uff11\uff12\uff17.0.0.1"]
+)
 async def test_a_private_address_is_not_connected_to(host: str) -> None:
     """Whether it stands in the URL or behind a name."""
     problem = await refusal(Fetcher()(f"https://{host}/x"))

@@ -182,3 +182,14 @@ async def test_a_faulty_document_makes_no_client(world: World, body: bytes) -> N
 def test_what_may_name_a_document(client_id: str, *, is_one: bool) -> None:
     """An https URL with a path, and nothing that could be read in two ways."""
     assert is_document_id(client_id) is is_one
+
+
+async def test_a_client_that_was_revoked_does_not_come_back(world: World) -> None:
+    """However long nobody uses it, and whatever its document says."""
+    world.fetched.documents[URL] = document()
+    assert await world.oauth.clients.find(URL)
+    await world.oauth.clients.revoke(URL)
+    for days in (2, 200):
+        world.clock.move(days=days)
+        await world.oauth.keep_house()
+        assert await world.oauth.clients.find(URL) is None

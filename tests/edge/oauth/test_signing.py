@@ -1,5 +1,8 @@
 """The keys of access tokens: made, published, rotated and forgotten without an outage."""
 
+import base64
+import json
+
 import pytest
 
 from edge_api.domain.oauth.server import Ground, OAuthServer
@@ -97,3 +100,43 @@ async def test_a_token_that_was_tampered_with_is_refused(world: World, change: s
 
     problem = await refusal(world.access.actor_for(texts[change]))
     assert problem.code == "unauthenticated"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        {"alg": "ES256", "crit": 1},
+        {"alg": "ES256", "crit": None},
+        {"alg": "ES256", "crit": [[]]},
+        {"alg": "ES256", "kid": 7},
+        {"alg": ["ES256"]},
+        {"alg": None},
+        {"alg": "ES256", "b64": False, "crit": ["b64"]},
+        {"alg": "HS256"},
+        {},
+        [],
+        None,
+    ],
+)
+async def test_a_strange_head_is_no_fault_of_ours(world: World, head: object) -> None:
+    """Neither at a door, nor where tokens are taken back, nor in a client's assertion."""
+    _, claims, signature = (await token(world)).split(".")
+    client = await world.public_client()
+    text = f"{encode(json.dumps(head))}.{claims}.{signature}"
+    asserted = f"{encode(json.dumps(head))}.{encode(json.dumps({'sub': client}))}.{signature}"
+    deep = f"{encode(json.dumps(head))}.{encode('[' * 5900)}.{signature}"
+
+    assert (await refusal(world.access.actor_for(text))).status == 401
+    await world.oauth.tokens.revoke((("client_id", client), ("token", text)), {})
+    for assertion in (asserted, deep):
+        form = {
+            "grant_type": "client_credentials",
+            "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+            "client_assertion": assertion,
+        }
+        assert (await refusal(world.token(**form))).oauth == "invalid_client"
+
+
+def encode(text: str) -> str:
+    """Return a text in base64url, as a part of a token."""
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
