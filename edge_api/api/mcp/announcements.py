@@ -76,7 +76,7 @@ class Announcements:
         try:
             for event in differences(before, now):
                 await self._bus.publish(event)
-        except Exception:
+        except Exception:  # noqa: BLE001  the next edition is another matter
             _log.exception("an edition could not be announced")
 
 
