@@ -84,6 +84,11 @@ class Clients:
         self._fetch = fetch
         self._schemes = schemes
 
+    async def look_up(self, client_id: str) -> Client | None:
+        """Return a client that is known and may be used; nothing is fetched. Raises Problem."""
+        row = await self._row(client_id)
+        return Client(row) if row is not None and row["revoked_at"] is None else None
+
     async def find(self, client_id: str) -> Client | None:
         """Return a client that may be used; a document is fetched when the last look is old.
 

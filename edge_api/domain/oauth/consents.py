@@ -54,11 +54,11 @@ class SentBack:
 class Consents:
     """Asks, and grants what was allowed."""
 
-    def __init__(self, issuer: Issuer, store: Store, clock: Clock, clients: FindClient) -> None:
+    def __init__(self, issuer: Issuer, store: Store, clock: Clock, find: FindClient) -> None:
         self._issuer = issuer
         self._store = store
         self._clock = clock
-        self._clients = clients
+        self._find = find
 
     async def read(self, pairs: Sequence[tuple[str, str]]) -> Asked | SentBack:
         """Return the request that the parameters make, or where a faulty one is sent back.
@@ -115,7 +115,7 @@ class Consents:
         if not client_id:
             raise Problem("invalid", "The address names no client: client_id is missing")
         try:
-            client = await self._clients.find(client_id)
+            client = await self._find(client_id)
         except Problem as problem:
             if problem.code != "invalid":
                 raise

@@ -1,10 +1,10 @@
 """What a request to the token endpoint is about, read from the store before anything is decided."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import orjson
 from authlib.oauth2.rfc6749.util import (  # type: ignore[import-untyped]
@@ -31,11 +31,8 @@ ASSERTION_LONGEST: Final = 16 * 1024
 """Characters."""
 
 
-class FindClient(Protocol):
-    """Finds clients wherever they are registered."""
-
-    async def find(self, client_id: str) -> Client | None:
-        """Return a client that may be used. Raises Problem."""
+FindClient = Callable[[str], Awaitable[Client | None]]
+"""Returns a client that may be used. Raises Problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +76,10 @@ class Shown:
 
 
 async def gather(
-    store: Store, clock: Clock, clients: FindClient, request: AuthRequest, shown: Shown
+    store: Store, clock: Clock, find: FindClient, request: AuthRequest, shown: Shown
 ) -> Facts:
     """Read what the request is about. Raises Problem `unavailable`."""
-    named = {name: await clients.find(name) for name in client_ids(request)}
+    named = {name: await find(name) for name in client_ids(request)}
     digest = digest_of(shown.secret) if shown.secret else None
     code = await _find(store, AUTHORIZATION_CODES, digest if shown.kind == "code" else None)
     token = await _find(store, REFRESH_TOKENS, digest if shown.kind == "refresh_token" else None)

@@ -37,8 +37,8 @@ class OAuthServer:
         self.issuer = Issuer(ground.site_url)
         self.clients = Clients(store, clock, ground.fetch, ground.redirect_schemes)
         self.keys = SigningKeys(store, clock, ground.secret)
-        self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
-        self.consents = Consents(self.issuer, store, clock, self.clients)
+        self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients.look_up, self.keys)
+        self.consents = Consents(self.issuer, store, clock, self.clients.find)
         self.guard = FormGuard(ground.secret)
         self.bearers = Bearers(self.issuer, store, self.keys)
         self._store = store

@@ -53,13 +53,13 @@ class TokenEndpoint:
         issuer: Issuer,
         store: Store,
         clock: Clock,
-        clients: FindClient,
+        look_up: FindClient,
         keys: SigningKeys,
     ) -> None:
         self._issuer = issuer
         self._store = store
         self._clock = clock
-        self._clients = clients
+        self._look_up = look_up
         self._keys = keys
 
     async def issue(self, pairs: Pairs, headers: Mapping[str, str]) -> Row:
@@ -110,7 +110,7 @@ class TokenEndpoint:
         for _ in range(_LOOKS):
             request = AuthRequest(pairs, headers)
             shown = look(request)
-            facts = await gather(self._store, self._clock, self._clients, request, shown)
+            facts = await gather(self._store, self._clock, self._look_up, request, shown)
             judge = make_judge(self._issuer, facts, await self._keys.signer())
             outcome = _attempt(judge, request, decide)
             try:
