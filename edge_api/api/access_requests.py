@@ -14,10 +14,9 @@ from edge_api.api.service import Service
 from edge_api.domain.access_order import AccessOrder, order_schema
 from edge_api.domain.access_requests import Claimed
 from edge_api.domain.keys import KeyType
+from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
 from edge_api.schema.scopes import Scope
 
-REGISTER: Final = "/api/public/access-requests"
-CLAIM: Final = f"{REGISTER}/claim"
 CONTACT_FORM: Final = "/contact/#access"
 CLAIM_AGAIN_SECONDS: Final = 300
 """When it makes sense to ask again whether a person has decided."""
@@ -83,7 +82,10 @@ async def show_form(_service: Service, _ask: Ask) -> Reply:
 async def register(service: Service, ask: Ask) -> Reply:
     """File a request for a credential."""
     filed = await service.access_requests.file(ask.body, ask.address)
-    told = f"A person decides. Until then, send the claim token to {CLAIM} from time to time."
+    told = (
+        "A person decides. Until then, send the claim token "
+        f"to {CLAIM_CREDENTIAL} from time to time."
+    )
     body = {**_registration(service, filed.row, told), "claim_token": filed.claim_token}
     headers = {} if filed.quota is None else dict(filed.quota.headers)
     return Reply(body, status=201, headers=headers)
@@ -104,11 +106,11 @@ def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict
         "registration_id": row["id"],
         "registration_type": "anonymous",
         "credential_type": row["type"],
-        # What fell into the trap is told the same as everybody.
+        # What fell into the trap is told the same as everybody, until it is claimed.
         "status": "pending",
         "scopes": row["scopes"].split(),
         "claim_token_expires": row["expires_at"],
-        "claim_uri": f"{service.settings.site_url}{CLAIM}",
+        "claim_uri": f"{service.settings.site_url}{CLAIM_CREDENTIAL}",
         "next_step": next_step,
     }
 
@@ -158,7 +160,7 @@ _PENDING_EXAMPLE: Final = {
     "status": "pending",
     "scopes": ["posts:read"],
     "claim_token_expires": "2026-12-05T09:30:00.000000Z",
-    "claim_uri": f"https://journal.example{CLAIM}",
+    "claim_uri": f"https://journal.example{CLAIM_CREDENTIAL}",
     "next_step": "Nobody has decided yet: send the claim token again later.",
 }
 _CLAIMED_EXAMPLE: Final = {
@@ -184,7 +186,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="access_request_form",
         method="GET",
-        path=REGISTER,
+        path=REQUEST_ACCESS,
         summary="Lead a browser on to the form that asks for a credential",
         tag=_TAG,
         do=show_form,
@@ -193,7 +195,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="request_access",
         method="POST",
-        path=REGISTER,
+        path=REQUEST_ACCESS,
         summary="Ask for an API key or an access token",
         description=_ABOUT,
         tag=_TAG,
@@ -214,7 +216,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="claim_credential",
         method="POST",
-        path=CLAIM,
+        path=CLAIM_CREDENTIAL,
         summary="Fetch the credential of an approved request, once",
         description="The credential is made in this moment and shown this once.",
         tag=_TAG,

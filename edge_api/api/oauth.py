@@ -11,19 +11,19 @@ from edge_api.api.operation import Ask, Body, Operation, Success
 from edge_api.api.reply import FORM, Document, Reply
 from edge_api.api.service import Service
 from edge_api.domain.oauth.grants import GRANTS
-from edge_api.domain.oauth.issuer import (
+from edge_api.domain.oauth.metadata import agent_auth, resource_metadata, server_metadata
+from edge_api.domain.oauth.redirects import URI_LONGEST, WEB
+from edge_api.domain.oauth.request import pairs_of
+from edge_api.schema.paths import (
     DOORS,
     JWKS,
     METADATA,
-    REGISTER,
+    REGISTER_CLIENT,
     RESOURCE_METADATA,
     REVOKE,
     TOKEN,
     Door,
 )
-from edge_api.domain.oauth.metadata import agent_auth, resource_metadata, server_metadata
-from edge_api.domain.oauth.redirects import URI_LONGEST, WEB
-from edge_api.domain.oauth.request import pairs_of
 
 KEYS_CACHING: Final = "public, max-age=300"
 _TAG: Final = "oauth"
@@ -140,7 +140,8 @@ def _text(pattern: str, sentence: str, longest: int = 4096) -> dict[str, Any]:
 
 
 _PLAIN: Final = r"^[ !#-\[\]-~]*$"
-"""Printable ASCII without quotation marks and backslashes (RFC 6749, appendix A)."""
+"""Printable ASCII without quotation marks and backslashes: what descriptions of errors may repeat
+(RFC 6749, section 5.2). Nothing that is handed out here has any of them."""
 _CLIENT_MEMBERS: Final = {
     "client_id": _text(_PLAIN, "Which client asks, unless its credentials say it."),
     "client_secret": _text(_PLAIN, "For client_secret_post."),
@@ -289,7 +290,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="oauth_register",
         method="POST",
-        path=REGISTER,
+        path=REGISTER_CLIENT,
         summary="Register a public client (RFC 7591)",
         description="Clients that can should name themselves by the URL of a document instead. "
         "One that never gets a token is forgotten after a day.",

@@ -14,7 +14,7 @@ from edge_api.api.reply import JSON, Reply
 from edge_api.api.service import Service
 from edge_api.api.tool import Tool
 from edge_api.domain.actor import Actor
-from edge_api.domain.oauth.issuer import Door
+from edge_api.schema.paths import Door
 from edge_api.schema.problems import Code
 from edge_api.schema.scopes import Scope
 

@@ -16,7 +16,7 @@ from edge_api.commands.opened import opened
 from edge_api.domain.oauth.clients import ClientOrder, Clients, Registered
 from edge_api.domain.oauth.grants import AUTH_METHODS, GRANTS
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import DEFAULT_SCOPES
+from edge_api.schema.scopes import UNVETTED_SCOPES
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
 
@@ -116,7 +116,7 @@ def _add_register(actions: Subparsers) -> None:
     parser.add_argument(
         "--scopes",
         type=words,
-        default=(*DEFAULT_SCOPES, "mcp"),
+        default=UNVETTED_SCOPES,
         metavar='"A B"',
         help="the most it may be granted, or the default",
     )

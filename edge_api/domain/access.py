@@ -14,10 +14,10 @@ from typing import Final
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.challenge import Challenge
 from edge_api.domain.oauth.bearers import Bearers
-from edge_api.domain.oauth.issuer import Door
 from edge_api.domain.oauth.tokens import is_jwt
 from edge_api.domain.secrets import SecretKind, digest_of, is_well_formed
 from edge_api.schema.kinds import spell_instant
+from edge_api.schema.paths import Door
 from edge_api.schema.problems import Problem
 from edge_api.schema.scopes import Scope
 from edge_api.schema.table import Row

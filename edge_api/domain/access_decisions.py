@@ -1,7 +1,5 @@
 """What whoever runs the service does with requests for access: look at them, approve, deny."""
 
-from typing import Final
-
 from edge_api.domain.access_requests import alive, pending
 from edge_api.domain.actor import OPERATOR, Clock
 from edge_api.domain.audit import Change, audit_entry
@@ -9,12 +7,9 @@ from edge_api.domain.keys import KeyOrder, make_credential
 from edge_api.schema.kinds import parse_uuid, spell_instant
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import DEFAULT_SCOPES
+from edge_api.schema.scopes import UNVETTED_SCOPES
 from edge_api.schema.table import Row
 from edge_api.store.plan import AffectedBy, Condition, Order, Read, Store, Update
-
-GIVEN_UNNAMED: Final = (*DEFAULT_SCOPES, "mcp")
-"""Scopes that are given when they were asked for; any other only when it is named on approval."""
 
 
 class AccessDecisions:
@@ -41,12 +36,12 @@ class AccessDecisions:
     async def approve(self, request_id: str, scopes: tuple[str, ...] = ()) -> Row:
         """Let the holder of the claim token fetch the credential; return the request as it is now.
 
-        Without `scopes` it gets those that it asked for, as far as they are in `GIVEN_UNNAMED`.
+        Without `scopes` it gets those that it asked for, as far as they are in `UNVETTED_SCOPES`.
         Raises Problem `not_found`, `invalid` for scopes that cannot be, `conflict` for a request
         that is decided already.
         """
         row = await self._find(request_id)
-        given = scopes or tuple(name for name in row["scopes"].split() if name in GIVEN_UNNAMED)
+        given = scopes or tuple(name for name in row["scopes"].split() if name in UNVETTED_SCOPES)
         if not given:
             raise Problem("invalid", f"scopes: name those to give; it asks for {row['scopes']}")
         make_credential(KeyOrder(row["name"], row["type"], given), self._clock())  # is it sound?

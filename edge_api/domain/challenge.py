@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from edge_api.domain.oauth.issuer import DOORS, RESOURCE_METADATA, Door
+from edge_api.schema.paths import DOORS, RESOURCE_METADATA, Door
 from edge_api.schema.problems import Problem
 from edge_api.schema.scopes import DEFAULT_SCOPES, Scope
 

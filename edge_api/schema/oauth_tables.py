@@ -71,7 +71,6 @@ class RefreshTokenRow(RowModel):
 
     id: Digest
     grant_id: Uuid
-    scopes: Text
     created_at: Now
     expires_at: Timestamp
     used_at: Timestamp | None = None

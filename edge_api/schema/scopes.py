@@ -20,3 +20,6 @@ assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice fo
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
 """What a key gets when its issuer names no scopes: the published, non-administrative API."""
+
+UNVETTED_SCOPES: tuple[Scope, ...] = (*DEFAULT_SCOPES, "mcp")
+"""The most that goes to whoever nobody named scopes for: the same, and the MCP endpoint."""

@@ -5,12 +5,12 @@ What comes of it is a page with the claim token, which is shown that once.
 
 from typing import Final
 
-from edge_api.api.access_requests import CLAIM
 from edge_api.api.service import Service
 from edge_api.domain.access_order import read_access_form
 from edge_api.domain.access_requests import Filed
 from edge_api.domain.form_faults import FormFaults
 from edge_api.schema.edge_pages import ACCESS_FORM
+from edge_api.schema.paths import CLAIM_CREDENTIAL
 from edge_api.schema.problems import Problem
 from edge_api.web.callers import Callers
 from edge_api.web.forms import Fields, FormDesk, answer_page
@@ -52,7 +52,7 @@ class AccessForm:
             "access_requested",
             "Your request is filed",
             claim_token=filed.claim_token,
-            claim_uri=f"{self._service.settings.site_url}{CLAIM}",
+            claim_uri=f"{self._service.settings.site_url}{CLAIM_CREDENTIAL}",
             credential_type=filed.row["type"],
             expires=filed.row["expires_at"][:_DAY],
         )

@@ -73,7 +73,7 @@ _ALWAYS: Final[Headers] = (("Cache-Control", NO_STORE), *PAGE_HEADERS)
 def check_origin(request: Request, site_url: str) -> None:
     """Refuse a form that another site sent. Raises Problem `forbidden`.
 
-    A browser says so itself (Fetch Metadata, section 2.4), an older one names where it came from
+    A browser says so itself (Fetch Metadata, section 2.3), an older one names where it came from
     (Fetch, section 3.2); what is no browser says neither, and acts for nobody but itself.
     """
     came_from = request.headers.get("Sec-Fetch-Site")

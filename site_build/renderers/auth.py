@@ -6,18 +6,16 @@ what the edge on this site does.
 
 from collections.abc import Iterable, Sequence
 
+from edge_api.schema import paths
 from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES
 from edge_api.schema.secret_shapes import PREFIXES, SECRET_PATTERN
 from site_build.renderers.markdown import escape_text
 from site_build.site import Identity
 
-API = "api/public/v1"
-MCP = "api/public/mcp"
-REQUESTS = "api/public/access-requests"
-CLAIM = f"{REQUESTS}/claim"
-OAUTH = "api/public/oauth"
-SERVER = ".well-known/oauth-authorization-server"
-RESOURCE = ".well-known/oauth-protected-resource"
+API, MCP = (path.lstrip("/") for path in (paths.DOORS["rest"], paths.DOORS["mcp"]))
+REQUESTS, CLAIM = (path.lstrip("/") for path in (paths.REQUEST_ACCESS, paths.CLAIM_CREDENTIAL))
+OAUTH = paths.OAUTH.lstrip("/")
+SERVER, RESOURCE = (path.lstrip("/") for path in (paths.METADATA, paths.RESOURCE_METADATA))
 CONTACT = "contact/#access"
 
 _ERRORS = (

@@ -16,7 +16,7 @@ from edge_api.api.operation import Ask, Body, Operation, Success
 from edge_api.api.reply import JSON, Document, Reply
 from edge_api.api.service import Service
 from edge_api.api.utility import VERSION
-from edge_api.domain.oauth.issuer import DOORS
+from edge_api.schema.paths import DOORS
 from edge_api.schema.problems import Problem
 
 PATH: Final = DOORS["mcp"]

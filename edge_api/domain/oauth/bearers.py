@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import TypeGuard
 
 from edge_api.domain.actor import Actor
-from edge_api.domain.oauth.issuer import Door, Issuer
+from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.domain.oauth.tokens import AccessToken, read
 from edge_api.schema.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS
+from edge_api.schema.paths import Door
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import CREDENTIALS
 from edge_api.store.plan import Condition, Read, Store

@@ -15,12 +15,10 @@ from edge_api.domain.oauth.redirects import URI_LONGEST, refusal_of
 from edge_api.schema.faults import sentence_of
 from edge_api.schema.kinds import refuse_nul
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import DEFAULT_SCOPES
+from edge_api.schema.scopes import UNVETTED_SCOPES
 from edge_api.schema.table import Row
 
 REDIRECTS_MOST: Final = 20
-STRANGERS_SCOPES: Final = (*DEFAULT_SCOPES, "mcp")
-"""The most that a client which nobody looked at may be granted: no administrative table."""
 _GRANTS: Final = ("authorization_code", "refresh_token")
 
 Uri = Annotated[str, Field(min_length=1, max_length=URI_LONGEST)]
@@ -130,8 +128,8 @@ def _document_method(metadata: ClientMetadata) -> Literal["none", "private_key_j
 
 def _scopes(asked: str | None) -> str:
     """Return the scopes that it may be granted: those it asked for, of those that it can have."""
-    wanted = asked.split() if asked else STRANGERS_SCOPES
-    return " ".join(name for name in STRANGERS_SCOPES if name in wanted) or STRANGERS_SCOPES[0]
+    wanted = asked.split() if asked else UNVETTED_SCOPES
+    return " ".join(name for name in UNVETTED_SCOPES if name in wanted) or UNVETTED_SCOPES[0]
 
 
 _INVALID: Final = "invalid_client_metadata"

@@ -19,11 +19,12 @@ from edge_api.domain.oauth.client import Client
 from edge_api.domain.oauth.errors import problem_of
 from edge_api.domain.oauth.facts import Facts, FindClient
 from edge_api.domain.oauth.grants import make_judge
-from edge_api.domain.oauth.issuer import DOORS, Issuer
+from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest
 from edge_api.domain.secrets import digest_of, mint
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
+from edge_api.schema.paths import DOORS
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Insert, Store
 

@@ -37,7 +37,7 @@ FindClient = Callable[[str], Awaitable[Client | None]]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a decision may rest on, as it was at one moment."""
+    """All that a decision may rest on; what has changed since makes its plans fail."""
 
     now: datetime
     clients: Mapping[str, Client] = field(default_factory=dict)

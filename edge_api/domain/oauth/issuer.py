@@ -1,24 +1,8 @@
-"""The authorization server's own addresses, and the resources that its tokens are for."""
+"""The authorization server by its identifier, and the resources that its tokens are for."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final, Literal
 
-Door = Literal["rest", "mcp"]
-"""Where an access token is shown."""
-
-OAUTH: Final = "/api/public/oauth"
-AUTHORIZE: Final = f"{OAUTH}/authorize"
-TOKEN: Final = f"{OAUTH}/token"
-REGISTER: Final = f"{OAUTH}/register"
-REVOKE: Final = f"{OAUTH}/revoke"
-METADATA: Final = "/.well-known/oauth-authorization-server"
-RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
-JWKS: Final = "/.well-known/jwks.json"
-
-DOORS: Mapping[Door, str] = MappingProxyType({"rest": "/api/public/v1", "mcp": "/api/public/mcp"})
-"""The path of each protected resource."""
+from edge_api.schema.paths import DOORS, TOKEN, Door
 
 
 @dataclass(frozen=True, slots=True)

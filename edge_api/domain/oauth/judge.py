@@ -1,7 +1,7 @@
 """The one who decides a request to the authorization server, on facts instead of a database.
 
-Pure: what is decided comes out as plans, which the caller writes in one transaction. Which grants
-there are is not known here.
+No I/O: what is decided comes out as plans, which the caller writes in one transaction. Which
+grants there are is not known here.
 """
 
 from datetime import timedelta
@@ -26,10 +26,11 @@ from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import (
     OAUTH_GRANTS,
     REFRESH_TOKENS,
+    REVOKED_TOKENS,
 )
 from edge_api.schema.scopes import SCOPES
 from edge_api.schema.table import Row, Table
-from edge_api.store.plan import AffectedBy, Condition, Insert, Plan, Update
+from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Plan, Update
 
 REFRESH_LIFE: Final = timedelta(days=30)
 """How long a refresh token that nobody uses lives."""
@@ -108,12 +109,18 @@ class Judge(AuthorizationServer):  # type: ignore[misc]
             self.plans.append(end_grants(Condition("id", "eq", grant["id"]), self.facts.present))
             self.note("revoke", OAUTH_GRANTS, client, AffectedBy(len(self.plans) - 1))
 
+    def revoke_token(self, token: AccessToken, client: Client) -> None:
+        """Note that an access token ends, alone; it may have been taken back before."""
+        row = {"id": token.id, "expires_at": spell_instant(token.expires_at)}
+        same = (Condition("id", "eq", token.id),)
+        self.plans += [Delete(REVOKED_TOKENS, same), Insert(REVOKED_TOKENS, [row])]
+        self.note("revoke", REVOKED_TOKENS, client)
+
     def _new_refresh_token(self, grant: Row) -> str:
         secret, now = mint("refresh_token"), self.facts.now
         given = {
             "id": digest_of(secret),
             "grant_id": grant["id"],
-            "scopes": grant["scopes"],
             "expires_at": spell_instant(now + REFRESH_LIFE),
         }
         row = REFRESH_TOKENS.new_row(given, self.facts.present, partial(new_id, now))

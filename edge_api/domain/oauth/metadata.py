@@ -3,15 +3,17 @@
 from typing import Any
 
 from edge_api.domain.oauth.grants import ASSERTION_ALGORITHMS, AUTH_METHODS, GRANTS
-from edge_api.domain.oauth.issuer import (
+from edge_api.domain.oauth.issuer import Issuer
+from edge_api.schema.paths import (
     AUTHORIZE,
+    CLAIM_CREDENTIAL,
     DOORS,
     JWKS,
-    REGISTER,
+    REGISTER_CLIENT,
+    REQUEST_ACCESS,
     REVOKE,
     TOKEN,
     Door,
-    Issuer,
 )
 from edge_api.schema.scopes import SCOPES
 
@@ -25,7 +27,7 @@ def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any
         "issuer": url,
         "authorization_endpoint": f"{url}{AUTHORIZE}",
         "token_endpoint": f"{url}{TOKEN}",
-        "registration_endpoint": f"{url}{REGISTER}",
+        "registration_endpoint": f"{url}{REGISTER_CLIENT}",
         "revocation_endpoint": f"{url}{REVOKE}",
         "jwks_uri": f"{url}{JWKS}",
         "scopes_supported": list(SCOPES),
@@ -46,14 +48,14 @@ def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any
 
 def agent_auth(issuer: Issuer) -> dict[str, Any]:
     """Return how an agent without an account asks for a credential, in the words of auth.md."""
-    requests = f"{issuer.url}/api/public/access-requests"
+    requests, claims = f"{issuer.url}{REQUEST_ACCESS}", f"{issuer.url}{CLAIM_CREDENTIAL}"
     return {
         "skill": f"{issuer.url}/auth.md",
         "register_uri": requests,
-        "claim_uri": f"{requests}/claim",
+        "claim_uri": claims,
         # The same two, as later drafts of auth.md call them.
         "identity_endpoint": requests,
-        "claim_endpoint": f"{requests}/claim",
+        "claim_endpoint": claims,
         "identity_types_supported": ["anonymous"],
         "anonymous": {"credential_types_supported": ["api_key", "access_token"]},
     }

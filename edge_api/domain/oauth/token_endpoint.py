@@ -5,7 +5,8 @@ finds that what it decided on has changed, looks again, and sees that it is a re
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
@@ -29,12 +30,11 @@ from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.judge import Judge, client_actor
 from edge_api.domain.oauth.request import AuthRequest
 from edge_api.domain.oauth.signing import SigningKeys
-from edge_api.domain.oauth.tokens import is_jwt, read
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS
+from edge_api.domain.oauth.tokens import AccessToken, is_jwt, read
+from edge_api.schema.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
-from edge_api.store.plan import Condition, Delete, Insert, Plan, Store, Update
+from edge_api.store.plan import Condition, Plan, Store, Update
 
 UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
 """Whoever could not say which client it is; the audit log names it so."""
@@ -78,27 +78,7 @@ class TokenEndpoint:
         published = await self._keys.published() if is_jwt(text) else None
         claimed = read(text, self._issuer.url, published) if published else None
 
-        def decide(judge: Judge, request: AuthRequest) -> Row:
-            client = _authenticate(judge, request, "revocation")
-            if "token" not in request.form:
-                raise InvalidRequestError("Missing token")
-            if claimed is not None:
-                if claimed.client_id != client.client_id:
-                    raise InvalidGrantError
-                row = {"id": claimed.id, "expires_at": spell_instant(claimed.expires_at)}
-                same = (Condition("id", "eq", claimed.id),)  # revoked before, perhaps
-                judge.plans += [Delete(REVOKED_TOKENS, same), Insert(REVOKED_TOKENS, [row])]
-                judge.note("revoke", REVOKED_TOKENS, client)
-            elif (grant := judge.facts.grant) is not None:
-                if grant["client_id"] != client.client_id:
-                    raise InvalidGrantError
-                judge.revoke_grant(client)
-            return {}
-
-        def shown(request: AuthRequest) -> Shown:
-            return Shown("refresh_token", request.form.get("token"))
-
-        await self._settle(pairs, headers, decide, shown)
+        await self._settle(pairs, headers, partial(_take_back, claimed), _shown_to_end)
 
     async def _settle(
         self,
@@ -155,8 +135,24 @@ def _issue(judge: Judge, request: AuthRequest) -> Row:
     return answer
 
 
-def _authenticate(judge: Judge, request: AuthRequest, endpoint: str) -> Any:
-    return judge.authenticate_client(request, AUTH_METHODS, endpoint)
+def _shown_to_end(request: AuthRequest) -> Shown:
+    return Shown("refresh_token", request.form.get("token"))
+
+
+def _take_back(claimed: AccessToken | None, judge: Judge, request: AuthRequest) -> Row:
+    """Note that a token ends: `claimed` if it is an access token, else the grant of the facts."""
+    client = judge.authenticate_client(request, AUTH_METHODS, "revocation")
+    if "token" not in request.form:
+        raise InvalidRequestError("Missing token")
+    grant = judge.facts.grant
+    owner = claimed.client_id if claimed else grant and grant["client_id"]
+    if owner not in (None, client.client_id):
+        raise InvalidGrantError
+    if claimed is not None:
+        judge.revoke_token(claimed, client)
+    else:
+        judge.revoke_grant(client)
+    return {}
 
 
 def _refuse_two_ways(request: AuthRequest) -> None:

@@ -143,7 +143,7 @@ async def test_a_client_may_sign_for_itself(world: World, algorithm: str) -> Non
 
 @pytest.mark.usefixtures("present")
 async def test_an_assertion_works_once(world: World) -> None:
-    """Also where the second has another client's turn in between."""
+    """A second time it is refused, within its life."""
     key = KEYS["ES256"]
     client = await signing_client(world, key)
     form = assertion(key, client)

@@ -59,7 +59,6 @@ GIVEN: dict[str, dict[str, Any]] = {
     "oauth_refresh_tokens": {
         "id": "i" * 64,
         "grant_id": UUID,
-        "scopes": "",
         "expires_at": INSTANT,
     },
     "oauth_revoked_tokens": {"id": "j", "expires_at": INSTANT},

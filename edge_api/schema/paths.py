@@ -1,0 +1,23 @@
+"""Where the doors for programs stand below the origin: said once, for the edge and `auth.md`."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+Door = Literal["rest", "mcp"]
+"""Where a credential is shown."""
+
+DOORS: Mapping[Door, str] = MappingProxyType({"rest": "/api/public/v1", "mcp": "/api/public/mcp"})
+"""The path of each protected resource."""
+
+OAUTH: Final = "/api/public/oauth"
+AUTHORIZE: Final = f"{OAUTH}/authorize"
+TOKEN: Final = f"{OAUTH}/token"
+REGISTER_CLIENT: Final = f"{OAUTH}/register"
+REVOKE: Final = f"{OAUTH}/revoke"
+METADATA: Final = "/.well-known/oauth-authorization-server"
+RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
+JWKS: Final = "/.well-known/jwks.json"
+
+REQUEST_ACCESS: Final = "/api/public/access-requests"
+CLAIM_CREDENTIAL: Final = f"{REQUEST_ACCESS}/claim"

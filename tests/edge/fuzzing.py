@@ -1,0 +1,33 @@
+"""schemathesis, which knows of the service what its OpenAPI document says and nothing else."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "10")
+"""For each operation; `make judge` asks for 200."""
+CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
+SECONDS = 3000
+
+
+async def fuzz(url: str, folder: Path, *options: str) -> str:
+    """Return what schemathesis says: every check, all phases unless the options say which."""
+    process = await asyncio.create_subprocess_exec(
+        str(Path(sys.executable).with_name("schemathesis")),
+        *("--config-file", str(CONFIGURATION)),
+        "run",
+        f"{url}/api/public/v1/openapi.json",
+        *("--url", url, "--checks", "all", "--max-examples", EXAMPLES, "--no-color"),
+        *options,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        cwd=folder,
+    )
+    try:
+        said, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return f"{said.decode()}\nexit {process.returncode}"
