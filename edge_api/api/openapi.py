@@ -73,7 +73,7 @@ _ERRORS: Json = {
     "OAuthError": _OAUTH_ERROR,
     "JsonRpcError": _JSONRPC_ERROR,
 }
-_ERROR_NAMES: Mapping[Dialect, str] = {
+_ERROR_NAMES: Mapping[Dialect, str] = {  # but of pages, which are no JSON
     "plain": "Error",
     "postgrest": "AdminError",
     "oauth": "OAuthError",
@@ -242,16 +242,22 @@ def _content(media_type: str, success: Success) -> Json:
 
 
 def _failure(status: int, codes: Iterable[Code], operation: Operation) -> Json:
-    name = _ERROR_NAMES[operation.dialect]
-    if operation.dialect == "postgrest" and status == PROBLEMS["unauthenticated"].status:
-        name = "Error"
     return {
         "description": "; ".join(PROBLEMS[code].sentence for code in codes),
         "headers": _headers(
             {"X-Request-ID": "The id of the request.", **_STATUS_HEADERS.get(status, {})}
         ),
-        "content": {JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}},
+        "content": _error_content(status, operation.dialect),
     }
+
+
+def _error_content(status: int, dialect: Dialect) -> Json:
+    if dialect == "page":
+        return {"text/html": {"schema": {"type": "string"}}}
+    name = _ERROR_NAMES[dialect]
+    if dialect == "postgrest" and status == PROBLEMS["unauthenticated"].status:
+        name = "Error"
+    return {JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
 
 
 def _headers(sentences: Mapping[str, str]) -> Json:

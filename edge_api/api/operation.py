@@ -21,9 +21,9 @@ from edge_api.schema.scopes import Scope
 Schema = Mapping[str, Any]
 """A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
-Dialect = Literal["plain", "postgrest", "oauth", "jsonrpc"]
+Dialect = Literal["plain", "postgrest", "oauth", "jsonrpc", "page"]
 """`plain`: one member, `error`. `postgrest`: its members beside it. `oauth`: RFC 6749, 5.2.
-`jsonrpc`: JSON-RPC 2.0, section 5.1."""
+`jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: to a person at a browser, in the look of the site."""
 
 BODY_MOST = 64 * 1024
 """Bytes of a body unless an operation says otherwise."""
@@ -126,11 +126,14 @@ class Operation:
     """Beyond those that credential, limit and body bring by themselves."""
     dialect: Dialect = "plain"
     """In which words errors are told."""
-    is_page: bool = False
-    """Whether it is for browsers alone: no script of another origin may call it."""
     admit: Callable[[Actor], None] | None = None
     """A check of the actor before the scope is looked at; raises Problem."""
     door: Door = "rest"
     """Which credentials it takes: at MCP's door, access tokens only."""
     tools: tuple[Tool, ...] = ()
     """What the MCP endpoint makes of it."""
+
+    @property
+    def is_page(self) -> bool:
+        """Tell whether it is for browsers alone: no script of another origin may call it."""
+        return self.dialect == "page"

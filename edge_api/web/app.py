@@ -13,14 +13,15 @@ from typing import Protocol
 from aiohttp import web
 
 from edge_api.api.operation import Operation
-from edge_api.api.service import Service
+from edge_api.api.service import Pages, Service
 from edge_api.schema.problems import Problem
 from edge_api.web.cache import SizedCache
 from edge_api.web.callers import Callers
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint
-from edge_api.web.errors import error_answer, fault_answer
+from edge_api.web.errors import error_answer, problem_of
 from edge_api.web.headers import API_HEADERS, PAGE_HEADERS, transport
+from edge_api.web.page_errors import error_page
 from edge_api.web.request import Request
 from edge_api.web.routes import Routes
 from edge_api.web.site import Site
@@ -46,23 +47,28 @@ class Handler(Protocol):
 class Resource:
     """All methods of one path, each of them an operation."""
 
-    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+    def __init__(self, endpoints: Mapping[str, Endpoint], pages: Pages) -> None:
         """Take an endpoint a method."""
         self._endpoints = endpoints
+        self._pages = pages
         self._dialect = next(iter(endpoints.values())).operation.dialect
         heads = ["HEAD"] if "GET" in endpoints else []
         self._allow = ", ".join([*endpoints, *heads, "OPTIONS"])
-        self._is_shared = not any(item.operation.is_page for item in endpoints.values())
 
     async def handle(self, request: Request, path: Mapping[str, str]) -> web.StreamResponse:
         """Answer one request, whatever happens."""
         try:
             wire = await self._answer(request, path)
         except Problem as problem:
-            wire = error_answer(problem, self._dialect)
+            wire = await self._tell(problem)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
-            wire = fault_answer(fault)
+            wire = await self._tell(problem_of(fault))
         return send(wire, request)
+
+    async def _tell(self, problem: Problem) -> Wire:
+        if self._dialect == "page":
+            return await error_page(self._pages, problem)
+        return error_answer(problem, self._dialect)
 
     async def _answer(self, request: Request, path: Mapping[str, str]) -> Wire:
         method = "GET" if request.method == "HEAD" else request.method
@@ -70,7 +76,7 @@ class Resource:
         if endpoint is not None:
             return await endpoint.answer(request, path)
         if request.method == "OPTIONS":
-            return preflight(self._allow) if self._is_shared else options(self._allow)
+            return options(self._allow) if self._dialect == "page" else preflight(self._allow)
         raise Problem("method_not_allowed", headers={"Allow": self._allow})
 
 
@@ -87,7 +93,7 @@ class Elsewhere:
         except Problem as problem:
             wire = error_answer(problem)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
-            wire = fault_answer(fault)
+            wire = error_answer(problem_of(fault))
         return send(wire, request)
 
     async def _answer(self, request: Request) -> web.StreamResponse:
@@ -137,7 +143,9 @@ class App:
         for operation in operations:
             endpoint = Endpoint(operation, service, documents, callers)
             by_path[operation.path][operation.method] = endpoint
-        resources: dict[str, Handler] = {path: Resource(by_path[path]) for path in by_path}
+        resources: dict[str, Handler] = {
+            path: Resource(endpoints, service.pages) for path, endpoints in by_path.items()
+        }
         self._routes = Routes({**resources, **handlers})
         self._elsewhere = Elsewhere(site)
 

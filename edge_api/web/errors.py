@@ -54,7 +54,13 @@ def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict
 
 
 _MEMBERS: Mapping[Dialect, Callable[[Problem], Mapping[str, Any]]] = MappingProxyType(
-    {"plain": _plain, "postgrest": _postgrest, "oauth": _oauth, "jsonrpc": jsonrpc_error}
+    {
+        "plain": _plain,
+        "postgrest": _postgrest,
+        "oauth": _oauth,
+        "jsonrpc": jsonrpc_error,
+        "page": _plain,  # for want of a page
+    }
 )
 
 
@@ -69,7 +75,7 @@ def error_answer(problem: Problem, dialect: Dialect = "plain") -> Wire:
     return Wire(problem.status, headers, error_body(problem, dialect))
 
 
-def fault_answer(fault: BaseException) -> Wire:
-    """Log a fault of ours with its trace, and return an answer that says nothing about it."""
+def problem_of(fault: BaseException) -> Problem:
+    """Log a fault of ours with its trace, and return a problem that says nothing about it."""
     _log.error("internal error", exc_info=fault)
-    return error_answer(Problem("internal"))
+    return Problem("internal")

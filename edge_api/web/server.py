@@ -14,7 +14,7 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from edge_api.schema.problems import Problem
-from edge_api.web.errors import error_answer, fault_answer
+from edge_api.web.errors import error_answer, problem_of
 from edge_api.web.request import Request
 from edge_api.web.trace import mark
 
@@ -52,7 +52,7 @@ class Protocol(RequestHandler):
             raise ConnectionError("an answer was under way already")
         if status < 500 or exc is None:  # noqa: PLR2004  the client's faults
             return error_answer(Problem("invalid", _sentence(exc))).closing()
-        return fault_answer(exc).closing()
+        return error_answer(problem_of(exc)).closing()
 
     def log_exception(self, *args: object, **more: Any) -> None:
         """Log a fault of ours: a body that its client spoiled is none, and was answered."""
