@@ -6,7 +6,6 @@ says why (RFC 6749, section 4.1.2.1).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -51,8 +50,19 @@ async def ask_person(service: Service, ask: Ask) -> Reply:
     except Problem as problem:
         return await _refusal(service, problem)
     if isinstance(asked, SentBack):
-        return Page(b"", status=303, headers={"Location": asked.location})
+        return await _send_back(service, asked)
     return await _question(service, asked, _nonce(service, ask), [])
+
+
+async def _send_back(service: Service, sent: SentBack) -> Page:
+    """Return what leads back to the client: at once, or where the person wants to."""
+    if sent.is_trusted:
+        return Page(b"", status=303, headers={"Location": sent.location})
+    sentences = ["The program asked for something that it cannot have. Nothing was granted."]
+    link = (sent.location, f"Go back to {host_of(sent.location)}")
+    title = "This cannot be allowed"
+    body = await service.pages.render("notice", title, sentences=sentences, link=link)
+    return Page(body, status=400)
 
 
 async def take_answer(service: Service, ask: Ask) -> Reply:
@@ -71,6 +81,7 @@ async def take_answer(service: Service, ask: Ask) -> Reply:
     except Problem as problem:
         if problem.code not in ("invalid", "unauthenticated", "forbidden"):
             raise
+        await service.oauth.consents.note_refusal(asked.client)
         return await _question(service, asked, _cookie(ask), chosen, f"{problem.sentence}.")
     return Page(b"", status=303, headers={"Location": location})
 
@@ -168,11 +179,9 @@ def _nonce(service: Service, ask: Ask) -> str:
 
 
 def _cookie(ask: Ask) -> str:
-    try:
-        morsel = SimpleCookie(ask.headers.get("Cookie", "")).get(_COOKIE)
-    except CookieError:
-        return ""
-    return morsel.value if morsel and is_nonce(morsel.value) else ""
+    """Return our cookie, whatever others there are (RFC 6265, section 5.4)."""
+    pairs = (part.strip().partition("=") for part in ask.headers.get("Cookie", "").split(";"))
+    return next((value for name, _, value in pairs if name == _COOKIE and is_nonce(value)), "")
 
 
 def _set_cookie(service: Service, nonce: str) -> str:
@@ -185,7 +194,7 @@ def _set_cookie(service: Service, nonce: str) -> str:
 
 
 def _parameter(name: str, sentence: str, schema: Schema | None = None) -> Parameter:
-    required = name in ("client_id", "redirect_uri", "response_type", "code_challenge")
+    required = name in ("client_id", "response_type", "code_challenge")
     text = {"type": "string", "minLength": 1} if required else {"type": "string"}
     return Parameter(name, "query", schema or text, sentence, required=required)
 
@@ -193,7 +202,11 @@ def _parameter(name: str, sentence: str, schema: Schema | None = None) -> Parame
 _PARAMETERS: Final = (
     _parameter("response_type", "Codes alone.", {"const": "code"}),
     _parameter("client_id", "A registered client, or the URL of the document of one."),
-    _parameter("redirect_uri", "One that the client registered; on a loopback address, any port."),
+    _parameter(
+        "redirect_uri",
+        "One that the client registered; on a loopback address, any port. "
+        "May be left out by a client that registered one alone.",
+    ),
     _parameter("code_challenge", "The SHA-256 digest of a verifier, in base64url (RFC 7636)."),
     _parameter("code_challenge_method", "S256.", {"const": "S256"}),
     _parameter("scope", "What the client wants to do; left out, all that it may be granted."),
@@ -202,7 +215,7 @@ _PARAMETERS: Final = (
 )
 _ANSWER_FORM: Final[dict[str, Any]] = {
     "type": "object",
-    "required": ["decision", "seal", "client_id", "redirect_uri"],
+    "required": ["decision", "seal", "client_id"],
     "properties": {
         "client_id": {"type": "string", "minLength": 1, "description": "As it was asked."},
         "redirect_uri": {"type": "string", "minLength": 1, "description": "As it was asked."},

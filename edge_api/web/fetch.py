@@ -6,10 +6,13 @@ mind in between.
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from ssl import SSLContext, create_default_context
-from typing import Final
+from threading import BoundedSemaphore, Thread
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -20,6 +23,8 @@ from edge_api.schema.problems import Problem
 FETCH_SECONDS: Final = 5.0
 BODY_MOST: Final = 64 * 1024
 """Bytes."""
+LOOKUPS_MOST: Final = 32
+"""Names that are looked up at the same time."""
 
 _TRANSLATED: Final = tuple(
     ip_network(network)
@@ -102,8 +107,7 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+        found = await _look_up(host, port, family)
         addresses = [(str(place[0]), kind, protocol) for kind, _, protocol, _, place in found]
         if not all(self._allowed(ip_address(address)) for address, _, _ in addresses):
             raise _failure("its address is not public")
@@ -121,6 +125,38 @@ class _Resolver(AbstractResolver):
 
     async def close(self) -> None:
         """Let go of nothing."""
+
+
+_Found = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
+_lookups = BoundedSemaphore(LOOKUPS_MOST)
+
+
+async def _look_up(host: str, port: int, family: int) -> _Found:
+    """Return what the system's resolver says, in a thread of its own.
+
+    A name server that never answers holds a thread for half a minute, whatever a timeout says: in
+    the pool of the event loop it would be missed by those who read files there.
+    """
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[_Found] = loop.create_future()
+
+    def settle(outcome: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits
+            loop.call_soon_threadsafe(lambda: None if found.done() else outcome())
+
+    def work() -> None:
+        try:
+            answer = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+            settle(partial(found.set_result, answer))
+        except (OSError, UnicodeError) as error:
+            settle(partial(found.set_exception, OSError(str(error))))
+        finally:
+            _lookups.release()
+
+    if not _lookups.acquire(blocking=False):
+        raise _failure("too many names are being looked up")
+    Thread(target=work, name="lookup", daemon=True).start()  # the end of the process awaits none
+    return await found
 
 
 def _failure(reason: str) -> Problem:

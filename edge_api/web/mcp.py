@@ -37,7 +37,7 @@ class Exchange(Protocol):
     async def answer(
         self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
     ) -> web.StreamResponse:
-        """Return the answer to one message. Raises Problem."""
+        """Return the answer to one message."""
 
 
 Load = Callable[[], Exchange]

@@ -94,11 +94,11 @@ class Slots:
         Raises Problem `too_many_requests` where the key has its share, `unavailable` where all
         streams are taken.
         """
+        headers = {"Retry-After": str(RETRY_SECONDS)}
         if self._taken[key] >= self._each:
             sentence = f"{self._each} streams are open with this credential: close one first"
-            raise Problem("too_many_requests", sentence)
+            raise Problem("too_many_requests", sentence, headers=headers)
         if self.taken >= self._most:
-            headers = {"Retry-After": str(RETRY_SECONDS)}
             raise Problem("unavailable", "All streams are taken: try again later", headers=headers)
         self._taken[key] += 1
         try:

@@ -47,7 +47,7 @@ class Exchange:
     async def answer(
         self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
     ) -> web.StreamResponse:
-        """Return the answer to one message. Raises Problem where no stream can be had."""
+        """Return the answer to one message, whatever happens."""
         try:
             call = read_message(raw, request.headers, self._server)
         except Rejection as rejection:
@@ -55,7 +55,10 @@ class Exchange:
             return _wire(status, _failure(rejection.request_id, rejection.error))
         if call is None:
             return Wire(202, [("Cache-Control", NO_STORE), *API_HEADERS])
-        return await Serving(self._server, call, request, caller).answer(conversation)
+        try:
+            return await Serving(self._server, call, request, caller).answer(conversation)
+        except Problem as problem:  # no stream can be had; the client waits for this id
+            return _wire(problem.status, jsonrpc_error(problem, call.id), problem.headers)
 
 
 class Serving:
@@ -69,7 +72,10 @@ class Serving:
         self._problem: Problem | None = None
 
     async def answer(self, conversation: Conversation) -> web.StreamResponse:
-        """Return the answer: JSON, or a stream where something is said before it."""
+        """Return the answer: JSON, or a stream where something is said before it.
+
+        Raises Problem where a stream is asked for that cannot be had.
+        """
         is_endless = self._call.method == LISTEN and self._call.route is not None
         takes_events = media_weight(whole_list(self._request.headers, "Accept") or "*/*", EVENTS)
         if is_endless and not takes_events:

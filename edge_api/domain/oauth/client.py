@@ -32,8 +32,13 @@ class Client(ClientMixin):  # type: ignore[misc]
         """Return its identifier."""
         return self.client_id
 
-    def get_default_redirect_uri(self) -> None:
-        """Return none: each request names its own, which is compared as a string."""
+    def get_default_redirect_uri(self) -> str | None:
+        """Return where it goes without being named: its only one (OAuth 2.1, section 4.1.1)."""
+        return self.redirect_uris[0] if len(self.redirect_uris) == 1 else None
+
+    def is_due(self, present: str) -> bool:
+        """Tell whether the document that describes it should be looked at again."""
+        return self.row["kind"] == "document" and (self.row["fresh_until"] or "") <= present
 
     def get_allowed_scope(self, scope: str | None) -> str | None:
         """Return those of the scopes asked for that it may have; all it may have for none."""

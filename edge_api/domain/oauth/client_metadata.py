@@ -11,18 +11,26 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from edge_api.domain.lead_text import TextRule
 from edge_api.domain.oauth.redirects import URI_LONGEST, refusal_of
 from edge_api.schema.faults import sentence_of
-from edge_api.schema.kinds import refuse_nul
 from edge_api.schema.problems import Problem
 from edge_api.schema.scopes import UNVETTED_SCOPES
 from edge_api.schema.table import Row
 
 REDIRECTS_MOST: Final = 20
+KEYS_MOST: Final = 10
+MEMBER_LONGEST: Final = 4096
+"""Characters of a member of a key; a modulus of 8,192 bits has 1,366, certificates have more."""
+EXPONENT_LONGEST: Final = 8
+"""Characters of a public exponent: nearly all are `AQAB`."""
+_PRIVATE: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
+NAME_LONGEST: Final = 200
+_NAME: Final = TextRule(NAME_LONGEST)
 _GRANTS: Final = ("authorization_code", "refresh_token")
 
 Uri = Annotated[str, Field(min_length=1, max_length=URI_LONGEST)]
-Words = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refuse_nul)]
+Name = Annotated[str, AfterValidator(_NAME.clean)]
 
 
 class ClientMetadata(BaseModel):
@@ -31,7 +39,7 @@ class ClientMetadata(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=REDIRECTS_MOST)]
-    client_name: Words | None = None
+    client_name: Name | None = None
     token_endpoint_auth_method: str = "none"  # noqa: S105  the name of a way, no secret
     grant_types: list[str] | None = None
     response_types: list[str] | None = None
@@ -66,7 +74,7 @@ def public_client(client_id: str, metadata: ClientMetadata) -> Row:
     return {
         "id": client_id,
         "kind": "dynamic",
-        "name": metadata.client_name or client_id,
+        "name": metadata.client_name or client_id[:NAME_LONGEST],
         "auth_method": "none",
         "redirect_uris": " ".join(metadata.redirect_uris),
         "grant_types": " ".join(_GRANTS),
@@ -104,13 +112,29 @@ def registration_answer(row: Row, issued_at: int) -> Mapping[str, Any]:
 
 def check_keys(jwks: Any) -> None:
     """Raise Problem unless `jwks` is a set of public keys (RFC 7517, section 5)."""
+    keys = jwks.get("keys") if isinstance(jwks, dict) else None
+    is_set = isinstance(keys, list) and 1 <= len(keys) <= KEYS_MOST and all(map(_is_public, keys))
     try:
-        keys = KeySet.import_key_set(jwks).keys
+        if is_set:
+            KeySet.import_key_set(jwks)
+            return
     except (JoseError, ValueError, TypeError, KeyError):
-        keys = []
-    if not keys or any(key.is_private or key.key_type == "oct" for key in keys):
-        sentence = "jwks: must be a set of one or more public keys"
-        raise Problem("invalid", sentence, oauth=_INVALID)
+        pass
+    sentence = f"jwks: must be a set of 1 to {KEYS_MOST} public keys, of ordinary size"
+    raise Problem("invalid", sentence, oauth=_INVALID)
+
+
+def _is_public(key: Any) -> bool:
+    """Tell whether a key looks like a public one (RFC 7518, sections 6.2 and 6.3; RFC 8037, 2).
+
+    Before any library looks at it: with private members it would work out the rest of them, and a
+    stranger's numbers can be such that this takes hours.
+    """
+    if not isinstance(key, dict) or key.get("kty") not in ("RSA", "EC", "OKP"):
+        return False
+    is_small = all(len(value) <= MEMBER_LONGEST for value in key.values() if isinstance(value, str))
+    exponent = str(key.get("e", ""))
+    return is_small and len(exponent) <= EXPONENT_LONGEST and not _PRIVATE & key.keys()
 
 
 def _document_method(metadata: ClientMetadata) -> Literal["none", "private_key_jwt"]:

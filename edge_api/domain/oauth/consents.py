@@ -20,6 +20,7 @@ from edge_api.domain.oauth.errors import problem_of
 from edge_api.domain.oauth.facts import Facts, FindClient
 from edge_api.domain.oauth.grants import make_judge
 from edge_api.domain.oauth.issuer import Issuer
+from edge_api.domain.oauth.judge import UNKNOWN, client_actor
 from edge_api.domain.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest
 from edge_api.domain.secrets import digest_of, mint
 from edge_api.schema.kinds import spell_instant
@@ -28,6 +29,7 @@ from edge_api.schema.paths import DOORS
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Insert, Store
 
+Pairs = Sequence[tuple[str, str]]
 CODE_LIFE: Final = timedelta(seconds=60)
 
 
@@ -41,7 +43,7 @@ class Asked:
     resource: str
     state: str | None
     challenge: str
-    pairs: Sequence[tuple[str, str]]
+    pairs: Pairs
     """The request as it came, to be sent along with the answer to the question."""
 
 
@@ -50,6 +52,9 @@ class SentBack:
     """A request that its client has to mend: the browser goes back with an error."""
 
     location: str
+    is_trusted: bool
+    """Whether the operator knows the client. Of others anybody could make us send browsers on, so
+    that a person is asked first (RFC 9700, section 4.11.2)."""
 
 
 class Consents:
@@ -61,26 +66,37 @@ class Consents:
         self._clock = clock
         self._find = find
 
-    async def read(self, pairs: Sequence[tuple[str, str]]) -> Asked | SentBack:
+    async def read(self, pairs: Pairs) -> Asked | SentBack:
         """Return the request that the parameters make, or where a faulty one is sent back.
 
         Raises Problem where nobody may be sent anywhere: the client is unknown or its redirect
-        URI is not one that it registered.
+        URI is not one that it registered. Whatever is refused is in the audit log.
         """
         pairs = tuple((name, value) for name, value in pairs if name in KNOWN and value)
         named = dict(pairs)
         client = await self._client(named.get("client_id"))
-        redirect_uri = _redirect(client, [value for name, value in pairs if name == "redirect_uri"])
-        facts = Facts(self._clock(), {client.client_id: client})
         try:
-            request = AuthRequest(pairs, {}, method="GET")
-            judge = make_judge(self._issuer, facts)
-            judge.get_consent_grant(request)
-            resource = judge.check_target(request, self._issuer.resources)
+            redirect_uri = _redirect(client, pairs)
+        except Problem:
+            await self.note_refusal(client)
+            raise
+        try:
+            return self._judge(client, redirect_uri, pairs)
         except OAuth2Error as error:
-            return self._refused(problem_of(error), redirect_uri, named.get("state"))
-        except Problem as problem:
-            return self._refused(problem, redirect_uri, named.get("state"))
+            problem = problem_of(error)
+        except Problem as found:
+            problem = found
+        await self.note_refusal(client)
+        told = {"error": problem.oauth, "error_description": problem.sentence}
+        location = self._back(redirect_uri, told, named.get("state"))
+        return SentBack(location, client.row["kind"] == "registered")
+
+    def _judge(self, client: Client, redirect_uri: str, pairs: Pairs) -> Asked:
+        """Return the request, which may be put to a person. Raises OAuth2Error, Problem."""
+        request = AuthRequest(pairs, {}, method="GET")
+        judge = make_judge(self._issuer, Facts(self._clock(), {client.client_id: client}))
+        judge.get_consent_grant(request)
+        resource = judge.check_target(request, self._issuer.resources)
         return Asked(
             client=client,
             redirect_uri=redirect_uri,
@@ -106,23 +122,28 @@ class Consents:
 
     async def deny(self, asked: Asked) -> str:
         """Note that the person said no; return where the browser goes."""
-        actor = Actor("", "person", "api_key", frozenset(), client_id=asked.client.client_id)
-        refusal = audit_entry(actor, Change("refuse", OAUTH_GRANTS, 0), self._clock())
-        await self._store.run(refusal)
+        await self.note_refusal(asked.client)
         error = {"error": "access_denied", "error_description": "The person did not allow it"}
         return self._back(asked.redirect_uri, error, asked.state)
+
+    async def note_refusal(self, client: Client | None) -> None:
+        """Note for the audit log that a client was granted nothing. Raises Problem."""
+        actor = client_actor(client) if client else UNKNOWN
+        await self._store.run(audit_entry(actor, Change("refuse", OAUTH_GRANTS, 0), self._clock()))
 
     async def _client(self, client_id: str | None) -> Client:
         if not client_id:
             raise Problem("invalid", "The address names no client: client_id is missing")
+        client, sentence = None, "No client is known by that client_id"
         try:
             client = await self._find(client_id)
         except Problem as problem:
             if problem.code != "invalid":
                 raise
-            raise Problem("forbidden", problem.sentence) from None
+            sentence = problem.sentence
         if client is None:
-            raise Problem("forbidden", "No client is known by that client_id")
+            await self.note_refusal(None)
+            raise Problem("forbidden", sentence)
         return client
 
     async def _grant(self, asked: Asked, holder: Actor, scopes: tuple[str, ...]) -> str:
@@ -153,10 +174,6 @@ class Consents:
         await self._store.run(*plans)
         return code
 
-    def _refused(self, problem: Problem, redirect_uri: str, state: str | None) -> SentBack:
-        error = {"error": problem.oauth, "error_description": problem.sentence}
-        return SentBack(self._back(redirect_uri, error, state))
-
     def _back(self, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:
         """Return the redirect URI with an answer, the state and who says it (RFC 9207)."""
         fits = state is not None and 0 < len(state) <= VALUE_LONGEST
@@ -165,9 +182,12 @@ class Consents:
         return f"{redirect_uri}{separator}{urlencode(told)}"
 
 
-def _redirect(client: Client, named: Sequence[str]) -> str:
+def _redirect(client: Client, pairs: Pairs) -> str:
     """Return the one redirect URI of a request, if it is the client's. Raises Problem."""
-    if len(named) != 1 or not named[0]:
+    named = [value for name, value in pairs if name == "redirect_uri"]
+    if not named and (default := client.get_default_redirect_uri()):
+        return default
+    if len(named) != 1:
         raise Problem("invalid", "The address must name one redirect_uri")
     if not client.check_redirect_uri(named[0]):
         raise Problem("forbidden", "The client did not register this redirect_uri")

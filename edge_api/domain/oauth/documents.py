@@ -26,6 +26,11 @@ STALE_FOR: Final = timedelta(hours=24)
 Fetch = Callable[[str], Awaitable[bytes]]
 """Returns what stands at a public https address, without following redirects. Raises Problem."""
 
+
+class Unreachable(Problem):
+    """A document is not to be had now, whatever it says."""
+
+
 _URL: Final = re.compile(r"https://[!#-\[\]-~]+")
 
 
@@ -46,15 +51,23 @@ def is_document_id(client_id: str) -> bool:
 async def fetch_client(fetch: Fetch, url: str, schemes: Iterable[str], now: datetime) -> Row:
     """Return the given columns of the client that the document at `url` describes.
 
-    Raises Problem `invalid` that says what is wrong with the document.
+    Raises Problem `invalid` that says what is wrong with the document; Unreachable where there is
+    none to be had.
     """
-    given = _read(await fetch(url))
+    given = _read(await _body(fetch, url))
     if given.get("client_id") != url:
         raise Problem("invalid", "client_id: the document does not name its own address")
     if "client_secret" in given:
         raise Problem("invalid", "client_secret: a secret in a public document is none")
     row = document_client(url, read_metadata(given, schemes))
     return {**row, "fresh_until": spell_instant(now + FRESH_FOR)}
+
+
+async def _body(fetch: Fetch, url: str) -> bytes:
+    try:
+        return await fetch(url)
+    except Problem as problem:
+        raise Unreachable(problem.code, problem.sentence) from None
 
 
 def _read(body: bytes) -> dict[str, Any]:

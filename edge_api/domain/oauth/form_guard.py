@@ -48,5 +48,6 @@ class FormGuard:
         return not is_late and hmac.compare_digest(mac.encode(), expected.encode())
 
     def _mac(self, nonce: str, pairs: Sequence[tuple[str, str]], until: str) -> str:
-        said = orjson.dumps([nonce, until, [list(pair) for pair in pairs]])
+        # In any order: a form that is decoded into members has lost the one it was sent in.
+        said = orjson.dumps([nonce, until, sorted(list(pair) for pair in pairs)])
         return hmac.digest(self._key, said, "sha256").hex()

@@ -71,7 +71,7 @@ class _Code(grants.AuthorizationCodeGrant):  # type: ignore[misc]
             return None
         if facts.code["expires_at"] <= facts.present or not facts.holds:
             return None
-        return _Issued(facts.code, facts.grant)
+        return _Issued(facts.code, facts.grant, self.request.form.get("redirect_uri"))
 
     def authenticate_user(self, code: "_Issued") -> Row:
         """Return on whose behalf: the grant says it."""
@@ -80,10 +80,9 @@ class _Code(grants.AuthorizationCodeGrant):  # type: ignore[misc]
     def create_token_response(self) -> tuple[int, Row, list[tuple[str, str]]]:
         """Hand out tokens for the code."""
         issued, client = self.request.authorization_code, self.request.client
-        self.server.check_target(self.request, (issued.grant["resource"],))
+        grant, resource = issued.grant, self.server.narrow(self.request, issued.grant)
         self.server.use_once(AUTHORIZATION_CODES, issued.row)
-        answer = self.server.hand_out_refreshing(client, issued.grant["scopes"], issued.grant)
-        return 200, answer, []
+        return 200, self.server.hand_out_refreshing(client, grant["scopes"], grant, resource), []
 
 
 class _Challenge(CodeChallenge):  # type: ignore[misc]
@@ -108,13 +107,15 @@ class _Issued:
 
     code_challenge_method = "S256"
 
-    def __init__(self, row: Row, grant: Row) -> None:
+    def __init__(self, row: Row, grant: Row, redirect_uri: str | None) -> None:
         self.row = row
         self.grant = grant
         self.code_challenge = row["challenge"]
+        self._redirect_uri = redirect_uri
 
     def get_redirect_uri(self) -> str:
-        return str(self.row["redirect_uri"])
+        """Return what must be named again: OAuth 2.1, section 10.2, asks for it no more."""
+        return "" if self._redirect_uri is None else str(self.row["redirect_uri"])
 
     def get_scope(self) -> str:
         return str(self.grant["scopes"])
@@ -145,10 +146,10 @@ class _Refresh(grants.RefreshTokenGrant):  # type: ignore[misc]
     def create_token_response(self) -> tuple[int, Row, list[tuple[str, str]]]:
         """Hand out tokens for the token, for fewer scopes if fewer are asked for."""
         token, client = self.request.refresh_token, self.request.client
-        self.server.check_target(self.request, (token.grant["resource"],))
-        scope = self.request.payload.scope or token.grant["scopes"]
+        grant, resource = token.grant, self.server.narrow(self.request, token.grant)
+        scope = self.request.payload.scope or grant["scopes"]
         self.server.use_once(REFRESH_TOKENS, token.row)
-        return 200, self.server.hand_out_refreshing(client, scope, token.grant), []
+        return 200, self.server.hand_out_refreshing(client, scope, grant, resource), []
 
 
 class _Refreshing(_Issued):
@@ -204,8 +205,11 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
     def validate_jti(self, claims: Mapping[str, Any], jti: object) -> bool:
         """Tell whether the assertion is fresh, and note that it is used now."""
         facts = self._judge.facts
-        latest = (facts.now + _ASSERTION_LONGEST_LIFE).timestamp()
-        if facts.used_assertion or not isinstance(jti, str) or claims["exp"] > latest:
+        if claims["exp"] > (facts.now + _ASSERTION_LONGEST_LIFE).timestamp():
+            raise InvalidClientError("The client assertion must end within an hour")
+        if self._digest is None:  # what cannot be known again cannot be used once
+            raise InvalidClientError("The client assertion cannot be read")
+        if facts.used_assertion or not isinstance(jti, str):
             return False
         row = {"id": self._digest, "expires_at": spell_instant(facts.now + _ASSERTION_KEPT)}
         self._judge.plans.append(Insert(USED_ASSERTIONS, [row]))

@@ -5,10 +5,12 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
+from edge_api.domain.oauth.client_rows import STRANGERS, UNUSED, forget
 from edge_api.domain.oauth.judge import REFRESH_LIFE
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import (
     AUTHORIZATION_CODES,
+    OAUTH_CLIENTS,
     OAUTH_GRANTS,
     REFRESH_TOKENS,
     REVOKED_TOKENS,
@@ -29,6 +31,11 @@ KEPT_AFTER: Final[Mapping[Table, timedelta]] = MappingProxyType(
 """How long a row is kept after it expired."""
 
 
+UNUSED_FOR: Final = timedelta(days=1)
+"""How long a client that made itself known is kept without ever getting a token."""
+IDLE_FOR: Final = timedelta(days=180)
+"""How long one that had tokens is kept without getting another."""
+
 GRANTS_AT_ONCE: Final = 500
 """Grants that are looked at together."""
 
@@ -40,6 +47,20 @@ async def forget_expired(store: Store, now: datetime) -> None:
         (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
         if outcome.rows:
             await store.run(Delete(table, expired))
+
+
+async def forget_strangers(store: Store, now: datetime) -> None:
+    """Delete clients that nobody looked at and that are not used. Raises Problem."""
+    never = (*UNUSED, Condition("created_at", "lt", spell_instant(now - UNUSED_FOR)))
+    idle = (
+        STRANGERS,
+        Condition("revoked_at", "is", None),
+        Condition("last_used_at", "lt", spell_instant(now - IDLE_FOR)),
+    )
+    for where in (never, idle):
+        (outcome,) = await store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
+        if outcome.rows:
+            await forget(store, where, now)
 
 
 async def forget_grants(store: Store, now: datetime) -> None:

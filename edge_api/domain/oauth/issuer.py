@@ -16,6 +16,10 @@ class Issuer:
         """Every resource that a token can be for (RFC 8707): the whole origin, or one door."""
         return (self.url, *(f"{self.url}{path}" for path in DOORS.values()))
 
+    def within(self, resource: str) -> tuple[str, ...]:
+        """Return what a token may be for under a grant for `resource`: itself, then its parts."""
+        return self.resources if resource == self.url else (resource,)
+
     @property
     def audiences(self) -> tuple[str, ...]:
         """What a client may call the server in an assertion (RFC 7523, section 3)."""

@@ -35,6 +35,9 @@ from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Plan, Upd
 REFRESH_LIFE: Final = timedelta(days=30)
 """How long a refresh token that nobody uses lives."""
 
+UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
+"""Whoever could not say which client it is; the audit log names it so."""
+
 
 class Judge(AuthorizationServer):  # type: ignore[misc]
     """Decides one request; `plans` is what the decision has to write."""
@@ -61,13 +64,21 @@ class Judge(AuthorizationServer):  # type: ignore[misc]
         """Return what the token is to be for. Raises InvalidTargetError (RFC 8707, section 2)."""
         if not request.resources:
             return allowed[0]
-        named = set(request.resources)
+        root = f"{self.issuer.url}/"  # RFC 3986, section 6.2.3: the same as without the slash
+        named = {self.issuer.url if name == root else name for name in request.resources}
         if len(named) > 1:
             raise InvalidTargetError("Name one resource: a token is for one")
         (resource,) = named
         if resource not in allowed:
             raise InvalidTargetError(f"Tokens can be for {' or '.join(allowed)}")
         return resource
+
+    def narrow(self, request: AuthRequest, grant: Row) -> str:
+        """Return what the token is to be for: what was granted, or the part that is named.
+
+        Raises InvalidTargetError (RFC 8707, section 2.2).
+        """
+        return self.check_target(request, self.issuer.within(grant["resource"]))
 
     def hand_out(self, client: Client, scope: str, grant: Row | None, resource: str) -> Row:
         """Return an access token's answer (RFC 6749, section 5.1), and note that it was given."""
@@ -90,9 +101,9 @@ class Judge(AuthorizationServer):  # type: ignore[misc]
             "scope": scope,
         }
 
-    def hand_out_refreshing(self, client: Client, scope: str, grant: Row) -> Row:
+    def hand_out_refreshing(self, client: Client, scope: str, grant: Row, resource: str) -> Row:
         """Return the same with a refresh token, where the client may have one."""
-        answer = self.hand_out(client, scope, grant, grant["resource"])
+        answer = self.hand_out(client, scope, grant, resource)
         if client.check_grant_type("refresh_token"):
             answer["refresh_token"] = self._new_refresh_token(grant)
         return answer

@@ -52,7 +52,7 @@ def matches(registered: str, named: str) -> bool:
     ours, theirs = _split(registered), _split(named)
     if ours is None or theirs is None or "#" in named or _refusal_of_authority(theirs):
         return False
-    if ours.scheme != "http" or ours.hostname not in LOOPBACK:
+    if ours.scheme != "http" or ours.hostname not in LOOPBACK or not re.fullmatch(WEB, named):
         return False
     return _without_port(ours) == _without_port(theirs)
 

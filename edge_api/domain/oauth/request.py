@@ -68,7 +68,7 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
             if len(values) > 1 and name not in _REPEATABLE:
                 raise Problem("invalid", f"{name}: stands more than once")
         if "scope" in lists:
-            lists["scope"] = [_without_offline(lists["scope"][0])]
+            lists["scope"] = [_without_habits(lists["scope"][0])]
         self.payload: Any = _Payload(lists)
 
     @property
@@ -108,5 +108,9 @@ def _check(name: str, value: str) -> str:
     return value
 
 
-def _without_offline(scope: str) -> str:
-    return " ".join(name for name in scope.split() if name != _OFFLINE)
+def _without_habits(scope: str) -> str:
+    """Return what is asked for in earnest. Raises Problem where that is nothing."""
+    names = [name for name in scope.split() if name != _OFFLINE]
+    if not names:  # else it would count as left out, which asks for all there is
+        raise Problem("invalid", "scope: names nothing that can be granted", oauth="invalid_scope")
+    return " ".join(names)

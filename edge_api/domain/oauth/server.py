@@ -8,7 +8,7 @@ from edge_api.domain.oauth.clients import Clients
 from edge_api.domain.oauth.consents import Consents
 from edge_api.domain.oauth.documents import Fetch
 from edge_api.domain.oauth.form_guard import FormGuard
-from edge_api.domain.oauth.housekeeping import forget_expired, forget_grants
+from edge_api.domain.oauth.housekeeping import forget_expired, forget_grants, forget_strangers
 from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.domain.oauth.token_endpoint import TokenEndpoint
@@ -37,7 +37,7 @@ class OAuthServer:
         self.issuer = Issuer(ground.site_url)
         self.clients = Clients(store, clock, ground.fetch, ground.redirect_schemes)
         self.keys = SigningKeys(store, clock, ground.secret)
-        self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients.look_up, self.keys)
+        self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
         self.consents = Consents(self.issuer, store, clock, self.clients.find)
         self.guard = FormGuard(ground.secret)
         self.bearers = Bearers(self.issuer, store, self.keys)
@@ -47,7 +47,7 @@ class OAuthServer:
     async def keep_house(self) -> None:
         """Rotate what has had its time and forget what nobody needs. Raises Problem."""
         await self.keys.tend()
-        await self.clients.forget_unused()
+        await forget_strangers(self._store, self._clock())
         await forget_expired(self._store, self._clock())
 
     async def sweep(self) -> None:

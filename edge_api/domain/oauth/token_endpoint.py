@@ -16,10 +16,10 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
 
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.oauth.clients import Clients
 from edge_api.domain.oauth.errors import BASIC, problem_of
 from edge_api.domain.oauth.facts import (
     Facts,
-    FindClient,
     Shown,
     basic_client,
     client_ids,
@@ -27,7 +27,7 @@ from edge_api.domain.oauth.facts import (
 )
 from edge_api.domain.oauth.grants import AUTH_METHODS, make_judge
 from edge_api.domain.oauth.issuer import Issuer
-from edge_api.domain.oauth.judge import Judge, client_actor
+from edge_api.domain.oauth.judge import UNKNOWN, Judge, client_actor
 from edge_api.domain.oauth.request import AuthRequest
 from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.domain.oauth.tokens import AccessToken, is_jwt, read
@@ -36,8 +36,6 @@ from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
 from edge_api.store.plan import Condition, Plan, Store, Update
 
-UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
-"""Whoever could not say which client it is; the audit log names it so."""
 _LOOKS: Final = 3
 """How often a request looks again after another one was faster: once is enough for a code."""
 
@@ -53,13 +51,13 @@ class TokenEndpoint:
         issuer: Issuer,
         store: Store,
         clock: Clock,
-        look_up: FindClient,
+        clients: Clients,
         keys: SigningKeys,
     ) -> None:
         self._issuer = issuer
         self._store = store
         self._clock = clock
-        self._look_up = look_up
+        self._clients = clients
         self._keys = keys
 
     async def issue(self, pairs: Pairs, headers: Mapping[str, str]) -> Row:
@@ -90,7 +88,7 @@ class TokenEndpoint:
         for _ in range(_LOOKS):
             request = AuthRequest(pairs, headers)
             shown = look(request)
-            facts = await gather(self._store, self._clock, self._look_up, request, shown)
+            facts = await self._gather(request, shown)
             judge = make_judge(self._issuer, facts, await self._keys.signer())
             outcome = _attempt(judge, request, decide)
             try:
@@ -103,6 +101,25 @@ class TokenEndpoint:
                 raise outcome
             return outcome
         raise Problem("unavailable", "Others use this at the same moment: try again")
+
+    async def _gather(self, request: AuthRequest, shown: Shown) -> Facts:
+        """Return the facts, with the client as its document has it now. Raises Problem.
+
+        The document is fetched for whoever shows a code or token of that client: nobody else makes
+        this service ask others.
+        """
+        look = partial(gather, self._store, self._clock, self._clients.look_up, request, shown)
+        facts = await look()
+        owner = facts.clients.get(facts.grant["client_id"]) if facts.grant else None
+        if owner is None or not owner.is_due(facts.present):
+            return facts
+        try:
+            await self._clients.find(owner.client_id)
+        except Problem as problem:
+            if problem.code != "invalid":
+                raise
+            raise Problem("unauthenticated", problem.sentence, oauth="invalid_client") from None
+        return await look()
 
 
 def _shown(request: AuthRequest) -> Shown:
@@ -141,7 +158,7 @@ def _shown_to_end(request: AuthRequest) -> Shown:
 
 def _take_back(claimed: AccessToken | None, judge: Judge, request: AuthRequest) -> Row:
     """Note that a token ends: `claimed` if it is an access token, else the grant of the facts."""
-    client = judge.authenticate_client(request, AUTH_METHODS, "revocation")
+    client = request.client = judge.authenticate_client(request, AUTH_METHODS, "revocation")
     if "token" not in request.form:
         raise InvalidRequestError("Missing token")
     grant = judge.facts.grant

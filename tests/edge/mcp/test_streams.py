@@ -96,7 +96,8 @@ async def test_a_listener_has_to_take_events(make_agent: Any) -> None:
     agent = await make_agent()
     agent.headers["Accept"] = "application/json"
 
-    assert (await agent.ask("subscriptions/listen", notifications={})).status == 406
+    refused = await agent.ask("subscriptions/listen", 5, notifications={})
+    assert (refused.status, refused.body["id"]) == (406, 5)
 
 
 async def test_one_token_has_its_share_of_streams(edge: Any) -> None:
@@ -109,7 +110,8 @@ async def test_one_token_has_its_share_of_streams(edge: Any) -> None:
         await stack.enter_async_context(listening(two))
         others = await one.ask("tools/list")
 
-    assert refused.status == 429
+    assert (refused.status, refused.body["id"]) == (429, 5)
+    assert int(refused.headers["Retry-After"]) > 0
     assert "close one first" in refused.body["error"]["message"]
     assert others.status == 200
 

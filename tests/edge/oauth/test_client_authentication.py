@@ -182,6 +182,19 @@ async def test_a_faulty_assertion_is_refused(world: World, claims: dict[str, Any
 
 
 @pytest.mark.usefixtures("present")
+@pytest.mark.parametrize("odd", [{"more": float("nan")}, {"more": 10**400}])
+async def test_an_assertion_that_cannot_be_known_again_is_refused(
+    world: World, odd: dict[str, Any]
+) -> None:
+    """As the client's fault, in OAuth's words."""
+    client = await signing_client(world, KEYS["ES256"])
+    form = {**assertion(KEYS["ES256"], client, **odd), "client_id": client}
+
+    problem = await refusal(world.token(grant_type="client_credentials", **form))
+    assert (problem.status, problem.oauth) == (401, "invalid_client")
+
+
+@pytest.mark.usefixtures("present")
 async def test_an_assertion_of_another_key_is_refused(world: World) -> None:
     """And so is what is none, however it is broken."""
     client = await signing_client(world, KEYS["ES256"])

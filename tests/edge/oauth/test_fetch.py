@@ -1,7 +1,10 @@
 """Documents of strangers, fetched over a real TLS connection, and from public addresses alone."""
 
 import asyncio
+import socket
 import ssl
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -147,6 +150,24 @@ async def test_a_server_that_says_nothing(fetch: Fetch, monkeypatch: pytest.Monk
     monkeypatch.setattr(fetch_module, "FETCH_SECONDS", 0.2)
 
     assert "took longer" in (await refusal(fetch("/slow"))).sentence
+
+
+async def test_name_servers_that_say_nothing_block_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their lookups have threads of their own, of which there is an end."""
+    release, most = threading.Event(), fetch_module.LOOKUPS_MOST
+    monkeypatch.setattr(fetch_module, "FETCH_SECONDS", 0.2)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
+    try:
+        waiting = [Fetcher()(f"https://{number}.example/x") for number in range(most + 5)]
+        problems = [await refusal(each) for each in waiting]
+        assert await asyncio.to_thread(int, "7") == 7
+    finally:
+        release.set()
+
+    said = Counter(problem.sentence.rpartition(": ")[2] for problem in problems)
+    assert said == {"it took longer than 0 s": most, "too many names are being looked up": 5}
 
 
 async def test_a_certificate_that_nobody_vouches_for(certificate: tuple[Path, Path]) -> None:

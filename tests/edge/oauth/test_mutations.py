@@ -10,9 +10,18 @@ from urllib.parse import urlencode
 
 import psutil
 import pytest
+from joserfc.jwk import ECKey, KeySet
 
 from edge_api.domain.oauth.clients import ClientOrder
-from tests.edge.oauth.conftest import REDIRECT, basic, challenge_of, new_verifier
+from tests.edge.oauth.conftest import (
+    REDIRECT,
+    basic,
+    challenge_of,
+    new_verifier,
+    request_pairs,
+)
+from tests.edge.oauth.test_client_authentication import assertion
+from tests.edge.oauth.test_consent_http import shown
 
 REQUESTS = 10_000
 AT_ONCE = 64
@@ -38,6 +47,24 @@ NASTY = [
     *("ey.ey.ey", "e30.e30.e30", "fe_rt_" + "0" * 49, "fe_ac_" + "z" * 49, "https://127.0.0.1/x"),
     *("javascript:alert(1)", "http://127.0.0.1:99999/", "https://[::1", "*", "S256", "plain"),
 ]
+
+
+async def signed_request(edge: Any) -> Request:
+    """Return a request of a client that signs for itself, with an assertion that holds."""
+    key, signs = ECKey.generate_key("P-256", auto_kid=True), ("client_credentials",)
+    jwks = KeySet([key]).as_dict(private=False)
+    order = ClientOrder("Signer", "private_key_jwt", signs, ("posts:read",), jwks=jwks)
+    client = (await edge.service.oauth.clients.register(order)).row["id"]
+    issuer = edge.service.oauth.issuer.url
+    form = {"grant_type": "client_credentials", **assertion(key, client, aud=issuer)}
+    return "POST", f"{OAUTH}/token", {"data": form}
+
+
+async def sealed_request(edge: Any, client: str) -> Request:
+    """Return the form of a consent page, as the browser that it was shown to would send it."""
+    members, cookie = await shown(edge, request_pairs(new_verifier(), client))
+    form = {**dict(members), "decision": "allow", "granted": "posts:read", "api_key": "k"}
+    return "POST", f"{OAUTH}/authorize", {"data": form, "headers": {"Cookie": cookie}}
 
 
 def sound_requests(header: dict[str, str], client: str) -> list[Request]:
@@ -164,7 +191,11 @@ async def test_ten_thousand_spoiled_requests(edge: Any, seed: int) -> None:
     robot = await edge.service.oauth.clients.register(order)
     public = ClientOrder("App", "none", ("authorization_code",), ("posts:read",), (REDIRECT,))
     client = (await edge.service.oauth.clients.register(public)).row["id"]
-    sound = sound_requests(basic(robot.row["id"], robot.secret), client)
+    sound = [
+        *sound_requests(basic(robot.row["id"], robot.secret), client),
+        await signed_request(edge),
+        await sealed_request(edge, client),
+    ]
     dice = random.Random(seed)  # noqa: S311  no secret depends on it
     warm_up = iter([spoil(dice, dice.choice(sound)) for _ in range(2000)])
     await send_all(edge, warm_up)

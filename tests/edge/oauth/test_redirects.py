@@ -77,6 +77,8 @@ def test_what_may_not_be_registered(uri: str) -> None:
         ("http://127.0.0.1/cb", "http://127.0.0.1:49152/cb#x", False),
         ("http://127.0.0.1/cb", "http://x@127.0.0.1:49152/cb", False),
         ("http://127.0.0.1/cb", "http://127.0.0.1:port/cb", False),
+        ("http://[::1]/cb", "http://evil.example[::1]:80/cb", False),
+        ("http://[::1]/cb", "http://[::1]evil.example:80/cb", False),
         ("cursor://x/cb", "cursor://x:1/cb", False),
     ],
 )

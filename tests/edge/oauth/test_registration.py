@@ -6,7 +6,7 @@ import orjson
 import pytest
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.domain.oauth import clients as clients_module
+from edge_api.domain.oauth import client_rows as rows_module
 from edge_api.domain.oauth.consents import Asked
 from edge_api.domain.oauth.documents import is_document_id
 from edge_api.schema.oauth_tables import OAUTH_CLIENTS
@@ -49,6 +49,8 @@ async def test_a_client_that_registers_itself_is_public_and_capped(world: World)
         ({"redirect_uris": [REDIRECT], "client_name": 7}, "invalid_client_metadata"),
         ({"redirect_uris": [REDIRECT], "client_name": "x" * 201}, "invalid_client_metadata"),
         ({"redirect_uris": [REDIRECT], "client_name": "a\x00"}, "invalid_client_metadata"),
+        ({"redirect_uris": [REDIRECT], "client_name": "a\nb"}, "invalid_client_metadata"),
+        ({"redirect_uris": [REDIRECT], "client_name": " "}, "invalid_client_metadata"),
         ({"redirect_uris": [REDIRECT], "response_types": ["token"]}, "invalid_client_metadata"),
         ([], "invalid_client_metadata"),
     ],
@@ -62,11 +64,19 @@ async def test_faulty_metadata_is_refused(world: World, metadata: Any, error: st
 
 
 async def test_there_is_an_end_to_strangers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond it they are asked to come back."""
-    monkeypatch.setattr(clients_module, "STRANGERS_MOST", 2)
-    for _ in range(2):
-        await world.oauth.clients.register_itself({"redirect_uris": [REDIRECT]})
+    """The oldest that never got a token make room; where all have tokens, others come back."""
+    monkeypatch.setattr(rows_module, "STRANGERS_MOST", 2)
+    monkeypatch.setattr(rows_module, "ROOM", 1)
+    ids = []
+    for _ in range(3):
+        world.clock.move(seconds=1)
+        told = await world.oauth.clients.register_itself({"redirect_uris": [REDIRECT]})
+        ids.append(told["client_id"])
+    assert {row["id"] for row in await world.rows(OAUTH_CLIENTS)} == set(ids[1:])
 
+    for client in ids[1:]:
+        verifier = new_verifier()
+        await world.redeem(client, await world.code(client, verifier), verifier)
     more = world.oauth.clients.register_itself({"redirect_uris": [REDIRECT]})
     assert (await refusal(more)).code == "unavailable"
 

@@ -1,0 +1,138 @@
+"""The consent page as a browser and an attacker meet it, beside what Chromium shows."""
+
+import html
+import re
+from typing import Any
+
+import pytest
+
+from edge_api.domain.oauth.clients import ClientOrder
+from edge_api.schema.tables import AUDIT_LOG
+from edge_api.store.plan import Read
+from tests.edge.oauth.conftest import GRANTS, REDIRECT, request_pairs
+
+AUTHORIZE = "/api/public/oauth/authorize"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+HIDDEN = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
+
+
+async def known(edge: Any, *redirects: str) -> str:
+    """Return the id of a client of the operator's."""
+    order = ClientOrder("Reader", "none", GRANTS, ("posts:read",), redirects or (REDIRECT,))
+    return str((await edge.service.oauth.clients.register(order)).row["id"])
+
+
+async def stranger(edge: Any) -> str:
+    """Return the id of a client that registered itself."""
+    told = await edge.service.oauth.clients.register_itself({"redirect_uris": [REDIRECT]})
+    return str(told["client_id"])
+
+
+async def shown(edge: Any, pairs: Any) -> tuple[list[tuple[str, str]], str]:
+    """Ask; return the hidden members of the form, and the cookie."""
+    async with edge.ask("GET", AUTHORIZE, params=list(pairs)) as answer:
+        assert answer.status == 200, await answer.text()
+        members = HIDDEN.findall(await answer.text())
+        cookie = answer.headers["Set-Cookie"].partition(";")[0]
+    return [(html.unescape(name), html.unescape(value)) for name, value in members], cookie
+
+
+async def refusals(edge: Any) -> int:
+    """Return how many refusals the audit log has."""
+    (outcome,) = await edge.service.store.run(Read(AUDIT_LOG))
+    return sum(row["verb"] == "refuse" for row in outcome.rows)
+
+
+async def test_a_form_comes_back_beside_the_cookies_of_others(edge: Any) -> None:
+    """Odd ones too: any program on the same host may have set them."""
+    members, cookie = await shown(edge, request_pairs("v" * 43, await known(edge)))
+    form = [*members, ("decision", "deny")]
+    for others in ("foo bar; {}", '{}; a=b c; x="y', "consent=; {}", "é=ü; {}"):
+        headers = {"Cookie": others.format(cookie)}
+        async with edge.ask("POST", AUTHORIZE, data=form, headers=headers) as answer:
+            assert answer.status == 303, others
+            assert "error=access_denied" in answer.headers["Location"]
+
+
+async def test_a_parameter_that_stands_twice_comes_back_as_well(edge: Any) -> None:
+    """The resource may, with others between (RFC 8707, section 2)."""
+    resource = ("resource", f"{edge.service.oauth.issuer.url}/api/public/v1")
+    pairs = [resource, *request_pairs("v" * 43, await known(edge)), resource]
+    members, cookie = await shown(edge, pairs)
+    form = [*members, ("decision", "deny")]
+    async with edge.ask("POST", AUTHORIZE, data=form, headers={"Cookie": cookie}) as answer:
+        assert answer.status == 303
+
+
+async def test_the_only_redirect_may_be_left_out(edge: Any) -> None:
+    """By a client that registered one alone (OAuth 2.1, section 4.1.1)."""
+    one, two = await known(edge), await known(edge, REDIRECT, f"{REDIRECT}/2")
+    members, _ = await shown(edge, request_pairs("v" * 43, one, redirect_uri=""))
+    assert members
+    pairs = list(request_pairs("v" * 43, two, redirect_uri=""))
+    async with edge.ask("GET", AUTHORIZE, params=pairs) as answer:
+        assert answer.status == 400
+        assert "must name one redirect_uri" in await answer.text()
+
+
+async def test_a_fault_leads_back_at_once_to_known_clients_alone(edge: Any) -> None:
+    """Of strangers anybody could make us send browsers on: there a person has to click."""
+    pairs = list(request_pairs("v" * 43, await known(edge), response_type="token"))
+    async with edge.ask("GET", AUTHORIZE, params=pairs) as answer:
+        assert answer.status == 303
+        assert answer.headers["Location"].startswith(f"{REDIRECT}?error=unsupported_response_type")
+
+    pairs = list(request_pairs("v" * 43, await stranger(edge), response_type="token"))
+    async with edge.ask("GET", AUTHORIZE, params=pairs) as answer:
+        text = await answer.text()
+        assert answer.status == 400
+        assert "Location" not in answer.headers
+        assert f'href="{REDIRECT}?error=unsupported_response_type' in text
+        assert "Go back to client.example" in text
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "status"),
+    [
+        ("PUT", {}, 405),
+        ("POST", {"json": {}}, 415),
+        ("POST", {"data": b"a" * 70_000, "headers": FORM}, 413),
+        ("POST", {"data": b"\xff", "headers": FORM}, 400),
+    ],
+)
+async def test_what_a_browser_cannot_do_is_told_in_a_page(
+    edge: Any, method: str, more: dict[str, Any], status: int
+) -> None:
+    """Which no script of another origin may read."""
+    async with edge.ask(method, AUTHORIZE, **more) as answer:
+        assert answer.status == status
+        assert answer.content_type == "text/html"
+        assert "Access-Control-Allow-Origin" not in answer.headers
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+
+
+async def test_whoever_asks_too_often_is_told_in_a_page(make_edge: Any) -> None:
+    """With the time to come again."""
+    async with make_edge(RATE_TOKEN="1/hour") as edge:
+        for status in (400, 429):
+            async with edge.ask("GET", AUTHORIZE) as answer:
+                assert (answer.status, answer.content_type) == (status, "text/html")
+        assert int(answer.headers["Retry-After"]) > 0
+
+
+async def test_refusals_are_in_the_audit_log(edge: Any) -> None:
+    """Of an unknown client, a redirect that is not its own, a faulty request and a wrong key."""
+    client = await known(edge)
+    for changes in ({"redirect_uri": "https://evil.example/"}, {"response_type": "token"}):
+        pairs = list(request_pairs("v" * 43, client, **changes))
+        async with edge.ask("GET", AUTHORIZE, params=pairs):
+            pass
+    async with edge.ask("GET", AUTHORIZE, params=list(request_pairs("v" * 43, "nobody"))):
+        pass
+    assert await refusals(edge) == 3
+
+    members, cookie = await shown(edge, request_pairs("v" * 43, client))
+    form = [*members, ("decision", "allow"), ("api_key", "fe_sk_wrong")]
+    async with edge.ask("POST", AUTHORIZE, data=form, headers={"Cookie": cookie}) as answer:
+        assert answer.status == 400
+    assert await refusals(edge) == 4
