@@ -62,7 +62,7 @@ async def _send_back(service: Service, sent: SentBack) -> Page:
     link = (sent.location, f"Go back to {host_of(sent.location)}")
     title = "This cannot be allowed"
     body = await service.pages.render("notice", title, sentences=sentences, link=link)
-    return Page(body, status=400)
+    return Page(body, status=403)
 
 
 async def take_answer(service: Service, ask: Ask) -> Reply:
@@ -244,7 +244,10 @@ _PAGES: Final = (
     _BACK,
     Success(400, "A page that says what is wrong", {"type": "string"}, media_types=_HTML),
     Success(
-        403, "A page: the client or the form is unknown", {"type": "string"}, media_types=_HTML
+        403,
+        "A page: nobody is sent on, for the client or the form is not known well enough",
+        {"type": "string"},
+        media_types=_HTML,
     ),
 )
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from edge_api.api.operation import Ask, Body, Operation, Success
 from edge_api.api.reply import FORM, Document, Reply
 from edge_api.api.service import Service
+from edge_api.domain.oauth.client_metadata import CLIENT_NAME
 from edge_api.domain.oauth.grants import GRANTS
 from edge_api.domain.oauth.metadata import agent_auth, resource_metadata, server_metadata
 from edge_api.domain.oauth.redirects import URI_LONGEST, WEB
@@ -191,11 +192,8 @@ _CLIENT_SCHEMA: Final = {
             "address, where any port will do; or a private-use scheme that the operator allows.",
         },
         "client_name": {
+            **CLIENT_NAME.json_schema("What a person is shown."),
             "type": ["string", "null"],
-            "minLength": 1,
-            "maxLength": 200,
-            "pattern": r"^[^\u0000]+$",
-            "description": "What a person is shown.",
         },
         "scope": {
             "type": ["string", "null"],

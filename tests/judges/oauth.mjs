@@ -330,7 +330,8 @@ const walks = {
 
   async refusals(loopback) {
     const as = await discover();
-    const client = await register(as, loopback.redirectUri);
+    const both = [loopback.redirectUri, `${loopback.redirectUri}/other`];
+    const client = await register(as, null, { redirect_uris: both });
     const [, pkce] = await challenge();
     const state = oauth.generateRandomState();
     const ask = (more) => {
@@ -362,7 +363,7 @@ const walks = {
     const untrusted = {
       "an unknown client": { client_id: "nobody" },
       "another redirect URI": { redirect_uri: `${loopback.redirectUri}/elsewhere` },
-      "no redirect URI": { redirect_uri: null },
+      "neither of two redirect URIs": { redirect_uri: null },
       "a redirect URI that runs": { redirect_uri: "javascript:alert(1)" },
     };
     for (const [name, more] of Object.entries(untrusted)) {

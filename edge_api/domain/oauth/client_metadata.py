@@ -26,11 +26,11 @@ EXPONENT_LONGEST: Final = 8
 """Characters of a public exponent: nearly all are `AQAB`."""
 _PRIVATE: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
 NAME_LONGEST: Final = 200
-_NAME: Final = TextRule(NAME_LONGEST)
+CLIENT_NAME: Final = TextRule(NAME_LONGEST)
 _GRANTS: Final = ("authorization_code", "refresh_token")
 
 Uri = Annotated[str, Field(min_length=1, max_length=URI_LONGEST)]
-Name = Annotated[str, AfterValidator(_NAME.clean)]
+Name = Annotated[str, AfterValidator(CLIENT_NAME.clean)]
 
 
 class ClientMetadata(BaseModel):

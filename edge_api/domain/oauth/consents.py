@@ -21,6 +21,7 @@ from edge_api.domain.oauth.facts import Facts, FindClient
 from edge_api.domain.oauth.grants import make_judge
 from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.judge import UNKNOWN, client_actor
+from edge_api.domain.oauth.redirects import is_loopback
 from edge_api.domain.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest
 from edge_api.domain.secrets import digest_of, mint
 from edge_api.schema.kinds import spell_instant
@@ -53,8 +54,8 @@ class SentBack:
 
     location: str
     is_trusted: bool
-    """Whether the operator knows the client. Of others anybody could make us send browsers on, so
-    that a person is asked first (RFC 9700, section 4.11.2)."""
+    """Whether the operator knows the client, or it is a program on the person's own machine. To
+    other places anybody could make us send browsers (RFC 9700, section 4.11.2)."""
 
 
 class Consents:
@@ -89,7 +90,8 @@ class Consents:
         await self.note_refusal(client)
         told = {"error": problem.oauth, "error_description": problem.sentence}
         location = self._back(redirect_uri, told, named.get("state"))
-        return SentBack(location, client.row["kind"] == "registered")
+        is_trusted = client.row["kind"] == "registered" or is_loopback(redirect_uri)
+        return SentBack(location, is_trusted)
 
     def _judge(self, client: Client, redirect_uri: str, pairs: Pairs) -> Asked:
         """Return the request, which may be put to a person. Raises OAuth2Error, Problem."""
@@ -188,7 +190,7 @@ def _redirect(client: Client, pairs: Pairs) -> str:
     if not named and (default := client.get_default_redirect_uri()):
         return default
     if len(named) != 1:
-        raise Problem("invalid", "The address must name one redirect_uri")
+        raise Problem("forbidden", "The address must name one redirect_uri of its client")
     if not client.check_redirect_uri(named[0]):
         raise Problem("forbidden", "The client did not register this redirect_uri")
     return named[0]

@@ -71,7 +71,7 @@ async def test_the_only_redirect_may_be_left_out(edge: Any) -> None:
     assert members
     pairs = list(request_pairs("v" * 43, two, redirect_uri=""))
     async with edge.ask("GET", AUTHORIZE, params=pairs) as answer:
-        assert answer.status == 400
+        assert answer.status == 403
         assert "must name one redirect_uri" in await answer.text()
 
 
@@ -85,7 +85,7 @@ async def test_a_fault_leads_back_at_once_to_known_clients_alone(edge: Any) -> N
     pairs = list(request_pairs("v" * 43, await stranger(edge), response_type="token"))
     async with edge.ask("GET", AUTHORIZE, params=pairs) as answer:
         text = await answer.text()
-        assert answer.status == 400
+        assert answer.status == 403
         assert "Location" not in answer.headers
         assert f'href="{REDIRECT}?error=unsupported_response_type' in text
         assert "Go back to client.example" in text
