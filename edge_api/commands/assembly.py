@@ -31,12 +31,12 @@ from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
 from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.rows import Rows
+from edge_api.outgoing.fetch import Fetcher
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
 from edge_api.store.sqlite import open_store
 from edge_api.web.app import App
 from edge_api.web.callers import Callers
-from edge_api.web.fetch import Fetcher
 from edge_api.web.mcp import McpEndpoint, load_exchange
 from edge_api.web.mcp_caller import Admission
 from edge_api.web.pages import EdgePages

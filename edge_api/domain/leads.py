@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 import orjson
 
@@ -59,14 +59,32 @@ class Created:
     """What the sender has left; `None` where leads are not counted."""
 
 
+class Herald(Protocol):
+    """Tells others of a new lead, later and for certain: what it has to do stands in the store."""
+
+    async def plans(self, lead: Row) -> tuple[Plan, ...]:
+        """Return what is to be written in the transaction that stores the lead. Raises Problem."""
+
+    def wake(self) -> None:
+        """Be told that such a transaction is durable; cheap, and never raises."""
+
+
 class Leads:
     """The leads in one store; `secret` is the key of what is only kept as a hash."""
 
-    def __init__(self, store: Store, clock: Clock, limiter: Limiter, secret: bytes) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        limiter: Limiter,
+        secret: bytes,
+        heralds: Sequence[Herald] = (),
+    ) -> None:
         self._store = store
         self._clock = clock
         self._limiter = limiter
         self._secret = secret
+        self._heralds = heralds
         self._idempotency = Idempotency(store, clock)
         self._listed: tuple[tuple[int, int] | None, Sequence[Row]] = None, ()
         """The last list, with the version of the store and the limit that it was read for."""
@@ -122,11 +140,14 @@ class Leads:
             row = self._row(lead, sender)
             answer = _answer(row)
             before = remember(answer)
-            await self._store.run(*before, *_keep(row, sender, len(before)))
+            after = [plan for herald in self._heralds for plan in await herald.plans(row)]
+            await self._store.run(*before, *_keep(row, sender, len(before)), *after)
         except Problem:
             if sender.actor is None:
                 self._limiter.take_back(_LIMIT, sender.address)
             raise
+        for herald in self._heralds:
+            herald.wake()
         return answer
 
     def _row(self, lead: LeadInput, sender: Sender) -> Row:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from edge_api.schema.kinds import Integer, Json, Kind, NewId, Now, Text, Timestamp, Touched, Trait
 from edge_api.schema.oauth_tables import OAUTH_TABLES
+from edge_api.schema.outbox_tables import OUTBOX_TABLES
 from edge_api.schema.table import Index, RowModel, Table
 
 EMAIL_LONGEST = 255
@@ -236,6 +237,7 @@ TABLES: Mapping[str, Table] = MappingProxyType(
             IDEMPOTENCY_KEYS,
             AUDIT_LOG,
             *OAUTH_TABLES,
+            *OUTBOX_TABLES,
         )
     }
 )

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from edge_api.web import fetch as fetch_module
-from edge_api.web.fetch import Fetcher, is_public
+from edge_api.outgoing import fetch as fetch_module
+from edge_api.outgoing.fetch import Fetcher, is_public
 from tests.edge.oauth.conftest import refusal
 
 PRIVATE = [

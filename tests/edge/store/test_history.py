@@ -72,6 +72,14 @@ GIVEN: dict[str, dict[str, Any]] = {
         "claim_digest": "d" * 64,
         "expires_at": INSTANT,
     },
+    "email_outbox": {
+        "queue": "auth",
+        "template_name": "t",
+        "recipient_email": "a@b",
+        "subject_id": UUID,
+    },
+    "webhook_endpoints": {"url": "u", "secret": "s"},
+    "webhook_deliveries": {"endpoint_id": UUID, "event": "e", "subject_id": UUID, "body": "{}"},
 }
 """The members that a new row of each table must bring."""
 

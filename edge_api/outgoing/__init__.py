@@ -1,0 +1,1 @@
+"""How the service reaches others: documents it fetches, mail it sends, events it tells."""

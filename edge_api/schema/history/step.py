@@ -1,0 +1,12 @@
+"""What one step of the schema's history is."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of the schema, carried out whole or not at all."""
+
+    sentence: str
+    sqlite: tuple[str, ...]
+    """Statements in SQLite's dialect; `:now` stands for the instant at which the step is taken."""
