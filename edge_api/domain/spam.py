@@ -28,6 +28,8 @@ _SHOUTED: Final = 20
 
 _REPEATED: Final = 3
 """What it weighs that the same was sent a short time ago."""
+HELD_FROM: Final = 3
+"""The score from which on a lead is not acknowledged: one strong sign, or several weak ones."""
 
 
 @dataclass(frozen=True, slots=True)

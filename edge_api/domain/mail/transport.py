@@ -9,7 +9,8 @@ Stage = Literal["connect", "login", "sender", "recipient", "data"]
 """Where a message was refused. `connect`: nothing was said to the relay, or it said no more."""
 
 
-@dataclass(frozen=True)
+# Not frozen: `contextlib` writes tracebacks into exceptions that pass through it.
+@dataclass(unsafe_hash=True)
 class Refused(Exception):  # noqa: N818  an answer, which may well be expected
     """A relay would not have a message, or could not be reached."""
 

@@ -1,0 +1,208 @@
+"""Mail over SMTP: a connection for a batch, one recipient a message (RFC 5321).
+
+Every failure becomes a `Refused`. What is sent, and what a refusal means, is not known here.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from email.message import EmailMessage
+from ssl import SSLContext, create_default_context
+from types import TracebackType
+from typing import Final, Self
+
+from aiosmtplib import SMTP, SMTPResponseException, SMTPServerDisconnected
+
+from edge_api.domain.mail.transport import Refused, Stage
+from edge_api.outgoing.octets import is_international, spell
+from edge_api.outgoing.smtp_failures import FAULTS, refusal
+from edge_api.schema.mailbox import Mailbox, parse_mailbox
+from edge_api.schema.relay_address import SmtpRelay
+from edge_api.settings import is_loopback
+
+TIMEOUT_SECONDS: Final = 30.0
+"""For opening a connection with its login, and for each message with what reopens it."""
+_FAREWELL_SECONDS: Final = 2.0
+_CLOSING: Final = 421
+"""The relay ends the connection (RFC 5321, section 3.8)."""
+
+
+class SmtpTransport:
+    """A relay; `ssl` says what to trust, if that is not what the system trusts."""
+
+    def __init__(
+        self, relay: SmtpRelay, seconds: float = TIMEOUT_SECONDS, ssl: SSLContext | None = None
+    ) -> None:
+        self._relay = relay
+        self._seconds = seconds
+        self._ssl = ssl or create_default_context()
+
+    def session(self) -> "SmtpSession":
+        """Return a connection that lasts for a batch. Entering it raises Refused."""
+        return SmtpSession(self._relay, self._seconds, self._ssl)
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    sender: Mailbox
+    recipient: Mailbox
+    message: EmailMessage
+
+
+class SmtpSession:
+    """One connection, which is opened once more where the relay closed it between messages."""
+
+    def __init__(self, relay: SmtpRelay, seconds: float, ssl: SSLContext) -> None:
+        self._relay = relay
+        self._seconds = seconds
+        self._stage: Stage = "connect"
+        self._used = False
+        """Whether this connection has begun a message."""
+        self._open_envelope = False
+        """Whether the last message was begun and not ended."""
+        # The library's own STARTTLS and login would send a password without TLS.
+        self._client = SMTP(
+            hostname=relay.host,
+            port=relay.port,
+            timeout=seconds,
+            use_tls=relay.security == "tls",
+            start_tls=False,
+            tls_context=ssl,
+        )
+
+    async def __aenter__(self) -> Self:
+        async with self._judging():
+            await self._open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            with suppress(*FAULTS):
+                await self._client.quit(timeout=_FAREWELL_SECONDS)
+        self._client.close()
+
+    async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
+        """Return when the relay has taken the message for this one recipient. Raises Refused."""
+        letter = _Letter(_mailbox("sender", sender), _mailbox("recipient", recipient), message)
+        async with self._judging():
+            octets, encoding = await self._begin(letter)
+            self._stage = "recipient"
+            await self._client.rcpt(letter.recipient.address, encoding=encoding)
+            self._stage = "data"
+            await self._client.data(octets)
+            self._open_envelope = False
+
+    @asynccontextmanager
+    async def _judging(self) -> AsyncIterator[None]:
+        """Turn faults into refusals; a connection that broke off within a step is closed."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                yield
+        except FAULTS as fault:
+            if not isinstance(fault, SMTPResponseException):
+                self._client.close()
+            raise refusal(self._stage, fault, self._seconds) from None
+        except asyncio.CancelledError:
+            self._client.close()
+            raise
+
+    async def _open(self) -> None:
+        self._stage, self._used, self._open_envelope = "connect", False, False
+        try:
+            await self._client.connect()
+            await self._client.ehlo()
+            await self._secure()
+            await self._login()
+        except BaseException:
+            self._client.close()
+            raise
+
+    async def _secure(self) -> None:
+        """Begin TLS, where that is not done: as the relay's address asks for it.
+
+        On this machine nobody listens, and relays have certificates that nobody has signed: there
+        it is only begun where it is required.
+        """
+        security, offered = self._relay.security, self._client.supports_extension("starttls")
+        if security == "tls" or (security == "offered" and (not offered or self._is_near)):
+            return
+        if not offered:
+            sentence = "the relay offers no STARTTLS, which its address asks for"
+            raise Refused("connect", None, "", sentence)
+        await self._client.starttls()
+        await self._client.ehlo()
+
+    async def _login(self) -> None:
+        if self._relay.user is None:
+            return
+        self._stage = "login"
+        encrypted = self._client.get_transport_info("sslcontext") is not None
+        if not encrypted and not self._is_near:
+            sentence = "the relay offers no TLS, without which no password is sent"
+            raise Refused("login", None, "", sentence)
+        if not self._client.supported_auth_methods:
+            sentence = "the relay offers no login that this service knows"
+            raise Refused("login", None, "", sentence)
+        await self._client.login(self._relay.user, self._relay.password or "")
+
+    @property
+    def _is_near(self) -> bool:
+        return is_loopback(self._relay.host)
+
+    async def _begin(self, letter: _Letter) -> tuple[bytes, str]:
+        """Name the sender, on a new connection if need be; return what to send, how to spell it.
+
+        Nothing of the message is handed over before the recipient is named: doing this twice
+        doubles nothing.
+        """
+        if not self._client.is_connected:
+            await self._open()
+        try:
+            return await self._name_sender(letter)
+        except (SMTPServerDisconnected, SMTPResponseException) as fault:
+            is_answer = isinstance(fault, SMTPResponseException) and fault.code != _CLOSING
+            if is_answer or not self._used:
+                raise
+        self._client.close()
+        await self._open()
+        return await self._name_sender(letter)
+
+    async def _name_sender(self, letter: _Letter) -> tuple[bytes, str]:
+        self._stage = "sender"
+        if self._open_envelope:
+            await self._client.rset()
+        international = self._takes_beyond_ascii(letter)
+        octets = spell(letter.message, international=international)
+        options = ["SMTPUTF8", "BODY=8BITMIME"] if international else []
+        if self._client.supports_extension("size"):
+            options.append(f"SIZE={len(octets)}")
+        encoding = "utf-8" if international else "ascii"
+        await self._client.mail(letter.sender.address, options=options, encoding=encoding)
+        self._used = self._open_envelope = True
+        return octets, encoding
+
+    def _takes_beyond_ascii(self, letter: _Letter) -> bool:
+        """Tell whether to send by SMTPUTF8 (RFC 6531). Raises Refused where it must be and cannot.
+
+        5.6.7 is the code of relays that have to say so themselves (section 3.5).
+        """
+        on_envelope = letter.sender.international or letter.recipient.international
+        offered = self._client.supports_extension("smtputf8")
+        if on_envelope and not offered:
+            sentence = "the relay takes no addresses beyond ASCII: 5.6.7"
+            raise Refused("recipient", None, "5.6.7", sentence)
+        return offered and (on_envelope or is_international(letter.message))
+
+
+def _mailbox(stage: Stage, text: str) -> Mailbox:
+    try:
+        return parse_mailbox(text)
+    except ValueError:
+        sentence = f"the {stage} cannot be written on an envelope: 5.1.3"
+        raise Refused(stage, None, "5.1.3", sentence) from None
