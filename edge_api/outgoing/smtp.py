@@ -61,11 +61,12 @@ class SmtpSession:
         """Whether this connection has begun a message."""
         self._open_envelope = False
         """Whether the last message was begun and not ended."""
-        # The library's own STARTTLS and login would send a password without TLS.
+        # The library's own STARTTLS and login would send a password without TLS; its time limits
+        # are for single answers, and lose cancellations (`asyncio.wait_for` before Python 3.12).
         self._client = SMTP(
             hostname=relay.host,
             port=relay.port,
-            timeout=seconds,
+            timeout=None,
             use_tls=relay.security == "tls",
             start_tls=False,
             tls_context=ssl,
@@ -84,7 +85,8 @@ class SmtpSession:
     ) -> None:
         if kind is None:
             with suppress(*FAULTS):
-                await self._client.quit(timeout=_FAREWELL_SECONDS)
+                async with asyncio.timeout(_FAREWELL_SECONDS):
+                    await self._client.quit()
         self._client.close()
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:

@@ -68,7 +68,7 @@ def parse_relay(text: str) -> SmtpRelay | MailFolder:
     port = int(found["port"] or usual_port)
     if not 1 <= port <= PORT_MOST:
         raise ValueError(f"must have a port from 1 to {PORT_MOST}")
-    host = found["host"] or str(IPv6Address(found["six"]))
+    host = found["host"] or _read_ipv6(found["six"])
     return SmtpRelay(security, host, port, _decode(found["user"]), _decode(found["password"]))
 
 
@@ -79,6 +79,13 @@ def read_relay(text: str) -> str:
     """
     parse_relay(text)
     return text
+
+
+def _read_ipv6(text: str) -> str:
+    try:
+        return str(IPv6Address(text))
+    except ValueError:
+        raise ValueError("must have an IPv6 address between its brackets") from None
 
 
 def _decode(part: str | None) -> str | None:

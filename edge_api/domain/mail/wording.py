@@ -80,7 +80,7 @@ def render(name: TemplateName, values: Mapping[str, Any], unsubscribe_url: str |
         if unsubscribe_url is None:
             raise ValueError(f"{name}: needs an address to unsubscribe at")
         given["unsubscribe_url"] = unsubscribe_url
-    subject = " ".join(_TEMPLATES.from_string(template.subject).render(given).split())
+    subject = " ".join(_SUBJECTS[name].render(given).split())
     given["subject"] = subject
     text = _TEMPLATES.get_template(f"{name}.txt").render(given)
     return Wording(subject, text, _TEMPLATES.get_template(f"{name}.html").render(given))
@@ -122,7 +122,7 @@ def _is_suspect(lead: Mapping[str, Any]) -> bool:
 
 def _mailto(address: str) -> str:
     """Return the URL that writes to an address (RFC 6068)."""
-    return f"mailto:{quote(address, safe='@')}"
+    return f"mailto:{quote(one_line(address), safe='@')}"
 
 
 _TEMPLATES: Final = Environment(
@@ -136,3 +136,6 @@ _TEMPLATES: Final = Environment(
 )
 _TEMPLATES.filters.update(instant=_instant, reasons=_reasons, mailto=_mailto)
 _TEMPLATES.tests.update(suspect=_is_suspect, repeated=_is_repeated)
+_SUBJECTS: Final = {
+    name: _TEMPLATES.from_string(template.subject) for name, template in TEMPLATES.items()
+}

@@ -1,0 +1,98 @@
+from pathlib import Path
+
+import pytest
+
+from edge_api.outgoing.relay import open_transport
+from edge_api.schema.mailbox import Mailbox, parse_mailbox, read_mailbox
+from edge_api.schema.relay_address import MailFolder, SmtpRelay, parse_relay, read_relay
+
+RELAYS = [
+    ("smtp://relay.example", SmtpRelay("offered", "relay.example", 25)),
+    ("smtp://localhost:2525", SmtpRelay("offered", "localhost", 2525)),
+    ("smtp+starttls://relay.example", SmtpRelay("starttls", "relay.example", 587)),
+    ("smtps://relay.example", SmtpRelay("tls", "relay.example", 465)),
+    ("smtps://[::1]:2465", SmtpRelay("tls", "::1", 2465)),
+    (
+        "smtp+starttls://us%40er.example:p%3A%2F%25%C3%A9+@relay.example:25",
+        SmtpRelay("starttls", "relay.example", 25, "us@er.example", "p:/%\u00e9+"),
+    ),
+    ("maildir:var/mail", MailFolder(Path("var/mail"))),
+    ("maildir:/var/spool/journal mail", MailFolder(Path("/var/spool/journal mail"))),
+]
+
+
+@pytest.mark.parametrize(("text", "place"), RELAYS)
+def test_an_address_of_a_relay_is_read(text: str, place: SmtpRelay | MailFolder) -> None:
+    """Each form of SMTP_URL says one place, and a setting keeps its text."""
+    assert parse_relay(text) == place
+    assert read_relay(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "relay.example", "relay.example:25", "http://relay.example", "smtp:relay.example"),
+        *("smtp://", "smtp://:25", "smtp://relay.example/", "smtp://relay.example?tls=no"),
+        *("smtp://relay.example#x", "smtp://relay.example:", "smtp://relay.example:0"),
+        *("smtp://relay.example:65536", "smtp://relay.example\n", "smtp://re lay.example"),
+        *("smtp://user@relay.example", "smtp://:password@relay.example", "smtp://u:@relay.example"),
+        *(
+            "smtp://u:p@ss@relay.example",
+            "smtp://u:p/s@relay.example",
+            "smtp://u:100%@relay.example",
+        ),
+        *("smtp://u:%00@relay.example", "smtp://u:%0d%0aQUIT@relay.example", "smtp://u:%ff@relay"),
+        *("smtp://[::g]", "smtp://[1:2:3]", "smtp://[127.0.0.1]", "SMTP://relay.example"),
+        *("maildir:", "maildir://host/mail", "maildir:a\nb", "maildir:\x00"),
+    ],
+)
+def test_what_is_no_address_of_a_relay(text: str) -> None:
+    """Anything else is refused with what to mend, and without a password."""
+    with pytest.raises(ValueError, match=r"^must ") as caught:
+        read_relay(text)
+
+    assert "p@ss" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"."):
+        open_transport(text)
+
+
+def test_a_password_is_not_printed() -> None:
+    """The value of a relay shows no password."""
+    assert "secret" not in repr(parse_relay("smtp://user:secret@relay.example"))
+
+
+MAILBOXES = [
+    ("journal@work.example.org", Mailbox("", "journal", "work.example.org")),
+    ("journal@localhost", Mailbox("", "journal", "localhost")),
+    ("Journal <journal@a.test>", Mailbox("Journal", "journal", "a.test")),
+    ('"Lee, Ann" <ann@a.test>', Mailbox("Lee, Ann", "ann", "a.test")),
+    ("J\u00f6rg <j@b\u00fccher.example>", Mailbox("J\u00f6rg", "j", "xn--bcher-kva.example")),
+    ("jos\u00e9@xn--bcher-kva.example", Mailbox("", "jos\u00e9", "b\u00fccher.example")),
+]
+
+
+@pytest.mark.parametrize(("text", "mailbox"), MAILBOXES)
+def test_a_mailbox_is_read(text: str, mailbox: Mailbox) -> None:
+    """An address, or a name and an address, is one mailbox; a setting keeps its text."""
+    assert parse_mailbox(text) == mailbox
+    assert read_mailbox(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "journal", "journal@", "@work.org", "Journal", "Journal <>", "<journal"),
+        *(
+            "a@x.org, b@y.org",
+            "a@x.org; b@y.org",
+            "A <a@x.org>, B <b@y.org>",
+            "A <a@x.org> <b@y.org>",
+        ),
+        *("A <a@x.org>\r\nBcc: b@y.org", "A\n <a@x.org>", "A\x00 <a@x.org>", "A\u2028 <a@x.org>"),
+        *("a@x.org (comment)", "group: a@x.org;", "=?utf-8?q?x=0Ay?=@x.org", "a@x.org b@y.org"),
+    ],
+)
+def test_what_is_not_one_mailbox(text: str) -> None:
+    """What is none, or could be read as two, is refused with what to mend."""
+    with pytest.raises(ValueError, match=r"^must "):
+        read_mailbox(text)
