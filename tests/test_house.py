@@ -46,7 +46,11 @@ VIOLATIONS = [
     ("edge_api/planted.py", "VALUE = 1", "The edge is a line"),
     ("edge_api/domain/planted.py", "import edge_api.store.sql", "Above the store only plans"),
     ("edge_api/web/planted.py", "import edge_api.store.sqlite", "Only commands open an engine"),
-    ("edge_api/domain/planted.py", "import aiohttp", "Only what speaks HTTP, in or out, knows aiohttp"),
+    (
+        "edge_api/domain/planted.py",
+        "import aiohttp",
+        "Only what speaks HTTP, in or out, knows aiohttp",
+    ),
     ("edge_api/domain/planted.py", "import aiosmtplib", "Only what speaks SMTP knows aiosmtplib"),
     ("edge_api/api/planted.py", "import pelican", "The edge knows the site's index"),
     ("edge_api/api/planted.py", "import site_build.post", "The edge knows the site's index"),

@@ -7,18 +7,17 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Final
 
 import orjson
-from joserfc import jwe
 from joserfc.errors import JoseError
-from joserfc.jwk import ECKey, KeySet, OctKey
+from joserfc.jwk import ECKey, KeySet
 
 from edge_api.domain.actor import OPERATOR, SERVICE, Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.oauth.tokens import ALGORITHM, TOKEN_LIFE
+from edge_api.domain.sealing import Wrapping
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import SIGNING_KEYS
 from edge_api.schema.table import Row
@@ -49,8 +48,7 @@ class SigningKeys:
     def __init__(self, store: Store, clock: Clock, secret: bytes) -> None:
         self._store = store
         self._clock = clock
-        # A key of its own kind: what leaks of one use of the secret says nothing about another.
-        self._wrapping = OctKey.import_key(sha256(b"signing keys\n" + secret).digest())
+        self._wrapping = Wrapping(secret, "signing keys")
         self._opened: dict[str, SigningKey | None] = {}
         self._version = -1
         self._keys: Sequence[SigningKey] = ()
@@ -112,8 +110,7 @@ class SigningKeys:
 
     def _decrypt(self, row: Row) -> SigningKey | None:
         try:
-            text = jwe.decrypt_compact(row["private_key"], self._wrapping).plaintext or b""
-            key = ECKey.import_key(orjson.loads(text))
+            key = ECKey.import_key(orjson.loads(self._wrapping.unwrap(row["private_key"])))
         except (JoseError, ValueError):
             _log.warning("signing key %s was made with another SECRET_KEY: not used", row["id"])
             return None
@@ -125,9 +122,7 @@ class SigningKeys:
         text = orjson.dumps({**key.as_dict(private=True), "kid": kid})
         given = {
             "id": kid,
-            "private_key": jwe.encrypt_compact(
-                {"alg": "dir", "enc": "A256GCM"}, text, self._wrapping
-            ),
+            "private_key": self._wrapping.wrap(text),
             "active_from": spell_instant(active_from),
         }
         row = SIGNING_KEYS.new_row(given, spell_instant(now), lambda: kid)

@@ -18,7 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from edge_api.outgoing import fetch as fetch_module
-from edge_api.outgoing.fetch import Fetcher, is_public
+from edge_api.outgoing.addresses import is_public
+from edge_api.outgoing.fetch import Fetcher
+from edge_api.outgoing.lookups import LOOKUPS_MOST
 from tests.edge.oauth.conftest import refusal
 
 PRIVATE = [
@@ -156,7 +158,7 @@ async def test_name_servers_that_say_nothing_block_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their lookups have threads of their own, of which there is an end."""
-    release, most = threading.Event(), fetch_module.LOOKUPS_MOST
+    release, most = threading.Event(), LOOKUPS_MOST
     monkeypatch.setattr(fetch_module, "FETCH_SECONDS", 0.2)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
     try:
