@@ -17,6 +17,7 @@ from edge_api.commands import (
     serve,
     settings,
     signing_keys,
+    webhooks,
 )
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings, SettingsError, read_settings
@@ -40,6 +41,7 @@ _COMMANDS: Mapping[str, Command] = {
     "requests": requests,
     "clients": clients,
     "signing-keys": signing_keys,
+    "webhooks": webhooks,
     "audit": audit,
     "doctor": doctor,
     "settings": settings,

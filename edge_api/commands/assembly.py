@@ -22,6 +22,7 @@ from edge_api.api.service import Papers, Service
 from edge_api.api.utility import VERSION
 from edge_api.commands.clock import system_clock
 from edge_api.commands.secret_key import secret_key
+from edge_api.commands.webhooks import webhook_teller, webhook_wrapping
 from edge_api.domain.access import Access
 from edge_api.domain.access_requests import AccessRequests
 from edge_api.domain.actor import Clock
@@ -31,6 +32,7 @@ from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
 from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.rows import Rows
+from edge_api.domain.webhooks.dispatcher import Dispatcher
 from edge_api.outgoing.fetch import Fetcher
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
@@ -85,6 +87,7 @@ async def assemble(
         oauth = OAuthServer(ground)
         access = Access(store, clock, settings.site_url, oauth.bearers)
         limiter = Limiter(settings)
+        webhooks = Dispatcher(store, clock, webhook_wrapping(settings), webhook_teller(settings))
         service = Service(
             settings=settings,
             clock=clock,
@@ -94,14 +97,14 @@ async def assemble(
             limiter=limiter,
             health=Health(store, shelf, clock, VERSION),
             papers=make_papers(settings),
-            leads=Leads(store, clock, limiter, secret),
+            leads=Leads(store, clock, limiter, secret, (webhooks,)),
             access_requests=AccessRequests(store, clock, limiter),
             rows=Rows(store, clock),
             oauth=oauth,
             pages=EdgePages(shelf),
         )
         stack.push_async_callback(access.flush)
-        await stack.enter_async_context(_background(service))
+        await stack.enter_async_context(_background(service, webhooks))
         mcp = mcp_endpoint(service)
         yield Assembly(service, App(service, ROUTED, Site(service), {MCP_PATH: mcp}), mcp)
 
@@ -117,7 +120,7 @@ def mcp_endpoint(service: Service) -> McpEndpoint:
 
 
 @asynccontextmanager
-async def _background(service: Service) -> AsyncIterator[None]:
+async def _background(service: Service, webhooks: Dispatcher) -> AsyncIterator[None]:
     """Run what happens without a request, until the service ends."""
     tasks = [
         asyncio.create_task(_every(REFRESH_SECONDS, service.shelf.refresh)),
@@ -126,6 +129,7 @@ async def _background(service: Service) -> AsyncIterator[None]:
         asyncio.create_task(_every(FORGETTING_SECONDS, service.access_requests.forget_expired)),
         asyncio.create_task(_every(FORGETTING_SECONDS, service.oauth.keep_house)),
         asyncio.create_task(_every(SWEEPING_SECONDS, service.oauth.sweep)),
+        asyncio.create_task(webhooks.run()),
     ]
     try:
         yield

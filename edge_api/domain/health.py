@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from edge_api.domain.actor import Clock
 from edge_api.domain.edition import Shelf
+from edge_api.domain.webhooks.standing import trouble
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Store
@@ -52,6 +53,7 @@ class Health:
             "index": self._index(),
             "shutdown": self._shutdown(),
             "proxies": self._proxies(),
+            "webhooks": await self._webhooks(),
         }
         status = max((check.state for check in checks.values()), key=_WORSE.index)
         failing = [check.sentence for check in checks.values() if check.state == "fail"]
@@ -87,3 +89,10 @@ class Health:
         if self.untrusted_forwarding:
             return Check("warn", "forwarding headers come from a peer not in TRUSTED_PROXIES")
         return Check("pass")
+
+    async def _webhooks(self) -> Check:
+        try:
+            sentence = await trouble(self.store)
+        except Problem:
+            sentence = "it is not known how they stand"
+        return Check("warn" if sentence else "pass", sentence)

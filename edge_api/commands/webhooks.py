@@ -1,0 +1,180 @@
+"""`webhooks`: which addresses are told of new leads, and what did not arrive there."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Final
+
+from edge_api.commands import Subparsers
+from edge_api.commands.clock import system_clock
+from edge_api.commands.listing import print_columns, printable
+from edge_api.commands.opened import opened
+from edge_api.commands.secret_key import secret_key
+from edge_api.domain.sealing import Wrapping
+from edge_api.domain.webhooks.endpoints import OVERLAP, Endpoints, Keyed, Standing
+from edge_api.domain.webhooks.standing import PURPOSE
+from edge_api.outgoing.tell import Teller, local_teller
+from edge_api.settings import Settings
+
+_HOUR: Final = timedelta(hours=1)
+_OVERLAP_MOST: Final = 30 * 24
+"""Hours."""
+_SHOWN: Final = ("id", "url", "created_at", "former_until", "disabled_at", "disabled_for")
+"""The members of a listed endpoint: all columns but its secrets."""
+_HEAD: Final = ("ID", "STATE", "WAITING", "GIVEN UP", "URL")
+
+
+def webhook_teller(settings: Settings) -> Teller:
+    """Return what posts to endpoints; a site on this machine alone may tell others on it."""
+    return local_teller() if settings.is_loopback else Teller()
+
+
+def webhook_wrapping(settings: Settings) -> Wrapping:
+    """Return what keeps the secrets of endpoints. Raises StoreRefusal."""
+    return Wrapping(secret_key(settings), PURPOSE)
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command and its parts."""
+    parser = subparsers.add_parser("webhooks", help="tell other programs of new leads")
+    actions = parser.add_subparsers(dest="action", required=True)
+    adding = actions.add_parser("add", help="tell an address; print its id and secret, once")
+    adding.add_argument("url", metavar="URL", help="an https address that is public")
+    adding.add_argument("--json", action="store_true", help="print one JSON object")
+    listing = actions.add_parser("list", help="list all endpoints, oldest first")
+    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    _add_one(actions, "remove", "tell an endpoint nothing more, and forget what it was not told")
+    _add_one(actions, "enable", "tell an endpoint again that had answered 410")
+    rotating = _add_one(actions, "rotate", "give an endpoint a new secret; print it, once")
+    rotating.add_argument(
+        "--overlap",
+        type=_hours,
+        default=OVERLAP,
+        metavar="HOURS",
+        help="how long the old secret signs as well (default: 24)",
+    )
+    rotating.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_retry(actions)
+    _add_one(actions, "discard", "forget what was given up of an endpoint")
+    _add_one(actions, "test", "send a test event, and print what came of it")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0, or 1 for a test that failed; raises Problem."""
+    return asyncio.run(_act(arguments, settings))
+
+
+async def _act(arguments: argparse.Namespace, settings: Settings) -> int:
+    async with opened(settings, create=arguments.action == "add") as store:
+        wrapping, teller = webhook_wrapping(settings), webhook_teller(settings)
+        endpoints = Endpoints(store, system_clock, wrapping, teller)
+        return await _ACTIONS[arguments.action](endpoints, arguments) or 0
+
+
+async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    _show(await endpoints.add(arguments.url), as_json=arguments.json)
+
+
+async def _list(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    found = await endpoints.all()
+    if arguments.json:
+        print(json.dumps([_shown(each) for each in found], indent=2, ensure_ascii=False))
+    elif found:
+        print_columns([_HEAD, *map(_cells, found)])
+    else:
+        print("there are no webhook endpoints yet; nobody is told of new leads")
+
+
+async def _remove(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    await endpoints.remove(arguments.id)
+    print(f"{arguments.id} is removed, with all that it was not told yet")
+
+
+async def _enable(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    await endpoints.enable(arguments.id)
+    print(f"{arguments.id} is told of new leads from now on; `retry` tells it what was given up")
+
+
+async def _rotate(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    _show(await endpoints.rotate(arguments.id, arguments.overlap), as_json=arguments.json)
+
+
+async def _retry(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    number = await endpoints.retry(arguments.id)
+    print(f"{_events(number)} queued again; a running edge tells of them within seconds")
+
+
+async def _discard(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    print(f"{_events(await endpoints.discard(arguments.id))} forgotten")
+
+
+async def _test(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
+    answer = await endpoints.test(arguments.id)
+    print(f"{arguments.id}: {answer.sentence}")
+    return 0 if answer.is_taken else 1
+
+
+_Action = Callable[[Endpoints, argparse.Namespace], Awaitable[int | None]]
+_ACTIONS: Mapping[str, _Action] = MappingProxyType(
+    {
+        "add": _add,
+        "list": _list,
+        "remove": _remove,
+        "enable": _enable,
+        "rotate": _rotate,
+        "retry": _retry,
+        "discard": _discard,
+        "test": _test,
+    }
+)
+
+
+def _add_one(actions: Subparsers, name: str, sentence: str) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=sentence)
+    parser.add_argument("id", metavar="ID", help="of an endpoint, as `webhooks list` shows it")
+    return parser
+
+
+def _add_retry(actions: Subparsers) -> None:
+    parser = actions.add_parser("retry", help="queue again what was given up")
+    parser.add_argument("id", metavar="ID", nargs="?", help="of one endpoint; all without it")
+
+
+def _hours(text: str) -> timedelta:
+    if not text.isascii() or not text.isdigit() or int(text[:9]) > _OVERLAP_MOST:
+        raise argparse.ArgumentTypeError(f"must be a number of hours from 0 to {_OVERLAP_MOST}")
+    return int(text) * _HOUR
+
+
+def _show(keyed: Keyed, *, as_json: bool) -> None:
+    if as_json:
+        told = {"id": keyed.row["id"], "url": keyed.row["url"], "secret": keyed.secret}
+        print(json.dumps(told, ensure_ascii=False))
+        return
+    print(keyed.row["id"])
+    print(keyed.secret)
+    sys.stderr.write("The secret is shown this once: give it to the receiver, which checks it.\n")
+
+
+def _shown(standing: Standing) -> dict[str, Any]:
+    members = {name: standing.row[name] for name in _SHOWN}
+    return {**members, "waiting": standing.waiting, "given_up": standing.given_up}
+
+
+def _cells(standing: Standing) -> tuple[str, ...]:
+    row = standing.row
+    return (
+        row["id"],
+        f"disabled: {row['disabled_for']}" if row["disabled_at"] else "enabled",
+        str(standing.waiting),
+        str(standing.given_up),
+        printable(row["url"]),
+    )
+
+
+def _events(number: int) -> str:
+    return "1 event is" if number == 1 else f"{number} events are"

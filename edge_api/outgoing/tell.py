@@ -1,0 +1,143 @@
+"""Telling others what happened: a POST to an address of the operator's, which must be public.
+
+What is told, and what comes of the answer, is not known here.
+"""
+
+import asyncio
+import re
+import socket
+from collections.abc import Mapping
+from ipaddress import ip_address
+from ssl import SSLContext, create_default_context
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+import aiohttp
+
+from edge_api.domain.webhooks.messenger import Answer
+from edge_api.outgoing.addresses import (
+    Address,
+    Allowed,
+    CheckedResolver,
+    NotAllowedError,
+    check_literal,
+    is_public,
+)
+from edge_api.schema.outbox_tables import URL_LONGEST
+from edge_api.schema.problems import Problem
+
+TELL_SECONDS: Final = 15.0
+
+_AGENT: Final = "Fore-edge (webhooks)"
+_NOT_PUBLIC: Final = "its address is not public"
+_PLAIN: Final = "must be https: http is for this machine alone, where SITE_URL is on it too"
+_SPELLING: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
+_NUMERIC: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE)
+"""A host whose last label is a number stands for an IPv4 address (WHATWG URL, section 3.5)."""
+
+
+def is_own_machine(address: Address) -> bool:
+    """Tell whether an address leads to this machine alone."""
+    return address.is_loopback
+
+
+def _nowhere(_address: Address) -> bool:
+    return False
+
+
+class Teller:
+    """Posts over https to what `allowed` says, and over http to what `plain` says."""
+
+    def __init__(
+        self,
+        allowed: Allowed = is_public,
+        plain: Allowed = _nowhere,
+        ssl: SSLContext | None = None,
+    ) -> None:
+        """Take what to trust, if that is not what the system trusts."""
+        self._allowed = allowed
+        self._plain = plain
+        self._ssl = ssl or create_default_context()
+
+    async def check(self, url: str) -> None:
+        """Return if `url` can be told anything. Raises Problem `invalid` that says why not."""
+        parts = _read(url)
+        try:
+            allowed = self._way(parts)
+            await CheckedResolver(allowed).resolve(parts.hostname or "", family=socket.AF_UNSPEC)
+        except NotAllowedError:
+            raise _fault(_NOT_PUBLIC if parts.scheme == "https" else _PLAIN) from None
+        except UnicodeError:
+            raise _fault("names a host that cannot be one") from None
+        except OSError:  # there is no such name, or not yet
+            return
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Return what came of sending the body once; redirects are not followed."""
+        try:
+            async with asyncio.timeout(TELL_SECONDS):
+                return await self._post(url, body, headers)
+        except NotAllowedError:
+            return Answer(None, _NOT_PUBLIC)
+        except Problem as problem:
+            return Answer(None, problem.sentence)
+        except TimeoutError:
+            return Answer(None, f"no answer within {TELL_SECONDS:.0f} s")
+        except (aiohttp.ClientError, OSError, ValueError):
+            return Answer(None, "its server cannot be reached")
+
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        resolver = CheckedResolver(self._way(_read(url)))
+        sent = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
+        connector = aiohttp.TCPConnector(resolver=resolver, ssl=self._ssl)
+        async with (
+            aiohttp.ClientSession(connector=connector, trust_env=False) as session,
+            session.post(url, data=body, headers=sent, allow_redirects=False) as answer,
+        ):
+            again = answer.headers.get("Retry-After", "")
+            return Answer(answer.status, f"answered {answer.status}", again)
+
+    def _way(self, parts: SplitResult) -> Allowed:
+        """Return which addresses this URL may lead to. Raises NotAllowedError for others in it."""
+        host, is_plain = parts.hostname or "", parts.scheme == "http"
+        is_name = not _is_address(host)
+        if is_name and (_NUMERIC.fullmatch(host) or (is_plain and host != "localhost")):
+            raise NotAllowedError(host)
+        allowed = self._plain if is_plain else self._allowed
+        check_literal(host, allowed)
+        return allowed
+
+
+def local_teller() -> Teller:
+    """Return one for a site that is on this machine alone: what else is on it may be told too."""
+    return Teller(lambda address: is_public(address) or is_own_machine(address), is_own_machine)
+
+
+def _read(url: str) -> SplitResult:
+    """Return the parts of a URL. Raises Problem `invalid` for what is none of ours."""
+    if len(url) > URL_LONGEST:
+        raise _fault(f"is longer than {URL_LONGEST} characters")
+    if _SPELLING.fullmatch(url) is None:  # what else looks like a digit or a slash may become one
+        raise _fault("must begin with https:// and have visible ASCII characters only")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise _fault("has a host or a port that is none") from None
+    if not host or re.search(r"[\\%]", parts.netloc):
+        raise _fault("names no host, or spells it with signs that have no place in one")
+    if parts.username is not None or parts.fragment:
+        raise _fault("must have neither a name and password nor a fragment")
+    return parts
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _fault(reason: str) -> Problem:
+    return Problem("invalid", f"URL: {reason}")

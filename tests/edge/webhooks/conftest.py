@@ -1,0 +1,169 @@
+"""A receiver of webhooks on this machine, and an edge's dispatcher that tells it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from edge_api.domain.lead_input import LeadInput, read_form
+from edge_api.domain.leads import Leads, Sender
+from edge_api.domain.limits import Limiter
+from edge_api.domain.sealing import Wrapping
+from edge_api.domain.webhooks.dispatcher import Dispatcher
+from edge_api.domain.webhooks.endpoints import Endpoints
+from edge_api.domain.webhooks.standing import PURPOSE
+from edge_api.outgoing.tell import Teller, is_own_machine
+from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.schema.table import Row, Table
+from edge_api.settings import read_settings
+from edge_api.store.plan import Order, Read
+from edge_api.store.sqlite import SQLiteStore, open_store
+from tests.edge.domain.conftest import MovableClock
+
+SECRET = b"s" * 32
+
+
+@dataclass
+class Received:
+    """One request, as it came."""
+
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        """The id of the message."""
+        return self.headers["webhook-id"]
+
+
+@dataclass
+class Receiver:
+    """A server that writes down what it is told, and answers as the test wants."""
+
+    url: str = ""
+    received: list[Received] = field(default_factory=list)
+    arrivals: asyncio.Queue[Received] = field(default_factory=asyncio.Queue)
+    status: int = 204
+    headers: dict[str, str] = field(default_factory=dict)
+    before_answer: Callable[[], Awaitable[None]] | None = None
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Take one request."""
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.received.append(Received(headers, await request.read()))
+        self.arrivals.put_nowait(self.received[-1])
+        if self.before_answer is not None:
+            await self.before_answer()
+        return web.Response(status=self.status, headers=self.headers)
+
+    async def arrival(self) -> Received:
+        """Return what comes next, within a minute."""
+        return await asyncio.wait_for(self.arrivals.get(), 60)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all that came, in order."""
+        return [each.id for each in self.received]
+
+
+ReceiverMaker = Callable[[], Awaitable[Receiver]]
+
+
+@pytest.fixture
+async def make_receiver() -> AsyncIterator[ReceiverMaker]:
+    """Return a maker of receivers."""
+    runners = []
+
+    async def make() -> Receiver:
+        receiver = Receiver()
+        app = web.Application()
+        app.router.add_post("/{path:.*}", receiver.handle)
+        runner = web.AppRunner(app, shutdown_timeout=0)
+        await runner.setup()
+        runners.append(runner)
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
+        return receiver
+
+    yield make
+    for runner in runners:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def receiver(make_receiver: ReceiverMaker) -> Receiver:
+    """Return a receiver."""
+    return await make_receiver()
+
+
+@dataclass
+class Office:
+    """A store, and who tells others of its leads."""
+
+    store: SQLiteStore
+    clock: MovableClock
+    endpoints: Endpoints
+    dispatcher: Dispatcher
+    leads: Leads
+
+    async def lead(self, message: str = "Hello", **more: str) -> Row:
+        """Store a lead as the API does; return its published members."""
+        created = await self.leads.create(read_lead(message, **more), Sender(None, "192.0.2.1"))
+        return created.row
+
+    async def deliveries(self) -> list[Row]:
+        """Return what waits or was given up, oldest first."""
+        return await self.rows(WEBHOOK_DELIVERIES)
+
+    async def endpoint(self) -> Row:
+        """Return the only endpoint."""
+        (row,) = await self.rows(WEBHOOK_ENDPOINTS)
+        return row
+
+    async def rows(self, table: Table) -> list[Row]:
+        """Return every row."""
+        (outcome,) = await self.store.run(Read(table, order=(Order("id"),)))
+        return outcome.rows
+
+
+def read_lead(message: str, **more: str) -> LeadInput:
+    """Return a lead; `more` are further members of the form."""
+    form = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": message}
+    return read_form({**form, **more})
+
+
+def make_office(store: Any, clock: MovableClock, teller: Teller | None = None) -> Office:
+    """Return who tells others of the leads in a store; without a teller, this machine alone."""
+    messenger = teller or Teller(is_own_machine, is_own_machine)
+    wrapping = Wrapping(SECRET, PURPOSE)
+    dispatcher = Dispatcher(store, clock, wrapping, messenger)
+    limiter = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None))
+    leads = Leads(store, clock, limiter, SECRET, (dispatcher,))
+    endpoints = Endpoints(store, clock, wrapping, messenger)
+    return Office(store, clock, endpoints, dispatcher, leads)
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    """Return a clock at noon of 1 June 2026."""
+    return MovableClock()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: MovableClock) -> AsyncIterator[SQLiteStore]:
+    """Return an empty store."""
+    opened = await open_store(tmp_path / "edge.db", clock)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+@pytest.fixture
+def office(store: SQLiteStore, clock: MovableClock) -> Office:
+    """Return who tells this machine of the leads in the store."""
+    return make_office(store, clock)

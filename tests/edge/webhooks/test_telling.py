@@ -1,0 +1,379 @@
+"""New leads, told to real receivers: once each, signed, and again until they have arrived."""
+
+import asyncio
+import json
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from edge_api.domain.leads import Sender
+from edge_api.domain.webhooks import dispatcher as dispatcher_module
+from edge_api.domain.webhooks.attempts import LEASE
+from edge_api.domain.webhooks.schedule import PAUSES
+from edge_api.outgoing import tell as tell_module
+from edge_api.store.sqlite import SQLiteStore, open_store
+from tests.edge.domain.conftest import MovableClock, WatchedStore
+from tests.edge.webhooks.conftest import (
+    Office,
+    Receiver,
+    ReceiverMaker,
+    make_office,
+    read_lead,
+)
+
+
+async def fail(office: Office) -> dict[str, object]:
+    """Let one attempt be made, and return the delivery, which must have failed."""
+    await office.dispatcher.turn()
+    (row,) = await office.deliveries()
+    return row
+
+
+def pause(office: Office, row: dict[str, object]) -> timedelta:
+    """Return how long a delivery waits from now on."""
+    return datetime.fromisoformat(str(row["due_at"])) - office.clock()
+
+
+async def test_a_lead_is_told_with_its_published_members(
+    office: Office, receiver: Receiver
+) -> None:
+    """In JSON, with the instant in which it was stored, and then nothing of it is kept."""
+    await office.endpoints.add(receiver.url)
+    lead = await office.lead("Hello \u4f60\u597d", notes="none")
+    assert receiver.received == []
+
+    await office.dispatcher.turn()
+
+    (received,) = receiver.received
+    assert received.headers["content-type"] == "application/json"
+    assert json.loads(received.body) == {
+        "type": "lead.created",
+        "timestamp": lead["created_at"],
+        "data": lead,
+    }
+    assert set(lead) == {"id", "name", "email", "budget_tier", "message", "created_at"}
+    assert await office.deliveries() == []
+    await office.dispatcher.turn()
+    assert len(receiver.received) == 1
+
+
+async def test_a_lead_goes_to_every_endpoint_with_an_id_for_each(
+    office: Office, make_receiver: ReceiverMaker
+) -> None:
+    """One that is away holds the other up in nothing."""
+    first, second = await make_receiver(), await make_receiver()
+    second.status = 500
+    for each in (first, second):
+        await office.endpoints.add(each.url)
+    for number in range(20):
+        await office.lead(f"Hello {number}")
+
+    await office.dispatcher.turn()
+
+    assert len(set(first.ids)) == len(set(second.ids)) == len(second.ids) == 20
+    assert set(first.ids).isdisjoint(second.ids)
+    standing = {each.row["url"]: each.waiting for each in await office.endpoints.all()}
+    assert standing == {first.url: 0, second.url: 20}
+
+
+async def test_spam_is_told_to_nobody(office: Office, receiver: Receiver) -> None:
+    """What fell into the trap is stored, and that is all."""
+    await office.endpoints.add(receiver.url)
+    await office.lead("Buy", _gotcha="x")
+
+    assert await office.deliveries() == []
+
+
+async def test_without_endpoints_nothing_is_kept(office: Office) -> None:
+    """A lead is a lead."""
+    await office.lead()
+    await office.dispatcher.turn()
+
+    assert await office.deliveries() == []
+
+
+async def test_a_replayed_lead_is_told_once(office: Office, receiver: Receiver) -> None:
+    """A request that is repeated with its key stores nothing, and tells nothing."""
+    await office.endpoints.add(receiver.url)
+    for _ in range(3):
+        await office.leads.create(read_lead("Hello"), Sender(None, "192.0.2.1"), "a-key")
+    await office.dispatcher.turn()
+
+    assert len(receiver.received) == 1
+
+
+async def test_failures_are_tried_again_ever_later_and_then_given_up(
+    office: Office, receiver: Receiver
+) -> None:
+    """Ten attempts with the same id and the same bytes, a new signature for each."""
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+    receiver.status = 500
+    for number, least in enumerate(PAUSES, start=1):
+        row = await fail(office)
+        assert (row["attempts"], row["last_answer"]) == (number, "answered 500")
+        assert row["dead_at"] is None
+        assert least <= pause(office, row) <= least * 1.2
+        office.clock.now = datetime.fromisoformat(str(row["due_at"])) - timedelta(seconds=1)
+        await office.dispatcher.turn()
+        assert len(receiver.received) == number, "not before its time"
+        office.clock.move(seconds=1)
+
+    row = await fail(office)
+    assert row["dead_at"] is not None
+    office.clock.move(days=30)
+    await office.dispatcher.turn()
+    assert len(receiver.received) == len(PAUSES) + 1 == 10
+    assert len({(each.id, each.body) for each in receiver.received}) == 1
+    assert len({each.headers["webhook-signature"] for each in receiver.received}) == 10
+
+
+async def test_what_was_given_up_is_queued_again_by_hand(
+    office: Office, receiver: Receiver
+) -> None:
+    """It begins anew, and arrives."""
+    keyed = await office.endpoints.add(receiver.url)
+    await office.lead()
+    receiver.status = 500
+    for _ in range(10):
+        await fail(office)
+        office.clock.move(days=2)
+    assert (await office.endpoints.all())[0].given_up == 1
+    receiver.status = 200
+
+    assert await office.endpoints.retry(keyed.row["id"]) == 1
+    assert await office.endpoints.retry() == 0
+    (row,) = await office.deliveries()
+    assert (row["attempts"], row["dead_at"]) == (0, None)
+    await office.dispatcher.turn()
+    assert await office.deliveries() == []
+    assert len(set(receiver.ids)) == 1
+
+
+async def test_what_was_given_up_can_be_forgotten(office: Office, receiver: Receiver) -> None:
+    """What still waits is not."""
+    keyed = await office.endpoints.add(receiver.url)
+    await office.lead()
+    receiver.status = 410
+    await office.dispatcher.turn()
+    await office.endpoints.enable(keyed.row["id"])
+    await office.lead("Another")
+
+    assert await office.endpoints.discard(keyed.row["id"]) == 1
+    assert [row["dead_at"] for row in await office.deliveries()] == [None]
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "least", "most"),
+    [
+        ("60", 60, 72),
+        ("1", 5, 6),
+        ("0", 5, 6),
+        ("Mon, 01 Jun 2026 12:10:00 GMT", 600, 720),
+        ("Mon, 01 Jun 2026 11:00:00 GMT", 5, 6),
+        ("99999999999999999999", 86_400, 103_680),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400, 103_680),
+        ("soon", 5, 6),
+        ("-5", 5, 6),
+    ],
+)
+async def test_a_receiver_may_ask_for_a_longer_pause(
+    office: Office, receiver: Receiver, retry_after: str, least: int, most: int
+) -> None:
+    """Never for a shorter one, nor for more than a day."""
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+    receiver.status, receiver.headers = 429, {"Retry-After": retry_after}
+
+    seconds = pause(office, await fail(office)).total_seconds()
+    assert least <= seconds <= most
+
+
+async def test_gone_disables_the_endpoint_and_gives_up_what_waits(
+    office: Office, receiver: Receiver
+) -> None:
+    """Nothing more is kept for it until its operator enables it; then all can be told."""
+    keyed = await office.endpoints.add(receiver.url)
+    for number in range(12):
+        await office.lead(f"Hello {number}")
+    receiver.status = 410
+    await office.dispatcher.turn()
+
+    row = await office.endpoint()
+    assert row["disabled_at"] is not None
+    assert row["disabled_for"] == "it answered 410 Gone"
+    rows = await office.deliveries()
+    assert len(rows) == 12
+    assert all(row["dead_at"] for row in rows)
+    asked = len(receiver.received)
+    assert asked < 12
+    await office.lead("More")
+    office.clock.move(days=1)
+    await office.dispatcher.turn()
+    assert (len(receiver.received), len(await office.deliveries())) == (asked, 12)
+
+    receiver.status = 200
+    await office.endpoints.enable(keyed.row["id"])
+    await office.endpoints.retry()
+    await office.dispatcher.turn()
+    assert await office.deliveries() == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(
+    office: Office, receiver: Receiver, make_receiver: ReceiverMaker, status: int
+) -> None:
+    """It is a failure like any other."""
+    other = await make_receiver()
+    receiver.status, receiver.headers = status, {"Location": other.url}
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+
+    assert (await fail(office))["last_answer"] == f"answered {status}"
+    assert other.received == []
+
+
+async def test_a_receiver_that_says_nothing_is_not_waited_for(
+    office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event is told again later."""
+    monkeypatch.setattr(tell_module, "TELL_SECONDS", 0.2)
+    receiver.before_answer = lambda: asyncio.sleep(5)
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+
+    assert "no answer within" in str((await fail(office))["last_answer"])
+
+
+async def test_a_receiver_that_is_not_there(office: Office) -> None:
+    """Likewise; nothing is said of why."""
+    await office.endpoints.add("http://127.0.0.1:1/")
+    await office.lead()
+
+    assert (await fail(office))["last_answer"] == "its server cannot be reached"
+
+
+async def test_two_dispatchers_at_once_tell_nothing_twice(
+    office: Office, receiver: Receiver, tmp_path: Path, clock: MovableClock
+) -> None:
+    """Each with a store of its own on the same file, as two processes have."""
+    await office.endpoints.add(receiver.url)
+    for number in range(200):
+        await office.lead(f"Hello {number}")
+    others = [await open_store(tmp_path / "edge.db", clock) for _ in range(3)]
+    offices = [office, *(make_office(other, clock) for other in others)]
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in offices:
+                group.create_task(each.dispatcher.turn())
+    finally:
+        for other in others:
+            await other.close()
+
+    assert len(receiver.ids) == len(set(receiver.ids)) == 200
+    assert await office.deliveries() == []
+
+
+async def test_an_end_between_answer_and_commit_repeats_with_the_same_id(
+    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+) -> None:
+    """The store is lost right behind the answer; when the lease is over, it is told again."""
+    watched = WatchedStore(store)
+    office = make_office(watched, clock)
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+
+    async def lose_the_store() -> None:
+        watched.away = True
+
+    receiver.before_answer = lose_the_store
+    await office.dispatcher.turn()
+    receiver.before_answer, watched.away = None, False
+    (row,) = await office.deliveries()
+    assert (row["attempts"], row["lease"] is None) == (0, False)
+    await office.dispatcher.turn()
+    assert len(receiver.received) == 1, "its lease is not over"
+    clock.now += LEASE
+    await office.dispatcher.turn()
+
+    first, second = receiver.received
+    assert (first.id, first.body) == (second.id, second.body)
+    assert await office.deliveries() == []
+
+
+async def test_who_was_too_slow_changes_nothing(
+    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+) -> None:
+    """A lease that ended in the meantime is somebody else's: their outcome stands."""
+    slow, quick = make_office(store, clock), make_office(store, clock)
+    await slow.endpoints.add(receiver.url)
+    await slow.lead()
+    receiver.status = 500
+
+    async def overtake() -> None:
+        receiver.before_answer = None
+        clock.now += LEASE
+        await quick.dispatcher.turn()
+
+    receiver.before_answer = overtake
+    await slow.dispatcher.turn()
+
+    (row,) = await slow.deliveries()
+    assert len(receiver.received) == 2
+    assert (row["attempts"], row["last_answer"]) == (1, "answered 500")
+
+
+async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Receiver) -> None:
+    """What waited for it goes with it, and so does what came in that very moment."""
+    keyed = await office.endpoints.add(receiver.url)
+    lead = await office.lead()
+    plans = await office.dispatcher.plans({**lead, "status": "new"})
+    await office.endpoints.remove(keyed.row["id"])
+    assert await office.deliveries() == []
+    await office.store.run(*plans)
+    await office.dispatcher.turn()
+
+    assert (await office.deliveries(), receiver.received) == ([], [])
+
+
+async def test_what_comes_while_an_endpoint_is_disabled_is_given_up(
+    office: Office, receiver: Receiver
+) -> None:
+    """A lead that was stored in that very moment waits for nobody."""
+    await office.endpoints.add(receiver.url)
+    lead = await office.lead()
+    plans = await office.dispatcher.plans({**lead, "status": "new"})
+    receiver.status = 410
+    await office.dispatcher.turn()
+    await office.store.run(*plans)
+    await office.dispatcher.turn()
+
+    assert [row["last_answer"] for row in await office.deliveries()] == [
+        "the endpoint is disabled"
+    ] * 2
+    assert len(receiver.received) == 1
+
+
+async def test_the_loop_tells_at_once_when_it_is_woken(
+    office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And goes on when the store was away for a while."""
+    monkeypatch.setattr(dispatcher_module, "REST_SECONDS", 3600)
+    watched = WatchedStore(office.store)
+    told = make_office(watched, office.clock)
+    await told.endpoints.add(receiver.url)
+    watched.away = True
+    running = asyncio.create_task(told.dispatcher.run())
+    try:
+        await asyncio.sleep(0.05)
+        watched.away = False
+        await told.lead()
+        await receiver.arrival()
+        await told.lead("Another")
+        await receiver.arrival()
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
