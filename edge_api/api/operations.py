@@ -8,6 +8,7 @@ from edge_api.api import (
     oauth,
     other_tables,
     posts,
+    unsubscribe,
     utility,
 )
 from edge_api.api.mcp import operations as mcp
@@ -21,6 +22,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *oauth.OPERATIONS,
     *authorize.OPERATIONS,
     *access_requests.OPERATIONS,
+    *unsubscribe.OPERATIONS,
     *mcp.OPERATIONS,
 )
 

@@ -12,6 +12,7 @@ from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
+from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
 from edge_api.domain.oauth.server import OAuthServer
 from edge_api.domain.rows import Rows
 from edge_api.settings import Settings
@@ -28,10 +29,14 @@ class Papers:
     """Takes the slug of a post that exists, to stand as an example."""
 
 
+PageName = Literal["consent", "notice", "unsubscribe"]
+"""Those that operations answer with."""
+
+
 class Pages(Protocol):
     """Pages in the look of the site that are made for one request."""
 
-    async def render(self, name: Literal["consent", "notice"], title: str, **values: Any) -> bytes:
+    async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page. Raises Problem `unavailable` where the build has none such."""
 
 
@@ -56,3 +61,4 @@ class Service:
     """The administrative tables."""
     oauth: OAuthServer
     pages: Pages
+    unsubscribe_links: UnsubscribeLinks

@@ -5,7 +5,7 @@ The only place that knows all parts; the command line and the tests start the se
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -30,9 +30,11 @@ from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
+from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
 from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.rows import Rows
 from edge_api.domain.webhooks.dispatcher import Dispatcher
+from edge_api.domain.webhooks.standing import look
 from edge_api.outgoing.fetch import Fetcher
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
@@ -43,6 +45,9 @@ from edge_api.web.mcp import McpEndpoint, load_exchange
 from edge_api.web.mcp_caller import Admission
 from edge_api.web.pages import EdgePages
 from edge_api.web.site import Site
+
+Loop = Callable[[], Coroutine[None, None, None]]
+"""Runs until it is cancelled."""
 
 _log = logging.getLogger(__name__)
 
@@ -95,16 +100,18 @@ async def assemble(
             shelf=shelf,
             access=access,
             limiter=limiter,
-            health=Health(store, shelf, clock, VERSION),
+            health=Health(store, shelf, clock, VERSION, {"webhooks": partial(look, store)}),
             papers=make_papers(settings),
             leads=Leads(store, clock, limiter, secret, (webhooks,)),
             access_requests=AccessRequests(store, clock, limiter),
             rows=Rows(store, clock),
             oauth=oauth,
             pages=EdgePages(shelf),
+            unsubscribe_links=UnsubscribeLinks(store, clock, settings.site_url),
         )
         stack.push_async_callback(access.flush)
-        await stack.enter_async_context(_background(service, webhooks))
+        loops = [webhooks.run]
+        await stack.enter_async_context(_background(service, loops))
         mcp = mcp_endpoint(service)
         yield Assembly(service, App(service, ROUTED, Site(service), {MCP_PATH: mcp}), mcp)
 
@@ -120,16 +127,16 @@ def mcp_endpoint(service: Service) -> McpEndpoint:
 
 
 @asynccontextmanager
-async def _background(service: Service, webhooks: Dispatcher) -> AsyncIterator[None]:
+async def _background(service: Service, loops: Sequence[Loop]) -> AsyncIterator[None]:
     """Run what happens without a request, until the service ends."""
     tasks = [
+        *(asyncio.create_task(loop()) for loop in loops),
         asyncio.create_task(_every(REFRESH_SECONDS, service.shelf.refresh)),
         asyncio.create_task(_every(HOUSEKEEPING_SECONDS, service.access.flush)),
         asyncio.create_task(_every(FORGETTING_SECONDS, service.leads.forget_expired)),
         asyncio.create_task(_every(FORGETTING_SECONDS, service.access_requests.forget_expired)),
         asyncio.create_task(_every(FORGETTING_SECONDS, service.oauth.keep_house)),
         asyncio.create_task(_every(SWEEPING_SECONDS, service.oauth.sweep)),
-        asyncio.create_task(webhooks.run()),
     ]
     try:
         yield

@@ -1,11 +1,11 @@
 """Whether the service can do its work: names and states only, for anybody to read."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from edge_api.domain.actor import Clock
 from edge_api.domain.edition import Shelf
-from edge_api.domain.webhooks.standing import trouble
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Store
@@ -37,6 +37,8 @@ class Health:
     shelf: Shelf
     clock: Clock
     version: str
+    others: Mapping[str, Callable[[], Awaitable[Check]]] = field(default_factory=dict)
+    """What looks at parts that are told of here by their names alone."""
     draining: bool = False
     """The process has been told to end and finishes what is under way."""
     untrusted_forwarding: bool = False
@@ -53,7 +55,7 @@ class Health:
             "index": self._index(),
             "shutdown": self._shutdown(),
             "proxies": self._proxies(),
-            "webhooks": await self._webhooks(),
+            **{name: await look() for name, look in self.others.items()},
         }
         status = max((check.state for check in checks.values()), key=_WORSE.index)
         failing = [check.sentence for check in checks.values() if check.state == "fail"]
@@ -89,10 +91,3 @@ class Health:
         if self.untrusted_forwarding:
             return Check("warn", "forwarding headers come from a peer not in TRUSTED_PROXIES")
         return Check("pass")
-
-    async def _webhooks(self) -> Check:
-        try:
-            sentence = await trouble(self.store)
-        except Problem:
-            sentence = "it is not known how they stand"
-        return Check("warn" if sentence else "pass", sentence)

@@ -21,3 +21,6 @@ JWKS: Final = "/.well-known/jwks.json"
 
 REQUEST_ACCESS: Final = "/api/public/access-requests"
 CLAIM_CREDENTIAL: Final = f"{REQUEST_ACCESS}/claim"
+
+UNSUBSCRIBE: Final = "/unsubscribe"
+EMAIL_HOOK: Final = "/api/public/hooks/email"

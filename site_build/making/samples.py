@@ -45,6 +45,7 @@ _PAGES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
             {"sentences": [], "link": ("/contact/", "Write to us")},
         ),
         "access_requested": (_REQUESTED, {**_REQUESTED, "credential_type": "access_token"}),
+        "unsubscribe": ({"address": "a…@example.org", "action": "/unsubscribe?token=sample"},),
     }
 )
 

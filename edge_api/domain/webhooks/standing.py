@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from edge_api.domain.health import Check
 from edge_api.domain.sealing import Wrapping
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
@@ -42,11 +43,17 @@ async def count(store: Store, table: Table, where: Where) -> int:
     return outcome.total or 0
 
 
-async def trouble(store: Store) -> str:
-    """Return what an operator should look at, in a sentence; empty where that is nothing.
+async def look(store: Store) -> Check:
+    """Return whether there is anything that an operator should mend."""
+    try:
+        sentence = await _trouble(store)
+    except Problem:
+        sentence = "it is not known how webhooks stand"
+    return Check("warn" if sentence else "pass", sentence)
 
-    Raises Problem.
-    """
+
+async def _trouble(store: Store) -> str:
+    """Return what is wrong, in a sentence; empty where that is nothing. Raises Problem."""
     disabled, given_up = await store.run(
         Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
         Read(WEBHOOK_DELIVERIES, ("id",), (GIVEN_UP,), limit=1),
