@@ -98,7 +98,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Ask whether to unsubscribe the address that a link belongs to",
         description="Nothing is changed: programs fetch links to look at them.",
         tag="mail",
-        is_page=True,
+        dialect="page",
         do=show,
         parameters=_PARAMETERS,
         successes=(
@@ -117,7 +117,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "another, in whatever media type. Again is as good as once."
         ),
         tag="mail",
-        is_page=True,
+        dialect="page",
         do=unsubscribe,
         parameters=_PARAMETERS,
         successes=(
