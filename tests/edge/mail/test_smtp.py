@@ -320,6 +320,17 @@ async def test_an_address_beyond_ascii_goes_by_smtputf8() -> None:
     assert parsed["Reply-To"].addresses[0].addr_spec == "jos\u00e9@b\u00fccher.example"
 
 
+async def test_an_answer_beyond_ascii_goes_by_smtputf8() -> None:
+    """A Reply-To beyond ASCII alone is reason enough for SMTPUTF8 where it is offered."""
+    message = notification(email="jos\u00e9@work.example.org")
+    async with serving(Relay()) as relay, near(relay.port).session() as session:
+        await post(session, message)
+
+    (received,) = relay.received
+    assert "SMTPUTF8" in received.options
+    assert b"Reply-To: Ann Lee <jos\xc3\xa9@work.example.org>\r\n" in received.octets
+
+
 async def test_a_domain_beyond_ascii_goes_in_ascii() -> None:
     """Where only the domain is beyond ASCII, any relay can carry it (RFC 5891)."""
     message = notification(email="ann@b\u00fccher.example")
