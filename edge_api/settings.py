@@ -4,6 +4,7 @@ They come from the environment and from a `.env` file; the environment wins. It 
 what the values are used for.
 """
 
+import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
 """Seconds of a rate limit's window."""
 SECRET_SHORTEST: Final = 32
 """Characters: fewer can be guessed."""
+HOOK_SECRET_BYTES: Final = range(24, 64 + 1)
+"""How long a secret may be that signs webhooks (Standard Webhooks 1.0)."""
 
 
 class SettingsError(Exception):
@@ -87,6 +90,22 @@ def _secret(text: str) -> str:
     return text
 
 
+def _hook_secrets(text: str) -> tuple[str, ...]:
+    found = tuple(text.replace(",", " ").split())
+    if not all(map(_is_hook_secret, found)):
+        raise ValueError("must be whsec_ and the base64 of 24 to 64 bytes, or two such, by a comma")
+    return found
+
+
+def _is_hook_secret(text: str) -> bool:
+    prefix, _, coded = text.partition("_")
+    try:
+        length = len(base64.b64decode(coded, validate=True))
+    except ValueError:
+        return False
+    return prefix == "whsec" and length in HOOK_SECRET_BYTES
+
+
 def _choice(*words: str) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text not in words:
@@ -143,6 +162,12 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "REDIRECT_SCHEMES": Setting(
             _schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"
         ),
+        "EMAIL_HOOK_SECRET": Setting(
+            _hook_secrets,
+            None,
+            "signs what the mail service tells of bounces and complaints; two while it changes",
+            secret=True,
+        ),
         "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
     }
 )
@@ -166,6 +191,7 @@ class Settings:
     rate_failed_auth: str
     rate_token: str
     redirect_schemes: tuple[str, ...]
+    email_hook_secret: tuple[str, ...] | None
     log_format: str
 
     @property

@@ -82,6 +82,9 @@ class Body:
     media_type: Literal["application/json", "application/x-www-form-urlencoded"] = JSON
     media_type_needed: bool = True
     """Whether a missing Content-Type is refused; another type always is."""
+    vouch: Callable[[Service, Mapping[str, str], bytes], None] | None = None
+    """Takes the headers and the bytes as they came, and raises Problem unless they show who sent
+    them: for a body that is signed, which nobody reads before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from edge_api.api import (
     access_requests,
     admin,
     authorize,
+    hooks,
     leads,
     oauth,
     other_tables,
@@ -23,6 +24,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *authorize.OPERATIONS,
     *access_requests.OPERATIONS,
     *unsubscribe.OPERATIONS,
+    *hooks.OPERATIONS,
     *mcp.OPERATIONS,
 )
 

@@ -12,6 +12,7 @@ from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
+from edge_api.domain.mail.feedback import Feedback
 from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
 from edge_api.domain.oauth.server import OAuthServer
 from edge_api.domain.rows import Rows
@@ -62,3 +63,5 @@ class Service:
     oauth: OAuthServer
     pages: Pages
     unsubscribe_links: UnsubscribeLinks
+    feedback: Feedback
+    """What a mail service says came of messages."""

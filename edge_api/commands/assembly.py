@@ -30,6 +30,7 @@ from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
+from edge_api.domain.mail.feedback import Feedback
 from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
 from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.rows import Rows
@@ -108,6 +109,7 @@ async def assemble(
             oauth=oauth,
             pages=EdgePages(shelf),
             unsubscribe_links=UnsubscribeLinks(store, clock, settings.site_url),
+            feedback=Feedback(store, clock, secret),
         )
         stack.push_async_callback(access.flush)
         loops = [webhooks.run]

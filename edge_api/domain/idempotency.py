@@ -26,7 +26,8 @@ PATIENCE_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 1
 """When a request that waited in vain may come again."""
 CREATED: Final = 201
-"""The status of every answer that is kept: only what was done is (RFC 9110, section 15.3.2)."""
+"""The status of answers that are kept, unless another is said: only what was done is kept (RFC
+9110, section 15.3.2)."""
 
 _KEY: Final = re.compile(r"[!-~]{1,255}")
 """Visible ASCII characters."""
@@ -69,10 +70,19 @@ def make_claim(secret: bytes, scope: str, key: str, request: bytes) -> Claim:
 class Idempotency:
     """Carries each claim out once."""
 
-    def __init__(self, store: Store, clock: Clock, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        patience: float = PATIENCE_SECONDS,
+        kept_for: timedelta = KEPT_FOR,
+        status: int = CREATED,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._patience = patience
+        self._kept_for = kept_for
+        self._status = status
         self._running: dict[str, asyncio.Future[Kept | None]] = {}
 
     async def once(self, claim: Claim, act: Act) -> tuple[str, bool]:
@@ -146,10 +156,10 @@ class Idempotency:
         row = {
             "id": claim.id,
             "request_digest": claim.request_digest,
-            "status": CREATED,
+            "status": self._status,
             "response": response,
             "created_at": spell_instant(now),
-            "expires_at": spell_instant(now + KEPT_FOR),
+            "expires_at": spell_instant(now + self._kept_for),
         }
         return Delete(IDEMPOTENCY_KEYS, self._expired()), Insert(IDEMPOTENCY_KEYS, [row])
 

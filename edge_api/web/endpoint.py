@@ -98,7 +98,10 @@ class Endpoint:
         body = self.operation.body
         assert body is not None  # noqa: S101  the caller looked
         check_media_type(request, body)
-        return decode(await read_bytes(request, body.most), body)
+        raw = await read_bytes(request, body.most)
+        if body.vouch is not None:
+            body.vouch(self._service, Fields(request.headers), raw)
+        return decode(raw, body)
 
 
 def read_query(model: type[BaseModel], request: Request) -> BaseModel:

@@ -19,6 +19,7 @@ from edge_api.settings import Settings, read_settings
 from edge_api.web.server import start
 
 SITE_URL = "http://journal.test"
+EMAIL_HOOK_SECRET = "whsec_" + "c2VjcmV0" * 4
 NOW = "2026-06-01T00:00:00Z"
 CONTENT = Path(__file__).parent / "content"
 
@@ -93,6 +94,7 @@ def make_settings(tmp_path: Path, journal: Path) -> Callable[..., Settings]:
             "RATE_AUTHENTICATED": "0",
             "RATE_FAILED_AUTH": "0",
             "RATE_TOKEN": "0",
+            "EMAIL_HOOK_SECRET": EMAIL_HOOK_SECRET,
         }
         return read_settings({**given, **changes}, dotenv=None)
 

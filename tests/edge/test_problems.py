@@ -16,10 +16,12 @@ from edge_api.api.reply import FORM
 from edge_api.api.samples import new_row_sample
 from edge_api.commands.clock import system_clock
 from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.webhooks.signature import sign
 from edge_api.schema.problems import PROBLEMS, Code
 from edge_api.schema.scopes import SCOPES
 from edge_api.schema.tables import ADMINISTRATIVE
 from edge_api.web import body as body_module
+from tests.edge.conftest import EMAIL_HOOK_SECRET
 from tests.edge.mcp.agents import MODERN, envelope
 
 Answer = tuple[int, dict[str, Any]]
@@ -60,14 +62,26 @@ async def ask(edge: Any, operation: Operation, key: str | None, **more: Any) -> 
     if "data" not in more and operation.body is not None:
         kind = "data" if operation.body.media_type == FORM else "json"
         more.setdefault(kind, sample_of(operation))
+        if operation.body.vouch is not None:
+            more = signed(more)
     async with edge.ask(operation.method, path_of(operation), key, **more) as answer:
         if answer.content_type == "text/html":
             return answer.status, {"page": await answer.text()}
         return answer.status, await answer.json()
 
 
+def signed(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the request with its body as bytes, and a signature of them unless it has one."""
+    body = json.dumps(request.pop("json")).encode()
+    headers = sign([EMAIL_HOOK_SECRET], "msg_1", system_clock(), body)
+    kind = {"Content-Type": "application/json"}
+    return {"data": body, **request, "headers": {**headers, **kind, **request.get("headers", {})}}
+
+
 async def unauthenticated(edge: Any, operation: Operation) -> Answer:
     """Send a credential that nobody was given."""
+    if operation.body is not None and operation.body.vouch is not None:
+        return await ask(edge, operation, None, headers={"webhook-signature": "v1,bWFkZS11cA=="})
     return await ask(edge, operation, "fe_sk_made-up")
 
 
@@ -296,8 +310,10 @@ async def test_declared_problem_is_met(
 ) -> None:
     """The operation answers with the problem's status, and with the shape of errors it has."""
     monkeypatch.setattr(body_module, "BODY_SECONDS", 0.2)
-    limits = dict.fromkeys(LIMITS, "1/hour") if code == "too_many_requests" else {}
-    async with make_edge(**limits) as edge:
+    settings = dict.fromkeys(LIMITS, "1/hour") if code == "too_many_requests" else {}
+    if code == "not_found":  # what is not set up is not there
+        settings["EMAIL_HOOK_SECRET"] = ""
+    async with make_edge(**settings) as edge:
         status, said = await TRIGGERS[code](edge, operation)
 
     assert status == PROBLEMS[code].status, said
