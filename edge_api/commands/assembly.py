@@ -112,7 +112,7 @@ async def assemble(
             feedback=Feedback(store, clock, secret),
         )
         stack.push_async_callback(access.flush)
-        loops = [webhooks.run]
+        loops = [webhooks.run] if alone else []  # who only looks tells nobody anything
         await stack.enter_async_context(_background(service, loops))
         mcp = mcp_endpoint(service)
         yield Assembly(service, App(service, ROUTED, Site(service), {MCP_PATH: mcp}), mcp)

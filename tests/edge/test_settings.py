@@ -67,6 +67,10 @@ def test_what_is_no_origin_is_refused(text: str) -> None:
         ("RATE_LEADS", "5/0minutes"),
         ("RATE_LEADS", "5/1000000000years"),
         ("SECRET_KEY", "short"),
+        ("EMAIL_HOOK_SECRET", "secret"),
+        ("EMAIL_HOOK_SECRET", "whsec_c2hvcnQ="),
+        ("EMAIL_HOOK_SECRET", "whsec_" + "c2VjcmV0" * 4 + ",whsec_*"),
+        ("EMAIL_HOOK_SECRET", "whsec_" + "c2VjcmV0" * 11),
         ("LOG_FORMAT", "xml"),
     ],
 )
@@ -75,6 +79,15 @@ def test_a_wrong_value_names_its_setting(name: str, text: str) -> None:
     (fault,) = refuse({name: text})
 
     assert fault.startswith(f"{name}: ")
+
+
+def test_two_secrets_may_stand_while_one_changes() -> None:
+    """Between commas or blanks; none is none."""
+    one, two = "whsec_" + "c2VjcmV0" * 4, "whsec_" + "c2VjcmV1" * 8
+    for between in (",", " ", ", "):
+        text = f"{one}{between}{two}"
+        assert read_settings({"EMAIL_HOOK_SECRET": text}, None).email_hook_secret == (one, two)
+    assert read_settings({}, None).email_hook_secret is None
 
 
 def test_every_fault_is_told_at_once() -> None:

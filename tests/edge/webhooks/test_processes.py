@@ -52,11 +52,10 @@ def warning(edge: ServedEdge) -> str:
 
 
 async def end_leases(store: Path) -> None:
-    """Let what is claimed be due now, as if the lease were over."""
+    """Let all that waits be due now, as if leases and pauses were over."""
     opened = await open_store(store, system_clock)
     past = {"due_at": "2026-01-01T00:00:00.000000Z"}
-    claimed = (Condition("lease", "is", None, negated=True),)
-    await opened.run(Update(WEBHOOK_DELIVERIES, past, claimed))
+    await opened.run(Update(WEBHOOK_DELIVERIES, past, (Condition("dead_at", "is", None),)))
     await opened.close()
 
 
