@@ -58,6 +58,7 @@ OUTCOMES = {
     "oauth_revoke": 401,
     "access_request_form": 303,
     "claim_credential": 404,
+    "take_email_event": 401,
 }
 """What a sound request of somebody who has nothing but a key comes to, where that is no success."""
 REFUSED = {
