@@ -10,7 +10,7 @@ from edge_api.api.reply import Reply
 from edge_api.api.service import Service
 from edge_api.api.tool import ADDS, HeaderArgument, Tool
 from edge_api.domain.lead_input import LeadInput
-from edge_api.domain.leads import Sender
+from edge_api.domain.leads import Created, Sender
 from edge_api.schema.kinds import parse_integer
 
 PATH: Final = "/api/public/v1/leads"
@@ -69,6 +69,11 @@ async def create_lead(service: Service, ask: Ask) -> Reply:
         raise service.access.no_credential()
     sender = Sender(ask.actor, ask.address, "mcp" if ask.door == "mcp" else "api")
     created = await service.leads.create(ask.body, sender, ask.headers.get(IDEMPOTENCY_KEY))
+    return reply_with(created)
+
+
+def reply_with(created: Created) -> Reply:
+    """Return the answer to whoever sent a lead, by whichever door."""
     headers = {"Location": f"{ROW_PATH}?id=eq.{created.row['id']}"}
     if created.replayed:
         headers[REPLAYED] = "true"

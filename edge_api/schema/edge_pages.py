@@ -39,7 +39,7 @@ CONTACT_FORM = Form(
     "contact_form.html",
     "<!-- contact form -->",
     "<!-- end of contact form -->",
-    ("name", "email", "budget_tier", "message"),
+    ("name", "email", "budget_tier", "message", "consent"),
 )
 ACCESS_FORM = Form(
     "access_form.html",

@@ -1,15 +1,22 @@
-"""The contact page's form, for a browser without scripts: a form in, a page out."""
+"""The contact page's form: sent by a browser it is answered with a page, by its script with JSON.
+
+Both are one door: the same fields, limits and judgement, and the same source of the lead.
+"""
 
 from typing import Final
 
+from edge_api.api.leads import IDEMPOTENCY_KEY, reply_with
 from edge_api.api.service import Service
 from edge_api.domain.form_faults import FormFaults
 from edge_api.domain.lead_input import read_form
-from edge_api.domain.leads import Sender
+from edge_api.domain.leads import Created, Sender
 from edge_api.schema.edge_pages import CONTACT_FORM
 from edge_api.schema.problems import Problem
 from edge_api.web.callers import Callers
+from edge_api.web.endpoint import encode
+from edge_api.web.fields import whole_list
 from edge_api.web.forms import Fields, FormDesk, lead_on
+from edge_api.web.negotiation import prefers_json
 from edge_api.web.pages import EdgePages
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire
@@ -27,19 +34,36 @@ class Contact:
         self._desk = FormDesk(CONTACT_FORM, pages, service.settings.site_url)
 
     async def answer(self, request: Request) -> Wire:
-        """Store the lead and lead on to the thanks, or show the form again with its faults.
+        """Store the lead and answer in the form that is wanted.
 
-        Raises Problem for what no person with a browser sends.
+        Raises Problem for what no person with a browser sends, and where JSON is wanted, for
+        whatever else is wrong.
         """
         fields = await self._desk.read(request)
+        if prefers_json(whole_list(request.headers, "Accept") or ""):
+            return await self._answer_script(request, fields)
+        return await self._answer_person(request, fields)
+
+    async def _answer_person(self, request: Request, fields: Fields) -> Wire:
+        """Lead on to the thanks, or show the form again with its faults."""
         try:
-            await self._take(fields, self._callers.address_of(request))
+            await self._take(request, fields)
         except (FormFaults, Problem) as fault:
             return await self._desk.give_back(fields, fault)
         return lead_on(THANKS)
 
-    async def _take(self, fields: Fields, address: str) -> None:
+    async def _answer_script(self, request: Request, fields: Fields) -> Wire:
+        """Answer as the API does, but that an Error names every fault of the form at once."""
+        try:
+            return encode(reply_with(await self._take(request, fields)))
+        except FormFaults as faults:
+            raise Problem("invalid", str(faults)) from None
+
+    async def _take(self, request: Request, fields: Fields) -> Created:
         if self._service.settings.leads_require_credential:
             raise Problem("forbidden", "This form is closed; write to us by the API with a key")
+        address = self._callers.address_of(request)
         self._service.limiter.hit("leads_attempts", address)
-        await self._service.leads.create(read_form(fields), Sender(None, address, "form"))
+        sender = Sender(None, address, "form")
+        key = request.headers.get(IDEMPOTENCY_KEY)
+        return await self._service.leads.create(read_form(fields), sender, key)

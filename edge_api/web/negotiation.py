@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 from edge_api.api.preferences import media_weight, preferences
+from edge_api.api.reply import JSON
 
 
 @lru_cache(512)
@@ -14,6 +15,16 @@ def prefers_markdown(header: str) -> bool:
     named = any(preference.name == "text/markdown" for preference in preferences(header))
     weight = media_weight(header, "text/markdown") if named else 0.0
     return weight > 0 and weight >= media_weight(header, "text/html")
+
+
+@lru_cache(512)
+def prefers_json(header: str) -> bool:
+    """Tell whether the answer to a form should be JSON rather than a page: only where it is named.
+
+    A browser that leads to a page names HTML, a script that reads the answer names JSON.
+    """
+    named = any(preference.name == JSON for preference in preferences(header))
+    return named and media_weight(header, JSON) > media_weight(header, "text/html")
 
 
 @lru_cache(512)

@@ -52,9 +52,9 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
         yield Journal(url, edge, key, installation)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return the system's Chromium, with a fresh profile."""
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Return the path of the system's Chromium."""
     found = subprocess.run(
         [str(ROOT / "tools" / "provide"), "chromium"],
         check=True,
@@ -62,8 +62,13 @@ def browser() -> Iterator[Browser]:
         text=True,
         timeout=600,
     )
+    return found.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Return the system's Chromium, with a fresh profile."""
     with sync_playwright() as playwright:
-        program = found.stdout.strip()
-        running = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        running = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
         yield running
         running.close()

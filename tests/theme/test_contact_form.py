@@ -34,7 +34,7 @@ def test_empty_form(templates: jinja2.Environment) -> None:
     """Without values and faults the form is empty and blames nobody."""
     form = render(templates)
 
-    assert '<form class="contact-form" id="contact-form" method="post" action="/contact/">' in form
+    assert '<form class="contact-form" id="contact-form" method="post" action="/contact/"' in form
     assert re.findall(r"role=|aria-invalid|autofocus|fault", form) == []
     assert 'value=""' in control(form, "name")
     assert re.search(r"<textarea[^>]*>\n</textarea>", form)
@@ -48,6 +48,32 @@ def test_fields_are_labelled_and_required(templates: jinja2.Environment, field: 
     assert f'<label for="{field}">' in form
     assert f'id="{field}"' in control(form, field)
     assert " required" in control(form, field)
+
+
+def test_consent_is_asked_and_not_taken(templates: jinja2.Environment) -> None:
+    """The box is optional and empty; what it stands for is sent along as it is read."""
+    form = render(templates)
+    wording = re.search(r'<label for="consent">(.+)</label>', form)
+    ticked = control(render(templates, {"consent": "on"}), "consent")
+
+    assert wording
+    assert f'<input type="hidden" name="consent_text" value="{wording[1]}">' in form
+    assert re.findall("required|checked", control(form, "consent")) == []
+    assert " checked" in ticked
+
+
+@pytest.mark.parametrize("field", [*FIELDS, "consent", "_gotcha"])
+def test_agents_are_told_what_a_field_means(templates: jinja2.Environment, field: str) -> None:
+    """Each field that an agent could fill in says what belongs there."""
+    assert re.search(r' toolparamdescription="\w[^"]+\."', control(render(templates), field))
+
+
+def test_an_agent_does_not_send_by_itself(templates: jinja2.Environment) -> None:
+    """The form is a tool of WebMCP that fills in, and leaves the sending to the person."""
+    form = render(templates)
+
+    assert re.search(r'<form[^>]* toolname="send_message" tooldescription="[^"]+"', form)
+    assert "toolautosubmit" not in form
 
 
 @pytest.mark.parametrize("field", ["name", "email", "message"])

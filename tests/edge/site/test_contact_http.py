@@ -15,6 +15,7 @@ GOOD = {
     "message": "Hello,\r\ntell me about edges.",
     "_gotcha": "",
 }
+SCRIPT = {"Accept": "application/json"}
 HOSTILE = "\"'><script>alert(1)</script></textarea></select>{{ 7*7 }}"
 
 
@@ -54,6 +55,84 @@ async def test_a_form_becomes_a_lead(edge: Any) -> None:
     (lead,) = await leads(edge)
     assert (lead["name"], lead["source"], lead["status"]) == ("Ann Lee", "form", "new")
     assert lead["message"] == "Hello,\ntell me about edges."
+
+
+async def test_consent_is_kept_with_its_words(edge: Any) -> None:
+    """A ticked box is kept with what it said and when; an empty one leaves nothing."""
+    await send(edge, {**GOOD, "consent": "on", "consent_text": "You may write."})
+    await send(edge, {**GOOD, "consent_text": "You may write."})
+
+    kept = sorted((lead["consent_text"] or "", lead["consent_at"]) for lead in await leads(edge))
+    assert [words for words, _ in kept] == ["", "You may write."]
+    assert kept[0][1] is None
+    assert kept[1][1] is not None
+
+
+async def test_a_script_gets_the_answers_of_the_api(edge: Any) -> None:
+    """Asked for JSON, the form answers as the API does, and the lead is still one by the form."""
+    async with edge.ask("POST", PATH, data=GOOD, headers=SCRIPT) as answer:
+        assert (answer.status, answer.content_type) == (201, "application/json")
+        assert answer.headers["Cache-Control"] == "no-store"
+        taken = await answer.json()
+    (lead,) = await leads(edge)
+
+    assert taken["lead"]["id"] == taken["id"] == lead["id"]
+    assert taken["lead"]["message"] == "Hello,\ntell me about edges."
+    assert lead["source"] == "form"
+
+
+async def test_a_script_gets_every_fault_at_once(edge: Any) -> None:
+    """An Error names each field at fault, behind which its sentence stands."""
+    fields = {**GOOD, "name": " ", "email": "ann at example"}
+    async with edge.ask("POST", PATH, data=fields, headers=SCRIPT) as answer:
+        assert answer.status == 400
+        assert await answer.json() == {
+            "error": "name: must have 1 to 100 characters; email: not a valid e-mail address"
+        }
+    assert await leads(edge) == []
+
+
+async def test_a_script_may_send_again(edge: Any) -> None:
+    """With the key of its first attempt a form is stored once; with another form it is 422."""
+    headers = {**SCRIPT, "Idempotency-Key": "k-1"}
+    ids = []
+    for _ in range(2):
+        async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
+            assert answer.status == 201
+            ids.append((await answer.json())["id"])
+    assert answer.headers["Idempotency-Replayed"] == "true"
+    assert ids[0] == ids[1]
+    async with edge.ask("POST", PATH, data={**GOOD, "name": "B"}, headers=headers) as answer:
+        assert answer.status == 422
+    assert len(await leads(edge)) == 1
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("application/json", "application/json"),
+        ("application/json, text/html;q=0.5", "application/json"),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/html"),
+        ("text/html, application/json;q=0.9", "text/html"),
+        ("text/html, application/json", "text/html"),
+        ("*/*", "text/html"),
+        ("", "text/html"),
+    ],
+)
+async def test_a_page_is_answered_unless_json_is_named(
+    edge: Any, accept: str, content_type: str
+) -> None:
+    """What a browser asks for when it is led somewhere is a page."""
+    async with edge.ask("POST", PATH, data={}, headers={"Accept": accept}) as answer:
+        assert (answer.status, answer.content_type) == (400, content_type)
+
+
+async def test_a_script_of_another_site_is_refused(edge: Any) -> None:
+    """JSON is no way around the guard of the form."""
+    headers = {**SCRIPT, "Sec-Fetch-Site": "cross-site"}
+    async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
+        assert answer.status == 403
+    assert await leads(edge) == []
 
 
 async def test_a_form_with_faults_comes_back(edge: Any) -> None:
@@ -102,7 +181,7 @@ async def test_nothing_typed_becomes_markup(edge: Any) -> None:
     answer, page = await send(edge, {**fields, "message": HOSTILE * 100})
 
     assert answer.status == 400
-    assert page.css("script") == []
+    assert [script.text() for script in page.css("script")] == [""]
     assert find(page, "#name").attributes["value"] == HOSTILE
     assert find(page, "option[selected]").text() == HOSTILE
     assert find(page, "#message").text().strip() == HOSTILE * 100

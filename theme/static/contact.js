@@ -1,0 +1,146 @@
+/* The contact form for a browser that runs scripts: it is sent without leaving the page, and each
+   fault is told at its field, in the words of the service. Without this file the same form posts
+   itself to the same address, and a page comes back. */
+
+const PATIENCE_MS = 30_000;
+const UNSENT = "Nothing was sent yet. Please mend what is marked below and send again.";
+const UNKNOWN =
+  "The connection failed, so it is not certain that your message arrived. " +
+  "What you typed is still here. Send it again: it is taken once, however often it is sent.";
+
+const form = document.getElementById("contact-form");
+const button = form.querySelector("button");
+const fields = [...form.querySelectorAll(".field :is(input, select, textarea)")];
+const label = button.textContent;
+const notice = form.querySelector("[role=alert]") ?? makeNotice();
+notice.tabIndex = -1;
+
+// The service looks at everything, and its words stand at the fields: bubbles that go away by
+// themselves would say the same again, and differently in each browser.
+form.noValidate = true;
+
+let attempt = { content: "", key: "" };
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (form.hasAttribute("aria-busy")) return;
+  const outcome = send();
+  if (event.agentInvoked) event.respondWith(outcome);
+});
+form.addEventListener("input", (event) => clear(event.target));
+// Whoever goes back from the thanks finds the page as it was left.
+addEventListener("pageshow", () => setBusy(false));
+
+/* Sends the form; gives a sentence for an agent that waits for what came of it. */
+async function send() {
+  fields.forEach(clear);
+  notice.textContent = "";
+  setBusy(true);
+  const sentence = await post(new URLSearchParams(new FormData(form)));
+  if (sentence === "") {
+    location.assign(form.dataset.thanks);
+    return "The message has arrived and is stored.";
+  }
+  setBusy(false);
+  tell(sentence);
+  return sentence;
+}
+
+/* Gives what is wrong, in a sentence; an empty one when the message was taken. */
+async function post(content) {
+  try {
+    const answer = await fetch(form.getAttribute("action"), {
+      method: "POST",
+      headers: { Accept: "application/json", "Idempotency-Key": keyOf(content.toString()) },
+      body: content,
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    return answer.ok ? "" : await refusal(answer);
+  } catch {
+    return UNKNOWN;
+  }
+}
+
+/* One key for one content: the same sent twice is one message, changed it is another. */
+function keyOf(content) {
+  if (content !== attempt.content) {
+    // randomUUID would be simpler, and is missing where the site is reached without https.
+    const numbers = crypto.getRandomValues(new Uint32Array(4));
+    attempt = { content, key: Array.from(numbers, (number) => number.toString(36)).join("-") };
+  }
+  return attempt.key;
+}
+
+async function refusal(answer) {
+  const seconds = Number(answer.headers.get("Retry-After"));
+  const sentence =
+    answer.status === 429 ? "Too many messages were sent from here" : await errorOf(answer);
+  return seconds ? `${sentence}. Try again in ${inWords(seconds)}; what you typed stays here` : sentence;
+}
+
+async function errorOf(answer) {
+  const body = await answer.json().catch(() => ({}));
+  // Without an error it was not the service that answered, but what stands before it.
+  return body.error ?? `The message was not taken (status ${answer.status}). What you typed is still here`;
+}
+
+function inWords(seconds) {
+  const [count, unit] =
+    seconds <= 90
+      ? [seconds, "second"]
+      : seconds <= 90 * 60
+        ? [Math.ceil(seconds / 60), "minute"]
+        : [Math.ceil(seconds / 3600), "hour"];
+  return `${count} ${unit}${count === 1 ? "" : "s"}`;
+}
+
+/* Shows what the service said: faults that it names a field for at that field, others above. */
+function tell(sentence) {
+  const names = fields.map((field) => field.name).join("|");
+  const parts = sentence.split(new RegExp(`; (?=(?:${names}): )`));
+  const rest = parts.filter((part) => !mark(part));
+  notice.textContent = rest.length ? rest.map(asSentence).join(" ") : UNSENT;
+  const first = fields.find((field) => field.hasAttribute("aria-invalid")) ?? notice;
+  first.focus();
+}
+
+/* Puts a fault at the field that it names; tells whether there is one. */
+function mark(fault) {
+  const [name, ...words] = fault.split(": ");
+  const field = fields.find((candidate) => candidate.name === name);
+  if (!field || !words.length) return false;
+  const paragraph = document.createElement("p");
+  paragraph.className = "fault";
+  paragraph.id = `${name}-fault`;
+  paragraph.textContent = asSentence(words.join(": "));
+  field.closest(".field").append(paragraph);
+  field.setAttribute("aria-invalid", "true");
+  field.setAttribute("aria-describedby", paragraph.id);
+  return true;
+}
+
+function clear(field) {
+  document.getElementById(`${field.name}-fault`)?.remove();
+  field.removeAttribute("aria-invalid");
+  field.removeAttribute("aria-describedby");
+}
+
+/* The button keeps the focus while it waits, which a disabled one would lose. */
+function setBusy(busy) {
+  if (busy) form.setAttribute("aria-busy", "true");
+  else form.removeAttribute("aria-busy");
+  button.textContent = busy ? "Sending…" : label;
+}
+
+function makeNotice() {
+  const paragraph = document.createElement("p");
+  paragraph.className = "fault";
+  paragraph.setAttribute("role", "alert");
+  form.prepend(paragraph);
+  return paragraph;
+}
+
+function asSentence(words) {
+  const text = words.charAt(0).toUpperCase() + words.slice(1);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
