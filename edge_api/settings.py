@@ -21,6 +21,8 @@ from edge_api.schema.origin import PORT_MOST, read_origin
 
 WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
 """Seconds of a rate limit's window."""
+DAYS_MOST: Final = 36500
+"""For which anything may be kept before it is kept for ever."""
 SECRET_SHORTEST: Final = 32
 """Characters: fewer can be guessed."""
 HOOK_SECRET_BYTES: Final = range(24, 64 + 1)
@@ -106,6 +108,12 @@ def _is_hook_secret(text: str) -> bool:
     return prefix == "whsec" and length in HOOK_SECRET_BYTES
 
 
+def _days(text: str) -> int:
+    if re.fullmatch(r"[0-9]{1,5}", text) is None or int(text) > DAYS_MOST:
+        raise ValueError(f"must be a number of days from 1 to {DAYS_MOST}, or 0 for ever")
+    return int(text)
+
+
 def _choice(*words: str) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text not in words:
@@ -168,6 +176,13 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
             "signs what the mail service tells of bounces and complaints; two while it changes",
             secret=True,
         ),
+        "RETAIN_LEADS_DAYS": Setting(_days, "0", "days until a lead is deleted; 0 is never"),
+        "RETAIN_MAIL_LOG_DAYS": Setting(
+            _days, "0", "days until a row of email_send_log is deleted; 0 is never"
+        ),
+        "RETAIN_AUDIT_DAYS": Setting(
+            _days, "0", "days until an entry of the audit log is deleted; 0 is never"
+        ),
         "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
     }
 )
@@ -192,6 +207,9 @@ class Settings:
     rate_token: str
     redirect_schemes: tuple[str, ...]
     email_hook_secret: tuple[str, ...] | None
+    retain_leads_days: int
+    retain_mail_log_days: int
+    retain_audit_days: int
     log_format: str
 
     @property

@@ -33,6 +33,7 @@ from edge_api.domain.limits import Limiter
 from edge_api.domain.mail.feedback import Feedback
 from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
 from edge_api.domain.oauth.server import Ground, OAuthServer
+from edge_api.domain.retention import Retention
 from edge_api.domain.rows import Rows
 from edge_api.domain.webhooks.dispatcher import Dispatcher
 from edge_api.domain.webhooks.standing import look
@@ -131,6 +132,7 @@ def mcp_endpoint(service: Service) -> McpEndpoint:
 @asynccontextmanager
 async def _background(service: Service, loops: Sequence[Loop]) -> AsyncIterator[None]:
     """Run what happens without a request, until the service ends."""
+    retention = Retention(service.store, service.clock, service.settings)
     tasks = [
         *(asyncio.create_task(loop()) for loop in loops),
         asyncio.create_task(_every(REFRESH_SECONDS, service.shelf.refresh)),
@@ -139,6 +141,7 @@ async def _background(service: Service, loops: Sequence[Loop]) -> AsyncIterator[
         asyncio.create_task(_every(FORGETTING_SECONDS, service.access_requests.forget_expired)),
         asyncio.create_task(_every(FORGETTING_SECONDS, service.oauth.keep_house)),
         asyncio.create_task(_every(SWEEPING_SECONDS, service.oauth.sweep)),
+        asyncio.create_task(_every(SWEEPING_SECONDS, retention.apply)),
     ]
     try:
         yield
@@ -149,7 +152,7 @@ async def _background(service: Service, loops: Sequence[Loop]) -> AsyncIterator[
                 await task
 
 
-async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
     """Do `work` again and again; a failure is logged and tried again."""
     while True:
         await asyncio.sleep(seconds)

@@ -25,6 +25,8 @@ SETTINGS: Final = (
     "PRAGMA synchronous = FULL",
     "PRAGMA fullfsync = ON",
     "PRAGMA foreign_keys = ON",
+    # What is deleted is overwritten, so that the file does not keep what a person had erased.
+    "PRAGMA secure_delete = ON",
     # Fewer, larger checkpoints: 4,000 pages are 16 MiB of log.
     "PRAGMA wal_autocheckpoint = 4000",
     # After a peak the log shrinks again, to 64 MiB.
@@ -61,6 +63,23 @@ class Connection(aiosqlite.Connection):
         """
         result: T = await self._execute(partial(work, self._conn))  # type: ignore[no-untyped-call]
         return result
+
+
+def empty_log(connection: sqlite3.Connection, *, rewrites: bool = False) -> bool:
+    """Bring the log into the file and cut it to nothing, unless somebody still reads from it.
+
+    No reader is waited for. `rewrites`: the file is written anew before, since rows that were
+    moved from page to page leave copies in the gaps, which overwriting at a deletion misses.
+    Returns whether the log is empty; raises sqlite3.Error.
+    """
+    if rewrites:
+        connection.execute("VACUUM")
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000)}")
+    return not is_busy
 
 
 def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.Connection:

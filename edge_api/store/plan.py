@@ -148,6 +148,14 @@ class Store(Protocol):
         Cheap enough for every request (microseconds, no I/O wait).
         """
 
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Take what was deleted out of the engine's log too; tell whether that was possible.
+
+        It is not while somebody reads an older state: try again. `whole` leaves no trace in the
+        engine's files either; that takes as long as copying the store, and writers have to wait.
+        Raises Problem.
+        """
+
     async def probe(self) -> None:
         """Return when the store has been read and could be written. Raises Problem."""
 

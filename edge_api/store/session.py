@@ -63,6 +63,10 @@ class Session:
     def _forget_version(self) -> None:
         self._version = None
 
+    async def scrub(self, *, whole: bool) -> bool:
+        """Take what was deleted out of the log too, where nobody reads it; tell whether so."""
+        return await self._writer.empty_log(rewrites=whole)
+
     async def probe(self) -> None:
         """Return when the store could be written.
 

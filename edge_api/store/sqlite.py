@@ -121,6 +121,18 @@ class SQLiteStore:
         except sqlite3.Error as error:
             raise self._understand(error) from error
 
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Take what was deleted out of the log too, as `Store` says; tell whether so.
+
+        Deleted rows are overwritten in the file itself (`PRAGMA secure_delete`); the log keeps
+        what they were until it is cut. Raises Problem.
+        """
+        session = await self._sound_session()
+        try:
+            return await session.scrub(whole=whole)
+        except (sqlite3.Error, Displaced) as error:
+            raise self._understand(error) from error
+
     async def probe(self) -> None:
         """Return when the store has been read and could be written. Raises Problem."""
         await self._probe.run()

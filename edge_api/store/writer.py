@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from edge_api.store.connection import Connection
+from edge_api.store.connection import Connection, empty_log
 from edge_api.store.faults import unavailable
 from edge_api.store.place import Place
 
@@ -59,6 +59,12 @@ class Writer:
             self._task = asyncio.create_task(self._commit_groups())
             self._task.add_done_callback(self._note_end)
         return await answer
+
+    async def empty_log(self, *, rewrites: bool) -> bool:
+        """Cut the log between two groups; tell whether nobody stood in the way."""
+        if self._closed:
+            raise unavailable("The store is closed")
+        return await self._connection.call(partial(empty_log, rewrites=rewrites))
 
     async def close(self) -> None:
         """Commit what waits, for a few seconds at the most, and refuse the rest.

@@ -71,6 +71,9 @@ def test_what_is_no_origin_is_refused(text: str) -> None:
         ("EMAIL_HOOK_SECRET", "whsec_c2hvcnQ="),
         ("EMAIL_HOOK_SECRET", "whsec_" + "c2VjcmV0" * 4 + ",whsec_*"),
         ("EMAIL_HOOK_SECRET", "whsec_" + "c2VjcmV0" * 11),
+        ("RETAIN_LEADS_DAYS", "-1"),
+        ("RETAIN_MAIL_LOG_DAYS", "36501"),
+        ("RETAIN_AUDIT_DAYS", "a year"),
         ("LOG_FORMAT", "xml"),
     ],
 )

@@ -76,6 +76,10 @@ class WatchedStore:
         self._reach(away=self.away)
         return self._store.version()
 
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Pass the wish on."""
+        return await self._store.scrub(whole=whole)
+
     async def probe(self) -> None:
         """Pass the question on."""
         await self._store.probe()

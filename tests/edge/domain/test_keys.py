@@ -27,7 +27,8 @@ class LateStore:
     def __init__(self, store: SQLiteStore, act: Callable[[str], Awaitable[Any]]) -> None:
         self._store = store
         self._act = act
-        self.version, self.probe, self.close = store.version, store.probe, store.close
+        self.version, self.probe = store.version, store.probe
+        self.scrub, self.close = store.scrub, store.close
 
     async def run(self, *plans: Plan) -> list[Outcome]:
         """Pass the plans on; before those that change a key, let the other one go first."""

@@ -1,0 +1,173 @@
+"""`privacy`: show or erase what is kept of a person, and delete what is old enough."""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from edge_api.commands import Subparsers
+from edge_api.commands.clock import system_clock
+from edge_api.commands.listing import printable
+from edge_api.commands.opened import opened
+from edge_api.domain.actor import OPERATOR
+from edge_api.domain.privacy import Found, Privacy
+from edge_api.domain.retention import Retention
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.oauth_tables import ACCESS_REQUESTS
+from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row, Table
+from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS, IDEMPOTENCY_KEYS, SUPPRESSED_EMAILS
+from edge_api.settings import Settings
+from edge_api.store.plan import Store
+
+_WITHHELD: Final[Mapping[Table, frozenset[str]]] = MappingProxyType(
+    {
+        EMAIL_OUTBOX: frozenset({"lease"}),
+        WEBHOOK_DELIVERIES: frozenset({"lease"}),
+        EMAIL_UNSUBSCRIBE_TOKENS: frozenset({"token"}),
+        ACCESS_REQUESTS: frozenset({"claim_digest"}),
+        IDEMPOTENCY_KEYS: frozenset({"id", "request_digest"}),
+    }
+)
+"""What lets somebody act in another's name, or says nothing about the person."""
+SCRUB_SECONDS: Final = 10.0
+"""How long an erasure waits for readers of the store's log."""
+_BEYOND: Final = """\
+Out of reach of this command: backups that were made before, mails and webhooks that were sent, and
+what others keep. Erase it there too."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command and its three parts."""
+    parser = subparsers.add_parser("privacy", help="show or erase what is kept of a person")
+    actions = parser.add_subparsers(dest="action", required=True)
+    exporting = actions.add_parser("export", help="print all that is kept of an address")
+    exporting.add_argument("email", metavar="EMAIL", help="the address, in any spelling")
+    exporting.add_argument("--json", action="store_true", help="print one JSON object")
+    erasing = actions.add_parser("erase", help="delete all that is kept of an address")
+    erasing.add_argument("email", metavar="EMAIL", help="the address, in any spelling")
+    erasing.add_argument("--yes", action="store_true", help="do not ask")
+    actions.add_parser("retain", help="delete what is older than the RETAIN settings allow")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0, or 1 for what was not done; raises Problem."""
+    return asyncio.run(_act(arguments, settings))
+
+
+async def _act(arguments: argparse.Namespace, settings: Settings) -> int:
+    async with opened(settings) as store:
+        return await _ACTIONS[arguments.action](store, arguments, settings)
+
+
+async def _export(store: Store, arguments: argparse.Namespace, _settings: Settings) -> int:
+    found = await Privacy(store, system_clock).find(arguments.email)
+    if arguments.json:
+        print(json.dumps(_document(found, arguments.email), indent=2, ensure_ascii=False))
+    elif not any(found.values()):
+        print(f"nothing is kept of {printable(arguments.email)}")
+    for table, rows in found.items():
+        for row in () if arguments.json else rows:
+            _print_row(table, row)
+    return 0
+
+
+async def _erase(store: Store, arguments: argparse.Namespace, _settings: Settings) -> int:
+    privacy = Privacy(store, system_clock)
+    found = await privacy.find(arguments.email)
+    if not any(found.values()):
+        print(f"nothing is kept of {printable(arguments.email)}")
+    elif arguments.yes or not _erased(found) or _is_confirmed(found):
+        _report(await privacy.erase(arguments.email, OPERATOR))
+    else:
+        print("nothing was erased")
+        return 1
+    return await _scrub(store)
+
+
+async def _retain(store: Store, _arguments: argparse.Namespace, settings: Settings) -> int:
+    retention = Retention(store, system_clock, settings)
+    if not retention.is_limited:
+        print("everything is kept for ever: set RETAIN_LEADS_DAYS, RETAIN_MAIL_LOG_DAYS or others")
+        return 0
+    for table, number in (await retention.apply(OPERATOR)).items():
+        print(f"{table.name}: {_rows(number)} deleted")
+    return await _scrub(store)
+
+
+async def _scrub(store: Store) -> int:
+    """Leave no trace in the store's files, beside a running service too; say if that fails."""
+    ends_at = time.monotonic() + SCRUB_SECONDS
+    is_clean = await store.scrub(whole=True)
+    while not is_clean:
+        if time.monotonic() > ends_at:
+            sys.stderr.write(
+                "the log beside the store is being read, and still holds what was deleted: "
+                "run this again\n"
+            )
+            return 1
+        await asyncio.sleep(0.1)
+        is_clean = await store.scrub()
+    return 0
+
+
+_Action = Callable[[Store, argparse.Namespace, Settings], Awaitable[int]]
+_ACTIONS: Mapping[str, _Action] = MappingProxyType(
+    {"export": _export, "erase": _erase, "retain": _retain}
+)
+
+
+def _document(found: Found, email: str) -> dict[str, Any]:
+    tables = {table.name: [_shown(table, row) for row in rows] for table, rows in found.items()}
+    return {"email": email, "exported_at": spell_instant(system_clock()), **tables}
+
+
+def _shown(table: Table, row: Row) -> Row:
+    hidden = _WITHHELD.get(table, frozenset()) | table.hidden
+    return {name: value for name, value in row.items() if name not in hidden}
+
+
+def _print_row(table: Table, row: Row) -> None:
+    print(table.name)
+    for name, value in _shown(table, row).items():
+        if value is not None:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            lines = [printable(line) for line in text.split("\n")]
+            print(f"  {name}: " + "\n    ".join(lines))
+    print()
+
+
+def _is_confirmed(found: Found) -> bool:
+    """Ask the person at the terminal. Raises Problem `invalid` where there is none."""
+    if not sys.stdin.isatty():
+        raise Problem("invalid", "Erasing cannot be undone: confirm it with --yes")
+    held = ", ".join(f"{_rows(len(rows))} of {table.name}" for table, rows in _erased(found))
+    try:
+        return input(f"Erase {held}? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _report(found: Found) -> None:
+    for table, rows in _erased(found):
+        print(f"{table.name}: {_rows(len(rows))} erased")
+    if found[SUPPRESSED_EMAILS]:
+        print("suppressed_emails: the address is kept, so that it is not mailed")
+    for row in found[ACCESS_REQUESTS]:
+        if row["credential_id"]:
+            print(f"the credential {row['credential_id']} works on; keys revoke ends it")
+    print(_BEYOND)
+
+
+def _erased(found: Found) -> list[tuple[Table, Any]]:
+    """Return the tables that lose rows; a suppression stays."""
+    return [(table, rows) for table, rows in found.items() if rows and table != SUPPRESSED_EMAILS]
+
+
+def _rows(number: int) -> str:
+    return f"{number} row{'' if number == 1 else 's'}"

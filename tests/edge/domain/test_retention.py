@@ -1,0 +1,152 @@
+"""How long rows are kept: for ever, or for so many days, by their age alone."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from edge_api.domain import retention
+from edge_api.domain.actor import OPERATOR
+from edge_api.domain.retention import Retention
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.schema.table import Row, Table
+from edge_api.schema.tables import AUDIT_LOG, EMAIL_SEND_LOG, LEADS
+from edge_api.settings import read_settings
+from edge_api.store.plan import Insert, Read
+from edge_api.store.sqlite import SQLiteStore
+from tests.edge.domain.conftest import MovableClock
+from tests.edge.store.samples import make_row
+
+DAYS = (1, 29, 31, 400)
+"""The ages of the rows that a test begins with."""
+
+
+@pytest.fixture
+async def filled(store: SQLiteStore, clock: MovableClock) -> SQLiteStore:
+    """Return a store with rows of several ages, and what waits to be told of each lead."""
+    endpoint = make_row(WEBHOOK_ENDPOINTS, {"url": "https://a.test/", "secret": "s"})
+    await store.run(Insert(WEBHOOK_ENDPOINTS, [endpoint]))
+    for days in DAYS:
+        then = spell_instant(clock() - timedelta(days=days))
+        lead = make_row(LEADS, {**LEAD, "name": str(days), "created_at": then, "status": "won"})
+        about = {"subject_id": lead["id"], "recipient_email": "owner@example.org"}
+        event = {"endpoint_id": endpoint["id"], "event": "lead.created", "body": "{}"}
+        given: dict[Table, Row] = {
+            LEADS: lead,
+            EMAIL_OUTBOX: {**about, "queue": "transactional", "template_name": str(days)},
+            WEBHOOK_DELIVERIES: {**event, "subject_id": lead["id"]},
+            EMAIL_SEND_LOG: {**MAIL, "template_name": str(days), "created_at": then},
+            AUDIT_LOG: {**CHANGE, "verb": str(days), "at": then},
+        }
+        await store.run(*(Insert(table, [make_row(table, row)]) for table, row in given.items()))
+    return store
+
+
+LEAD = {"email": "ann@example.org", "budget_tier": "b", "message": "m"}
+MAIL = {"recipient_email": "ann@example.org", "status": "sent"}
+CHANGE = {"actor": "test", "table_name": "leads", "columns": "", "rows": 1}
+
+
+def keep(store: SQLiteStore, clock: MovableClock, **days: int) -> Retention:
+    """Return the retention that settings ask for."""
+    given = {f"RETAIN_{name.upper()}_DAYS": str(number) for name, number in days.items()}
+    return Retention(store, clock, read_settings(given, dotenv=None))
+
+
+async def column(store: SQLiteStore, table: Table, name: str) -> list[Any]:
+    """Return one column of a table."""
+    (outcome,) = await store.run(Read(table))
+    return sorted((row[name] for row in outcome.rows), key=str)
+
+
+async def audited(store: SQLiteStore) -> list[tuple[str, str, int]]:
+    """Return who was written down to have deleted how much by its age."""
+    (outcome,) = await store.run(Read(AUDIT_LOG))
+    entries = [row for row in outcome.rows if row["verb"] == "forget"]
+    return sorted((row["actor"], row["table_name"], row["rows"]) for row in entries)
+
+
+async def test_everything_is_kept_unless_told(filled: SQLiteStore, clock: MovableClock) -> None:
+    """Without a setting nothing is deleted, however old it is."""
+    retention_ = keep(filled, clock)
+
+    assert not retention_.is_limited
+    assert await retention_.apply() == {}
+    assert len(await column(filled, LEADS, "id")) == len(DAYS)
+
+
+async def test_old_leads_go_with_what_waits_for_them(
+    filled: SQLiteStore, clock: MovableClock
+) -> None:
+    """Whatever became of them; nobody is told any more of a lead that is gone."""
+    assert await keep(filled, clock, leads=30).apply() == {LEADS: 2}
+
+    assert await column(filled, LEADS, "name") == ["1", "29"]
+    kept = await column(filled, LEADS, "id")
+    assert await column(filled, EMAIL_OUTBOX, "subject_id") == kept
+    assert await column(filled, WEBHOOK_DELIVERIES, "subject_id") == kept
+    assert await column(filled, EMAIL_SEND_LOG, "template_name") == ["1", "29", "31", "400"]
+
+
+async def test_the_log_of_mail_has_a_time_of_its_own(
+    filled: SQLiteStore, clock: MovableClock
+) -> None:
+    """It may go before the leads, or after."""
+    assert await keep(filled, clock, mail_log=7).apply() == {EMAIL_SEND_LOG: 3}
+
+    assert await column(filled, EMAIL_SEND_LOG, "template_name") == ["1"]
+    assert len(await column(filled, LEADS, "id")) == len(DAYS)
+
+
+async def test_old_entries_of_the_audit_log_go(filled: SQLiteStore, clock: MovableClock) -> None:
+    """And that they went is an entry itself."""
+    assert await keep(filled, clock, audit=365).apply() == {AUDIT_LOG: 1}
+
+    assert await column(filled, AUDIT_LOG, "verb") == ["1", "29", "31", "forget"]
+
+
+async def test_what_was_deleted_is_audited(filled: SQLiteStore, clock: MovableClock) -> None:
+    """By the service where nobody asked it to, by the operator where they did."""
+    await keep(filled, clock, leads=30).apply()
+    await keep(filled, clock, mail_log=30).apply(OPERATOR)
+
+    assert await audited(filled) == [
+        ("credential:operator", "email_send_log", 2),
+        ("credential:service", "leads", 2),
+    ]
+
+
+async def test_nothing_old_is_nothing_written(filled: SQLiteStore, clock: MovableClock) -> None:
+    """Where nothing is too old the store is left alone."""
+    before = filled.version()
+    assert await keep(filled, clock, leads=1000, mail_log=1000, audit=1000).apply() == {
+        LEADS: 0,
+        EMAIL_SEND_LOG: 0,
+        AUDIT_LOG: 0,
+    }
+
+    assert filled.version() == before
+
+
+async def test_a_row_goes_when_its_day_is_over(filled: SQLiteStore, clock: MovableClock) -> None:
+    """Neither before nor much after."""
+    rule = keep(filled, clock, leads=2)
+    await rule.apply()
+    assert await column(filled, LEADS, "name") == ["1"]
+    clock.move(days=1)
+    assert await rule.apply() == {LEADS: 0}
+    clock.move(seconds=1)
+    assert await rule.apply() == {LEADS: 1}
+
+
+async def test_many_rows_go_a_few_at_a_time(
+    filled: SQLiteStore, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that others can write in between; all of them go."""
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
+
+    assert await keep(filled, clock, leads=1, mail_log=1).apply() == {LEADS: 3, EMAIL_SEND_LOG: 3}
+    clock.move(days=1000)
+    assert await keep(filled, clock, leads=1).apply() == {LEADS: 1}
+    assert await column(filled, LEADS, "id") == []
