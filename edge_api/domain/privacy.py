@@ -11,6 +11,7 @@ from typing import Any, Final
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.data_subject import DataSubject
+from edge_api.domain.selection import spell_value
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
 from edge_api.schema.problems import Problem
@@ -22,7 +23,6 @@ from edge_api.schema.tables import (
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.store.json_text import write_json
 from edge_api.store.plan import AffectedBy, Condition, Delete, Order, Plan, Read, Store, Update
 
 Found = Mapping[Table, Sequence[Row]]
@@ -113,7 +113,7 @@ def _is_about(row: Row, table: Table, subject: DataSubject, leads: Collection[st
 def _texts(values: Iterable[Any]) -> Iterable[str]:
     for value in values:
         if value is not None:
-            yield value if isinstance(value, str) else write_json(value)
+            yield spell_value(value)
 
 
 def _erase(table: Table, ids: tuple[str, ...]) -> Plan:

@@ -75,13 +75,15 @@ async function refusal(answer) {
   const seconds = Number(answer.headers.get("Retry-After"));
   const sentence =
     answer.status === 429 ? "Too many messages were sent from here" : await errorOf(answer);
-  return seconds ? `${sentence}. Try again in ${inWords(seconds)}; what you typed stays here` : sentence;
+  if (!seconds) return sentence;
+  return `${sentence}. Try again in ${inWords(seconds)}; what you typed stays here`;
 }
 
 async function errorOf(answer) {
   const body = await answer.json().catch(() => ({}));
   // Without an error it was not the service that answered, but what stands before it.
-  return body.error ?? `The message was not taken (status ${answer.status}). What you typed is still here`;
+  const unheard = `The message was not taken (status ${answer.status}). What you typed is still here`;
+  return body.error ?? unheard;
 }
 
 function inWords(seconds) {
