@@ -17,7 +17,9 @@ from urllib.parse import urlsplit
 import limits
 
 from edge_api.schema.dotenv_file import DotenvError, read_dotenv
+from edge_api.schema.mailbox import read_mailbox
 from edge_api.schema.origin import PORT_MOST, read_origin
+from edge_api.schema.relay_address import read_relay
 
 WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
 """Seconds of a rate limit's window."""
@@ -114,6 +116,12 @@ def _days(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if re.fullmatch(r"[0-9]{1,6}", text) is None:
+        raise ValueError("must be a number from 0 to 999999")
+    return int(text)
+
+
 def _choice(*words: str) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text not in words:
@@ -183,6 +191,22 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "RETAIN_AUDIT_DAYS": Setting(
             _days, "0", "days until an entry of the audit log is deleted; 0 is never"
         ),
+        "SMTP_URL": Setting(
+            read_relay, None, "the relay that takes mail; without one none is sent", secret=True
+        ),
+        "MAIL_FROM": Setting(read_mailbox, None, "whom mail is from; OWNER_EMAIL when absent"),
+        "OWNER_EMAIL": Setting(read_mailbox, None, "who is told of leads by mail"),
+        "ACKNOWLEDGE_LEADS": Setting(
+            _boolean, "false", "whether who sends a lead is thanked by mail"
+        ),
+        "ACKNOWLEDGEMENTS_PER_HOUR": Setting(
+            _count, "60", "how many are thanked in an hour, at the most"
+        ),
+        "MAIL_DISPATCHER": Setting(
+            _choice("on", "off"),
+            "on",
+            "whether serve sends mail; off: python -m edge_api mail does",
+        ),
         "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
     }
 )
@@ -210,6 +234,12 @@ class Settings:
     retain_leads_days: int
     retain_mail_log_days: int
     retain_audit_days: int
+    smtp_url: str | None
+    mail_from: str | None
+    owner_email: str | None
+    acknowledge_leads: bool
+    acknowledgements_per_hour: int
+    mail_dispatcher: str
     log_format: str
 
     @property
@@ -244,10 +274,20 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
             values[name.lower()] = None if text is None else setting.read(text)
         except ValueError as error:
             faults.append(f"{name}: {error}")
+    faults.extend(_contradictions(values))
     if faults:
         raise SettingsError(faults)
     values["site_url"] = values["site_url"] or f"http://127.0.0.1:{values['port']}"
+    values["mail_from"] = values["mail_from"] or values["owner_email"]
     return Settings(**values)
+
+
+def _contradictions(values: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each setting that is good alone, but not beside the others."""
+    given = values.keys() >= {"smtp_url", "mail_from", "owner_email"}  # each could be read
+    if given and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
+        return ["SMTP_URL: needs MAIL_FROM or OWNER_EMAIL beside it: mail is from somebody"]
+    return []
 
 
 def _read_file(path: Path | None) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ from edge_api.api.reply import Document
 from edge_api.api.service import Papers, Service
 from edge_api.api.utility import VERSION
 from edge_api.commands.clock import system_clock
+from edge_api.commands.mailing import make_mailing
 from edge_api.commands.secret_key import secret_key
 from edge_api.commands.webhooks import webhook_teller, webhook_wrapping
 from edge_api.domain.access import Access
@@ -95,6 +96,7 @@ async def assemble(
         access = Access(store, clock, settings.site_url, oauth.bearers)
         limiter = Limiter(settings)
         webhooks = Dispatcher(store, clock, webhook_wrapping(settings), webhook_teller(settings))
+        mailing = make_mailing(settings, store, clock, secret)
         service = Service(
             settings=settings,
             clock=clock,
@@ -102,9 +104,15 @@ async def assemble(
             shelf=shelf,
             access=access,
             limiter=limiter,
-            health=Health(store, shelf, clock, VERSION, {"webhooks": partial(look, store)}),
+            health=Health(
+                store,
+                shelf,
+                clock,
+                VERSION,
+                {"mail": mailing.status.check, "webhooks": partial(look, store)},
+            ),
             papers=make_papers(settings),
-            leads=Leads(store, clock, limiter, secret, (webhooks,)),
+            leads=Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
             access_requests=AccessRequests(store, clock, limiter),
             rows=Rows(store, clock),
             oauth=oauth,
@@ -114,6 +122,8 @@ async def assemble(
         )
         stack.push_async_callback(access.flush)
         loops = [webhooks.run] if alone else []  # who only looks tells nobody anything
+        if alone and settings.mail_dispatcher == "on":
+            loops.append(mailing.dispatcher.run)
         await stack.enter_async_context(_background(service, loops))
         mcp = mcp_endpoint(service)
         yield Assembly(service, App(service, ROUTED, Site(service), {MCP_PATH: mcp}), mcp)

@@ -10,8 +10,10 @@ from typing import Any
 from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable, words
+from edge_api.commands.mailing import mail_rules
 from edge_api.commands.opened import opened
 from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.mail.outbox import Outbox
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
 
@@ -52,7 +54,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
     async with opened(settings) as store:
-        await _ACTIONS[arguments.action](AccessDecisions(store, system_clock), arguments)
+        outbox = Outbox(mail_rules(settings), system_clock)
+        decisions = AccessDecisions(store, system_clock, outbox)
+        await _ACTIONS[arguments.action](decisions, arguments)
 
 
 async def _list(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:

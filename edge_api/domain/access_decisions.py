@@ -4,6 +4,7 @@ from edge_api.domain.access_requests import alive, pending
 from edge_api.domain.actor import OPERATOR, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.keys import KeyOrder, make_credential
+from edge_api.domain.mail.outbox import Outbox
 from edge_api.schema.kinds import parse_uuid, spell_instant
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.problems import Problem
@@ -13,11 +14,12 @@ from edge_api.store.plan import AffectedBy, Condition, Order, Read, Store, Updat
 
 
 class AccessDecisions:
-    """The requests in one store, before somebody who decides."""
+    """The requests in one store, before somebody who decides; `outbox` tells those who asked."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, outbox: Outbox | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._outbox = outbox
 
     async def all(self) -> list[Row]:
         """Return every request that is not over, the newest first."""
@@ -63,7 +65,8 @@ class AccessDecisions:
         update = Update(ACCESS_REQUESTS, values, where, at_least=1)
         change = Change(verb, ACCESS_REQUESTS, AffectedBy(0), ("id",))
         try:
-            await self._store.run(update, audit_entry(OPERATOR, change, now))
+            told = self._outbox.decision(row) if self._outbox else ()
+            await self._store.run(update, audit_entry(OPERATOR, change, now), *told)
         except Problem as problem:
             if problem.code != "conflict":
                 raise

@@ -26,6 +26,15 @@ class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a faul
     """A build that cannot be served; its text is a sentence for operators and readiness."""
 
 
+def read_head(path: Path) -> IndexHead:
+    """Return the head of the index at `path` alone. Raises BuildRefusal."""
+    try:
+        with path.open("rb") as lines:
+            return _read_head(lines.readline())
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
 def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Posts]:
     """Return the head of the index at `path`, and its posts.
 
@@ -39,7 +48,7 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
             head = _read_head(lines.readline())
             entries = tuple(_read_entries(lines, known))
     except OSError as error:
-        raise BuildRefusal(f"the posts index cannot be read: {error.strerror}") from None
+        raise _unreadable(error) from None
     if len(entries) != head.count:
         raise BuildRefusal(
             f"the posts index announces {head.count} posts and holds {len(entries)}: build again"
@@ -88,6 +97,10 @@ def _read_record(number: int, post: bytes) -> PostRecord:
     if record.published_at != record.publishedAt:
         raise _damaged(number, " (its two times of publication differ)")
     return record
+
+
+def _unreadable(error: OSError) -> BuildRefusal:
+    return BuildRefusal(f"the posts index cannot be read: {error.strerror}")
 
 
 def _damaged(number: int, how: str = "") -> BuildRefusal:

@@ -1,0 +1,78 @@
+"""The parts of mail, put together from the settings: one way for the service and for commands."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from edge_api.domain.actor import Clock
+from edge_api.domain.index_file import BuildRefusal, read_head
+from edge_api.domain.mail.acknowledgements import Acknowledgements
+from edge_api.domain.mail.delivery import Delivery
+from edge_api.domain.mail.dispatcher import Dispatcher
+from edge_api.domain.mail.no_relay import NO_SENDER, NoRelay
+from edge_api.domain.mail.outbox import MailRules, Outbox
+from edge_api.domain.mail.preparation import Letterhead, Preparation
+from edge_api.domain.mail.status import MailStatus
+from edge_api.domain.mail.transport import Transport
+from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
+from edge_api.outgoing.relay import open_transport
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
+from edge_api.schema.mailbox import parse_mailbox
+from edge_api.settings import Settings
+from edge_api.store.plan import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Mailing:
+    """The parts of mail."""
+
+    outbox: Outbox
+    dispatcher: Dispatcher
+    status: MailStatus
+
+
+def make_mailing(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    secret: bytes,
+    transport: Transport | None = None,
+) -> Mailing:
+    """Return the parts of mail over one store; nothing runs yet.
+
+    Without a `transport` it is the one of the settings.
+    """
+    carrier = transport or _open(settings)
+    sender = settings.mail_from or NO_SENDER
+    preparation = Preparation(
+        store,
+        Letterhead(sender, settings.site_url, lambda: site_title(settings)),
+        Acknowledgements(store, clock, secret, settings.acknowledgements_per_hour),
+        UnsubscribeLinks(store, clock, settings.site_url),
+    )
+    delivery = Delivery(store, clock, preparation, parse_mailbox(sender).address)
+    dispatcher = Dispatcher(store, clock, carrier, delivery)
+    rules = mail_rules(settings)
+    outbox = Outbox(rules, clock, dispatcher.wake)
+    return Mailing(outbox, dispatcher, MailStatus(store, clock, rules, dispatcher))
+
+
+def _open(settings: Settings) -> Transport:
+    return open_transport(settings.smtp_url) if settings.smtp_url else NoRelay()
+
+
+def mail_rules(settings: Settings) -> MailRules:
+    """Return what the settings say about who is written to."""
+    return MailRules(
+        configured=settings.smtp_url is not None,
+        owner=parse_mailbox(settings.owner_email).address if settings.owner_email else None,
+        acknowledges=settings.acknowledge_leads,
+    )
+
+
+def site_title(settings: Settings) -> str:
+    """Return what the site calls itself: in its current build, or else by its host."""
+    index = settings.build_dir / CURRENT_LINK / INDEX_FILE
+    try:
+        return read_head(index).site_title
+    except BuildRefusal:
+        return urlsplit(settings.site_url).hostname or settings.site_url

@@ -1,0 +1,110 @@
+"""An entry of the outbox: a message that waits, and the plans that make it and tell of it.
+
+The log has one row for each transition of an entry; the entry's id is its `message_id` there.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from edge_api.domain.identity import new_id
+from edge_api.domain.mail.letters import LETTERS, Letter, Queue
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.outbox_tables import EMAIL_OUTBOX
+from edge_api.schema.table import Row
+from edge_api.schema.tables import EMAIL_SEND_LOG
+from edge_api.store.plan import Insert
+
+REASON_LONGEST: Final = 1000
+"""Characters that the log keeps of why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message that waits to be sent."""
+
+    id: str
+    queue: Queue
+    template: str
+    recipient: str
+    subject_id: str
+    """The row that it is about."""
+    created_at: datetime
+    queued_at: datetime
+    due_at: datetime
+    lease: str | None = None
+    claims: int = 0
+    """How often it was claimed by somebody who then said no more."""
+    attempts: int = 0
+    dead_at: datetime | None = None
+
+    @property
+    def letter(self) -> Letter | None:
+        """Return what kind of letter it is; `None` for one of another version of the service."""
+        return LETTERS.get(self.template)
+
+
+def new_entry(letter: Letter, recipient: str, subject_id: str, now: datetime) -> Entry:
+    """Return an entry that is due at once."""
+    return Entry(
+        id=new_id(now),
+        queue=letter.queue,
+        template=letter.template,
+        recipient=recipient,
+        subject_id=subject_id,
+        created_at=now,
+        queued_at=now,
+        due_at=now,
+    )
+
+
+def read_entry(row: Row) -> Entry:
+    """Return the entry that a row of the outbox holds."""
+    return Entry(
+        id=row["id"],
+        queue=row["queue"],
+        template=row["template_name"],
+        recipient=row["recipient_email"],
+        subject_id=row["subject_id"],
+        created_at=datetime.fromisoformat(row["created_at"]),
+        queued_at=datetime.fromisoformat(row["queued_at"]),
+        due_at=datetime.fromisoformat(row["due_at"]),
+        lease=row["lease"],
+        claims=row["claims"],
+        attempts=row["attempts"],
+        dead_at=datetime.fromisoformat(row["dead_at"]) if row["dead_at"] else None,
+    )
+
+
+def keep(entry: Entry) -> Insert:
+    """Return the plan that puts a new entry into the outbox."""
+    given = {
+        "id": entry.id,
+        "queue": entry.queue,
+        "template_name": entry.template,
+        "recipient_email": entry.recipient,
+        "subject_id": entry.subject_id,
+    }
+    row = EMAIL_OUTBOX.new_row(given, spell_instant(entry.created_at), str)
+    return Insert(EMAIL_OUTBOX, [row])
+
+
+def transition(
+    entry: Entry,
+    status: str,
+    at: datetime,
+    reason: str | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> Insert:
+    """Return the plan that logs what has become of an entry, and why."""
+    given = {
+        "message_id": entry.id,
+        "template_name": entry.template,
+        "recipient_email": entry.recipient,
+        "status": status,
+        "error_message": reason[:REASON_LONGEST] if reason else None,
+        "metadata": metadata,
+    }
+    row = EMAIL_SEND_LOG.new_row(given, spell_instant(at), partial(new_id, at))
+    return Insert(EMAIL_SEND_LOG, [row])

@@ -1,0 +1,41 @@
+"""A real relay and a post office before it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from edge_api.store.sqlite import SQLiteStore, open_store
+from tests.edge.mail.outbox.post_office import PostOffice, Watch, open_office
+from tests.edge.mail.outbox.scripted_relay import Relay, relaying
+
+
+@pytest.fixture
+def clock() -> Watch:
+    """Return a watch that was set to noon of 1 June 2026."""
+    return Watch()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: Watch) -> AsyncIterator[SQLiteStore]:
+    """Return an empty store."""
+    opened = await open_store(tmp_path / "edge.db", clock)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+@pytest.fixture
+async def relay() -> AsyncIterator[Relay]:
+    """Return a relay that takes all that it is given, unless it is told otherwise."""
+    async with relaying() as running:
+        yield running
+
+
+@pytest.fixture
+async def office(store: SQLiteStore, clock: Watch, relay: Relay) -> PostOffice:
+    """Return a post office that sends through the relay, without a pause between messages."""
+    opened = open_office(store, clock, relay)
+    await opened.change_state(send_delay_ms=0)
+    return opened

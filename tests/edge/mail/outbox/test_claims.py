@@ -1,0 +1,176 @@
+"""Who sends which entry: leases, and what becomes of them when a dispatcher is late or dies."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from edge_api.domain.mail.claims import Claims
+from edge_api.schema.outbox_tables import EMAIL_OUTBOX
+from edge_api.store.plan import Condition
+from edge_api.store.sqlite import SQLiteStore, open_store
+from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
+from tests.edge.mail.outbox.scripted_relay import Relay
+
+
+async def test_what_one_has_claimed_another_leaves_alone(
+    office: PostOffice, store: SQLiteStore, clock: Watch
+) -> None:
+    """Two dispatchers get different entries; a third gets none until a lease is over."""
+    for _ in range(5):
+        await office.take_lead()
+    first, second = Claims(store, clock), Claims(store, clock)
+    taken = (await first.take(3)).entries
+    others = (await second.take(3)).entries
+
+    assert len({entry.id for entry in (*taken, *others)}) == 5
+    assert (await second.take(3)).entries == []
+    clock.move(seconds=121)
+    assert {entry.id for entry in (await second.take(9)).entries} == {
+        entry.id for entry in (*taken, *others)
+    }
+
+
+async def test_of_two_at_one_moment_each_entry_has_one(
+    office: PostOffice, tmp_path: Path, clock: Watch
+) -> None:
+    """Many claims at once, from several connections to the file, never share an entry."""
+    for _ in range(40):
+        await office.take_lead()
+    stores = [await open_store(tmp_path / "edge.db", clock) for _ in range(3)]
+    batches = await asyncio.gather(
+        *(Claims(store, clock).take(7) for store in stores for _ in range(4))
+    )
+    for store in stores:
+        await store.close()
+
+    ids = [entry.id for batch in batches for entry in batch.entries]
+    assert len(ids) == len(set(ids))
+    assert any(batch.is_full for batch in batches)
+
+
+async def test_what_is_given_back_is_due_at_once(
+    office: PostOffice, store: SQLiteStore, clock: Watch
+) -> None:
+    """Leases that are given back hold up nobody; those that are another's by now stay."""
+    for _ in range(2):
+        await office.take_lead()
+    claims = Claims(store, clock)
+    early = (await claims.take(2)).entries
+    clock.move(seconds=121)
+    late = (await claims.take(1)).entries
+    await claims.give_back(early)
+
+    (free,) = (await claims.take(2)).entries
+    assert {free.id, late[0].id} == {entry.id for entry in early}
+
+
+async def test_a_long_batch_keeps_its_leases(
+    office: PostOffice, store: SQLiteStore, clock: Watch, relay: Relay
+) -> None:
+    """Before each message the lease is made to last; another dispatcher finds nothing to do."""
+    for _ in range(4):
+        await office.take_lead()
+    relay.before_data = lambda: clock.move(seconds=59)
+    other = open_office(store, clock, relay)
+
+    async def try_the_other(_address: str) -> None:
+        assert await other.tick() is False
+
+    relay.before_recipient = try_the_other
+    await office.tick()
+
+    assert len(relay.taken) == 4
+    assert sorted(await office.statuses()) == ["pending"] * 4 + ["sent"] * 4
+
+
+async def test_a_lease_that_was_lost_is_left_to_its_owner(
+    office: PostOffice, store: SQLiteStore, clock: Watch, relay: Relay
+) -> None:
+    """A dispatcher that slept through its lease does not send what another has taken."""
+    for _ in range(3):
+        await office.take_lead()
+    other = open_office(store, clock, relay)
+
+    async def oversleep(_address: str) -> None:
+        relay.before_recipient = None
+        clock.move(seconds=121)
+        await Claims(store, clock).take(2)
+
+    relay.before_recipient = oversleep
+    await office.tick()
+
+    rows = await office.outbox()
+    assert (len(relay.taken), len(rows)) == (2, 1)
+    await other.tick_at(seconds=121)
+    assert len(relay.taken) == 3
+    assert len({str(taken.message["Message-ID"]) for taken in relay.taken}) == 3
+
+
+async def test_a_failure_of_another_entry_is_not_written(
+    office: PostOffice, store: SQLiteStore, clock: Watch, relay: Relay
+) -> None:
+    """Whoever lost the lease during the attempt writes nothing of a refusal."""
+    await office.take_lead()
+    relay.by_recipient[OWNER] = "451 4.3.0 later"
+
+    async def oversleep(_address: str) -> None:
+        clock.move(seconds=121)
+        await Claims(store, clock).take(1)
+
+    relay.before_recipient = oversleep
+    await office.tick()
+
+    assert await office.statuses() == ["pending"]
+
+
+async def test_what_ends_the_process_is_given_up(office: PostOffice, relay: Relay) -> None:
+    """An entry that was claimed more than 20 times without an ending is tried no more."""
+    await office.take_lead()
+    await office.change_entries(claims=20)
+    await office.tick()
+
+    assert await office.statuses() == ["pending", "dlq"]
+    assert relay.tried == []
+
+
+async def test_a_suspect_is_claimed_alone_and_last(
+    office: PostOffice, store: SQLiteStore, clock: Watch
+) -> None:
+    """What was claimed in vain several times shares no batch: others would die with it."""
+    for _ in range(3):
+        await office.take_lead()
+    await office.change_entries(claims=3)
+    for _ in range(2):
+        await office.take_lead()
+    claims = Claims(store, clock)
+
+    assert [len((await claims.take(10)).entries) for _ in range(4)] == [2, 1, 1, 1]
+
+
+async def test_an_ending_makes_an_entry_unsuspicious(office: PostOffice, relay: Relay) -> None:
+    """Claims are counted since somebody last said what came of one."""
+    relay.by_recipient[OWNER] = "451 4.3.0 later"
+    await office.take_lead()
+    await office.change_entries(claims=5)
+    await office.tick()
+
+    (row,) = await office.rows(EMAIL_OUTBOX, Condition("claims", "eq", 0))
+    assert row["attempts"] == 1
+
+
+async def test_mail_about_access_goes_first(
+    office: PostOffice, relay: Relay, tmp_path: Path
+) -> None:
+    """The queue `auth` is sent from before the other, however late it came."""
+    for _ in range(3):
+        await office.take_lead()
+    with closing(sqlite3.connect(tmp_path / "edge.db")) as connection:
+        connection.execute(
+            "UPDATE email_outbox SET queue = 'auth', recipient_email = 'first@readers-club.net'"
+            " WHERE id = (SELECT max(id) FROM email_outbox)"
+        )
+        connection.commit()
+    await office.tick()
+
+    assert relay.recipients == ["first@readers-club.net", OWNER, OWNER]

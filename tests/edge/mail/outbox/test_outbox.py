@@ -1,0 +1,191 @@
+"""What is written when a lead is stored: an entry for each message, or why there is none."""
+
+from datetime import timedelta
+
+import pytest
+
+from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.identity import new_id
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.oauth_tables import ACCESS_REQUESTS
+from edge_api.schema.problems import Problem
+from edge_api.schema.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.store.plan import Insert, Read
+from edge_api.store.sqlite import SQLiteStore
+from tests.edge.conftest import EdgeMaker
+from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, Watch, open_office
+from tests.edge.mail.outbox.scripted_relay import Relay
+
+LEADS_PATH = "/api/public/v1/leads"
+
+
+async def test_a_lead_has_an_entry_and_a_row(office: PostOffice) -> None:
+    """The owner is to be told: the log's `message_id` is the entry's id."""
+    lead = await office.take_lead()
+
+    (entry,), (row,) = await office.outbox(), await office.log()
+    assert (entry["subject_id"], entry["recipient_email"]) == (lead["id"], OWNER)
+    assert (row["message_id"], row["status"]) == (entry["id"], "pending")
+    assert (row["template_name"], row["recipient_email"]) == ("lead_notification", OWNER)
+
+
+async def test_spam_is_told_to_nobody(store: SQLiteStore, clock: Watch, relay: Relay) -> None:
+    """A lead that fell into the trap writes no mail, and no row of the log."""
+    office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
+    await office.take_lead(status="spam")
+
+    assert (await office.outbox(), await office.log()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "recipient", "reason"),
+    [
+        ({}, OWNER, "mail is not configured: SMTP_URL is not set"),
+        ({"OWNER_EMAIL": ""}, "owner", "mail is not configured: SMTP_URL is not set"),
+    ],
+)
+async def test_without_a_relay_the_log_says_why(
+    store: SQLiteStore, clock: Watch, settings: dict[str, str], recipient: str, reason: str
+) -> None:
+    """Nothing queues for ever: there is a row of the log and no entry."""
+    office = open_office(store, clock, None, **settings)
+    await office.take_lead()
+
+    (row,) = await office.log()
+    assert (row["status"], row["recipient_email"]) == ("suppressed", recipient)
+    assert row["error_message"] == reason
+    assert await office.outbox() == []
+
+
+async def test_without_an_owner_the_log_says_why(
+    store: SQLiteStore, clock: Watch, relay: Relay
+) -> None:
+    """A relay and nobody to tell: the row says what is missing."""
+    office = open_office(store, clock, relay, OWNER_EMAIL="")
+    await office.take_lead()
+
+    (row,) = await office.log()
+    assert (row["status"], row["recipient_email"]) == ("suppressed", "owner")
+    assert row["error_message"] == "OWNER_EMAIL is not set"
+
+
+@pytest.mark.parametrize("address", ["a@lab.test", "a@host.invalid", "a@example.org"])
+async def test_where_nobody_reads_nothing_is_sent(
+    store: SQLiteStore, clock: Watch, relay: Relay, address: str
+) -> None:
+    """A reserved domain receives no mail: the owner is told, the sender is not thanked."""
+    office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
+    await office.take_lead(email=address)
+
+    assert await office.statuses("acknowledgement") == ["suppressed"]
+    assert await office.statuses("notification") == ["pending"]
+    assert len(await office.outbox()) == 1
+
+
+async def test_a_lead_that_is_not_stored_is_told_to_nobody(
+    office: PostOffice, store: SQLiteStore
+) -> None:
+    """Lead, entry and row are one transaction."""
+    lead = await office.take_lead()
+    plans = await office.mailing.outbox.plans(lead)
+    with pytest.raises(Problem):
+        await store.run(*plans, Insert(LEADS, [lead]))
+
+    assert (len(await office.outbox()), len(await office.log())) == (1, 1)
+
+
+async def test_a_lead_over_http_is_told_at_once(make_edge: EdgeMaker, relay: Relay) -> None:
+    """The running service tells the owner without waiting for its next look at the outbox."""
+    settings = {"SMTP_URL": f"smtp://127.0.0.1:{relay.port}", "OWNER_EMAIL": OWNER}
+    async with make_edge(**settings) as edge:
+        async with edge.ask("POST", LEADS_PATH, json=LEAD) as answer:
+            assert answer.status == 201
+        await relay.await_count(1)
+
+    assert relay.recipients == [OWNER]
+    assert LEAD["message"] in relay.taken[0].message.as_string()
+
+
+async def test_a_replayed_lead_is_told_once(make_edge: EdgeMaker, relay: Relay) -> None:
+    """The same Idempotency-Key again is the same lead, and no second message."""
+    settings = {"SMTP_URL": f"smtp://127.0.0.1:{relay.port}", "OWNER_EMAIL": OWNER}
+    headers = {"Idempotency-Key": "once"}
+    async with make_edge(**settings, MAIL_DISPATCHER="off") as edge:
+        for _ in range(2):
+            async with edge.ask("POST", LEADS_PATH, json=LEAD, headers=headers) as answer:
+                assert answer.status == 201
+        (outcome,) = await edge.service.store.run(Read(EMAIL_SEND_LOG))
+
+    assert [row["status"] for row in outcome.rows] == ["pending"]
+
+
+async def test_rows_that_administrators_write_send_no_mail(
+    make_edge: EdgeMaker, relay: Relay
+) -> None:
+    """A lead that comes in through the administrative interface is known already."""
+    settings = {"SMTP_URL": f"smtp://127.0.0.1:{relay.port}", "OWNER_EMAIL": OWNER}
+    async with make_edge(**settings, MAIL_DISPATCHER="off") as edge:
+        key = await edge.key()
+        path = "/api/public/v1/admin/leads"
+        async with edge.ask("POST", path, key, json=LEAD) as answer:
+            assert answer.status == 201
+        (outcome,) = await edge.service.store.run(Read(EMAIL_SEND_LOG))
+
+    assert outcome.rows == []
+
+
+async def ask_for_access(office: PostOffice, email: str | None) -> str:
+    """Store a request for access and return its id."""
+    now = office.clock()
+    given = {
+        "type": "api_key",
+        "name": "Ann",
+        "email": email,
+        "purpose": "to read",
+        "scopes": "posts:read",
+        "claim_digest": new_id(now).ljust(64, "0"),
+        "expires_at": spell_instant(now + timedelta(days=14)),
+    }
+    row = ACCESS_REQUESTS.new_row(given, spell_instant(now), lambda: new_id(now))
+    await office.store.run(Insert(ACCESS_REQUESTS, [row]))
+    return str(row["id"])
+
+
+@pytest.mark.parametrize(("verb", "said"), [("approve", "approved"), ("deny", "declined")])
+async def test_who_asked_for_access_is_told_of_the_decision(
+    office: PostOffice, relay: Relay, verb: str, said: str
+) -> None:
+    """A decision goes by mail, from the urgent queue, in one transaction with the decision."""
+    decisions = AccessDecisions(office.store, office.clock, office.mailing.outbox)
+    request = await ask_for_access(office, LEAD["email"])
+    await getattr(decisions, verb)(request)
+    (entry,) = await office.outbox()
+    assert (entry["queue"], entry["subject_id"]) == ("auth", request)
+    await office.tick()
+
+    (taken,) = relay.taken
+    assert taken.recipient == LEAD["email"]
+    assert said in taken.message["Subject"]
+    assert "List-Unsubscribe" not in taken.message
+
+
+async def test_a_decision_that_cannot_be_told_is_made_all_the_same(
+    office: PostOffice, store: SQLiteStore, clock: Watch
+) -> None:
+    """Without an address, and without a relay, there is nothing to send."""
+    decisions = AccessDecisions(store, clock, office.mailing.outbox)
+    await decisions.deny(await ask_for_access(office, None))
+    bare = AccessDecisions(store, clock, open_office(store, clock, None).mailing.outbox)
+    await bare.deny(await ask_for_access(office, LEAD["email"]))
+
+    assert (await office.outbox(), await office.log()) == ([], [])
+
+
+async def test_a_decision_is_told_within_its_time(office: PostOffice, relay: Relay) -> None:
+    """Mail about access has fifteen minutes."""
+    decisions = AccessDecisions(office.store, office.clock, office.mailing.outbox)
+    await decisions.deny(await ask_for_access(office, LEAD["email"]))
+    await office.tick_at(minutes=16)
+
+    assert (await office.statuses(), relay.tried) == (["pending", "dlq"], [])
+    assert (await office.log())[-1]["error_message"] == "not sent within 15 minutes"

@@ -1,0 +1,115 @@
+"""The dispatcher as it runs: woken, stopped in the middle, and kept alive whatever happens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from edge_api.schema.outbox_tables import EMAIL_OUTBOX
+from edge_api.store.plan import Condition
+from edge_api.store.sqlite import SQLiteStore
+from tests.edge.domain.conftest import WatchedStore
+from tests.edge.mail.outbox.post_office import PostOffice, Watch, open_office
+from tests.edge.mail.outbox.scripted_relay import Relay, until
+
+
+@asynccontextmanager
+async def running(office: PostOffice) -> AsyncIterator[asyncio.Task[None]]:
+    """Run the dispatcher, and end it."""
+    task = asyncio.create_task(office.mailing.dispatcher.run())
+    await asyncio.sleep(0.05)  # its first turn finds nothing
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_a_lead_wakes_it(office: PostOffice, relay: Relay) -> None:
+    """What was stored a moment ago is sent without waiting for the next look."""
+    async with running(office):
+        await office.take_lead()
+        office.mailing.outbox.wake()
+        await until(lambda: len(relay.taken) == 1)
+
+
+async def test_full_batches_follow_one_another(office: PostOffice, relay: Relay) -> None:
+    """A backlog of several batches goes in one waking."""
+    for _ in range(35):
+        await office.take_lead()
+    async with running(office):
+        await until(lambda: len(relay.taken) == 35)
+
+
+async def test_its_end_finishes_the_message_under_way(office: PostOffice, relay: Relay) -> None:
+    """Told to end, it waits for the relay's word, writes it down, and gives the others back."""
+    relay.silent = asyncio.Event()
+    for _ in range(3):
+        await office.take_lead()
+    async with running(office) as task:
+        await until(lambda: len(relay.tried) == 1)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        assert not task.done()
+        relay.silent.set()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    assert len(relay.taken) == 1
+    assert sorted(await office.statuses()) == ["pending"] * 3 + ["sent"]
+    left = await office.rows(EMAIL_OUTBOX, Condition("lease", "is", None))
+    assert len(left) == 2
+    assert office.mailing.dispatcher.beat is None
+
+
+async def test_its_end_does_not_wait_for_ever(office: PostOffice, relay: Relay) -> None:
+    """A relay that says nothing holds up an end for some seconds; then the message is left."""
+    office.mailing.dispatcher.patience = 0.2
+    relay.silent = asyncio.Event()
+    for _ in range(2):
+        await office.take_lead()
+    async with running(office):
+        await until(lambda: len(relay.tried) == 1)
+    relay.silent.set()
+
+    assert sorted(await office.statuses()) == ["pending", "pending"]
+    assert len(await office.rows(EMAIL_OUTBOX, Condition("lease", "is", None))) == 1
+
+
+async def test_it_outlives_a_store_that_is_away(
+    store: SQLiteStore, clock: Watch, relay: Relay
+) -> None:
+    """While the store cannot be reached it waits; then it goes on."""
+    watched = WatchedStore(store)
+    office = open_office(watched, clock, relay)
+    await office.take_lead()
+    watched.away = True
+    async with running(office) as task:
+        office.mailing.dispatcher.wake()
+        await asyncio.sleep(0.05)
+        assert not task.done()
+        watched.away = False
+        office.mailing.dispatcher.wake()
+        await until(lambda: len(relay.taken) == 1)
+
+
+async def test_what_was_sent_is_written_down_though_the_store_was_away(
+    store: SQLiteStore, clock: Watch, relay: Relay
+) -> None:
+    """The relay's yes is kept until the store takes it: the message does not go twice."""
+    watched = WatchedStore(store)
+    office = open_office(watched, clock, relay)
+    await office.take_lead()
+
+    def go_away() -> None:
+        watched.away = True
+        asyncio.get_running_loop().call_later(0.3, come_back)
+
+    def come_back() -> None:
+        watched.away = False
+
+    relay.before_data = go_away
+    await office.tick()
+
+    assert await office.statuses() == ["pending", "sent"]
+    assert (len(relay.taken), await office.outbox()) == (1, [])
