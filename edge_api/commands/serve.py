@@ -4,12 +4,15 @@ import argparse
 import asyncio
 import os
 import sys
+from dataclasses import replace
+from typing import Final
 
 from edge_api.commands import Subparsers
 from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.clock import system_clock
 from edge_api.commands.development_key import development_key
 from edge_api.commands.logs import configure_logging
+from edge_api.schema.relay_address import MailFolder, parse_relay, read_relay
 from edge_api.settings import SETTINGS, Settings, is_loopback
 from edge_api.web.server import heed_signals, serve_until, start
 
@@ -18,12 +21,21 @@ try:
 except ImportError:  # it does not install everywhere; the stock loop does the same work
     from asyncio import new_event_loop  # type: ignore[assignment]
 
+LOCAL_OWNER: Final = "owner@localhost"
+"""Who is told of leads where mail only goes into a folder, and nobody is named."""
+
 
 def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
     parser = subparsers.add_parser("serve", help="serve the journal and its API")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
     parser.add_argument("--port", type=_port, help="the port to listen on (default: PORT)")
+    parser.add_argument(
+        "--keep-mail",
+        metavar="DIR",
+        type=_maildir,
+        help="put mail into this maildir where no SMTP_URL is set",
+    )
     parser.add_argument("--workers", type=int, default=1, help="more than 1 needs PostgreSQL")
 
 
@@ -37,7 +49,23 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         return 2
     configure_logging(settings.log_format)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_serve(arguments, settings))
+        return runner.run(_serve(arguments, _keep_mail(settings, arguments.keep_mail)))
+
+
+def _keep_mail(settings: Settings, relay: str | None) -> Settings:
+    """Return the settings with a maildir for a relay, if they have none: mail is seen, not sent."""
+    if relay is None or settings.smtp_url is not None:
+        return settings
+    owner = settings.owner_email or LOCAL_OWNER
+    sender = settings.mail_from or owner
+    return replace(settings, smtp_url=relay, owner_email=owner, mail_from=sender)
+
+
+def _maildir(text: str) -> str:
+    try:
+        return read_relay(f"maildir:{text}")
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no folder for mail") from None
 
 
 def _port(text: str) -> int:
@@ -74,6 +102,10 @@ async def _greet(assembly: Assembly, host: str, port: int) -> None:
     """
     service = assembly.service
     print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
+    if service.settings.smtp_url:
+        relay = parse_relay(service.settings.smtp_url)
+        if isinstance(relay, MailFolder):
+            print(f"mail is not sent: it lies in {relay.path}/new", flush=True)
     if service.shelf.trouble:
         print(f"the journal: {service.shelf.trouble}", flush=True)
     if service.settings.is_loopback and is_loopback(host):

@@ -18,9 +18,9 @@ DROP = ""
 """Instead of an answer, the connection is broken off."""
 
 
-async def until(holds: Callable[[], bool]) -> None:
+async def until(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Return when something holds; fail when it does not come to that."""
-    for _ in range(round(PATIENCE / 0.01)):
+    for _ in range(round(max(seconds, PATIENCE) / 0.01)):
         if holds():
             return
         await asyncio.sleep(0.01)
@@ -69,9 +69,9 @@ class Relay:
         """Return whom the messages that were taken are for."""
         return [taken.recipient for taken in self.taken]
 
-    async def await_count(self, count: int) -> None:
+    async def await_count(self, count: int, seconds: float = PATIENCE) -> None:
         """Return when so many messages were taken."""
-        await until(lambda: len(self.taken) >= count)
+        await until(lambda: len(self.taken) >= count, seconds)
 
     async def handle_EHLO(  # noqa: N802  aiosmtpd's name
         self, server: SMTP, session: Session, _envelope: Envelope, name: str, answers: list[str]

@@ -1,0 +1,142 @@
+"""`mail`: send what waits as a process of its own; list it, have it tried again, look at it."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, get_args
+
+from edge_api.commands import Subparsers
+from edge_api.commands.clock import system_clock
+from edge_api.commands.listing import print_columns, printable
+from edge_api.commands.logs import configure_logging
+from edge_api.commands.mail_samples import sample_message
+from edge_api.commands.mailing import make_mailing
+from edge_api.commands.opened import opened
+from edge_api.commands.secret_key import secret_key
+from edge_api.domain.mail.by_hand import MailByHand, Waiting
+from edge_api.domain.mail.compose import TemplateName
+from edge_api.domain.mail.outbox import NO_RELAY
+from edge_api.schema.kinds import spell_instant
+from edge_api.settings import Settings
+from edge_api.web.server import heed_signals
+
+_HEAD = ("ID", "TEMPLATE", "TO", "STATE", "ATTEMPTS", "QUEUED", "DUE", "LAST WORD")
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command and its parts; without a part it runs."""
+    parser = subparsers.add_parser("mail", help="send what waits; list, retry and preview mail")
+    actions = parser.add_subparsers(dest="action")
+    parser.set_defaults(action="run")
+    actions.add_parser("run", help="send what waits, until told to end")
+    listing = actions.add_parser("list", help="list what waits and what was given up")
+    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    retrying = actions.add_parser("retry", help="queue again what was given up")
+    which = retrying.add_mutually_exclusive_group(required=True)
+    which.add_argument("id", nargs="?", help="the id of one, as `mail list` shows it")
+    which.add_argument("--all", action="store_true", help="all that was given up")
+    preview = actions.add_parser("preview", help="print a message with sample values")
+    preview.add_argument("template", choices=get_args(TemplateName))
+    form = preview.add_mutually_exclusive_group()
+    form.add_argument("--html", action="store_true", help="its HTML part")
+    form.add_argument("--text", action="store_true", help="its text part (what is printed anyway)")
+    form.add_argument("--eml", action="store_true", help="all of it, as it is sent")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0, or 2 where there is nothing to send through."""
+    return asyncio.run(_ACTIONS[arguments.action](arguments, settings))
+
+
+async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
+    """Dispatch until SIGTERM or SIGINT; the message under way is finished first."""
+    if settings.smtp_url is None:
+        sys.stderr.write(f"{NO_RELAY}\n")
+        return 2
+    configure_logging(settings.log_format)
+    told = heed_signals()
+    async with opened(settings, create=True) as store:
+        mailing = make_mailing(settings, store, system_clock, secret_key(settings))
+        running = asyncio.create_task(mailing.dispatcher.run())
+        print(f"sending mail for {settings.site_url}", flush=True)
+        await told.wait()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    return 0
+
+
+async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
+    async with opened(settings) as store:
+        found = await MailByHand(store, system_clock).all()
+    if arguments.json:
+        print(json.dumps([_shown(waiting) for waiting in found], indent=2, ensure_ascii=False))
+    elif found:
+        print_columns([_HEAD, *map(_cells, found)])
+    else:
+        print("no mail waits, and none was given up")
+    return 0
+
+
+async def _retry(arguments: argparse.Namespace, settings: Settings) -> int:
+    async with opened(settings) as store:
+        count = await MailByHand(store, system_clock).retry(arguments.id)
+    print(f"{count} message{'' if count == 1 else 's'} queued again")
+    return 0
+
+
+async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
+    message = sample_message(arguments.template, settings)
+    if arguments.eml:
+        sys.stdout.write(message.as_bytes().decode())
+        return 0
+    part = message.get_body(("html",) if arguments.html else ("plain",))
+    if not arguments.html:
+        print(f"Subject: {message['Subject']}\n")
+    sys.stdout.write(part.get_content() if part else "")
+    return 0
+
+
+_Action = Callable[[argparse.Namespace, Settings], Coroutine[None, None, int]]
+_ACTIONS: Mapping[str, _Action] = MappingProxyType(
+    {"run": _run, "list": _list, "retry": _retry, "preview": _preview}
+)
+
+
+def _shown(waiting: Waiting) -> dict[str, Any]:
+    entry = waiting.entry
+    return {
+        "id": entry.id,
+        "template": entry.template,
+        "recipient": entry.recipient,
+        "state": _state(waiting),
+        "attempts": entry.attempts,
+        "queued_at": spell_instant(entry.queued_at),
+        "due_at": None if entry.dead_at else spell_instant(entry.due_at),
+        "dead_at": spell_instant(entry.dead_at) if entry.dead_at else None,
+        "reason": waiting.reason,
+    }
+
+
+def _cells(waiting: Waiting) -> tuple[str, ...]:
+    shown = _shown(waiting)
+    return (
+        shown["id"],
+        printable(shown["template"]),
+        printable(shown["recipient"]),
+        shown["state"],
+        str(shown["attempts"]),
+        shown["queued_at"][:16],
+        (shown["due_at"] or "never")[:16],
+        printable(shown["reason"] or "-"),
+    )
+
+
+def _state(waiting: Waiting) -> str:
+    if waiting.entry.dead_at:
+        return "given up"
+    return "being sent" if waiting.entry.lease else "waits"

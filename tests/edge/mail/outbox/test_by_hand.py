@@ -1,0 +1,88 @@
+"""What a person does with mail by hand: look at what waits, queue again what was given up."""
+
+import pytest
+
+from edge_api.domain.mail.by_hand import MailByHand
+from edge_api.schema.problems import Problem
+from edge_api.schema.tables import AUDIT_LOG
+from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, open_office
+from tests.edge.mail.outbox.scripted_relay import Relay
+
+
+@pytest.fixture
+async def dead(office: PostOffice, relay: Relay) -> PostOffice:
+    """Return a post office that has given up two messages, with one that waits."""
+    relay.by_recipient[OWNER] = "554 5.7.1 policy"
+    await office.take_lead()
+    await office.take_lead()
+    await office.tick()
+    relay.by_recipient.clear()
+    await office.take_lead()
+    return office
+
+
+async def test_what_waits_is_listed_with_its_last_word(dead: PostOffice) -> None:
+    """Oldest first, with what the log said last."""
+    found = await MailByHand(dead.store, dead.clock).all()
+
+    assert [bool(waiting.entry.dead_at) for waiting in found] == [True, True, False]
+    assert [waiting.reason is None for waiting in found] == [False, False, True]
+    assert "given up at attempt 1" in str(found[0].reason)
+
+
+async def test_all_that_was_given_up_is_queued_again(dead: PostOffice, relay: Relay) -> None:
+    """It counts as new: its attempts and its time begin anew, and the log and the audit say so."""
+    dead.clock.move(hours=100)
+    count = await MailByHand(dead.store, dead.clock).retry()
+
+    assert count == 2
+    rows = [row for row in await dead.log() if row["metadata"]]
+    assert [(row["status"], row["metadata"]) for row in rows] == [
+        ("pending", {"requeued": True})
+    ] * 2
+    (entry,) = await dead.rows(AUDIT_LOG)
+    assert (entry["actor"], entry["verb"], entry["rows"]) == ("credential:operator", "retry", 2)
+    assert {row["attempts"] for row in await dead.outbox()} == {0}
+    await dead.tick()
+    assert len(relay.taken) == 2  # the third waited for longer than three days
+
+
+async def test_one_is_queued_again(dead: PostOffice, relay: Relay) -> None:
+    """By its id."""
+    (first, *_) = await dead.outbox()
+    assert await MailByHand(dead.store, dead.clock).retry(first["id"].upper()) == 1
+    await dead.tick()
+
+    assert len(relay.taken) == 2
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", "01989f3a-7c00-7000-8000-3d2b1c0a9f8e", "waiting"])
+async def test_what_was_not_given_up_is_not_queued_again(dead: PostOffice, wrong: str) -> None:
+    """An unknown id, and one that waits anyway, are refused."""
+    *_, waiting = await dead.outbox()
+    with pytest.raises(Problem) as caught:
+        await MailByHand(dead.store, dead.clock).retry(
+            waiting["id"] if wrong == "waiting" else wrong
+        )
+
+    assert caught.value.code == "not_found"
+
+
+async def test_nothing_to_queue_again_is_nothing(office: PostOffice) -> None:
+    """All of none is none."""
+    assert await MailByHand(office.store, office.clock).retry() == 0
+
+
+async def test_an_acknowledgement_that_is_queued_again_is_the_one_of_its_day(
+    office: PostOffice, relay: Relay
+) -> None:
+    """Giving up does not use up what an address may have in a day."""
+    polite = open_office(office.store, office.clock, relay, ACKNOWLEDGE_LEADS="true")
+    relay.by_recipient[LEAD["email"]] = "554 5.7.1 policy"
+    await polite.take_lead()
+    await polite.tick()
+    relay.by_recipient.clear()
+    await MailByHand(polite.store, polite.clock).retry()
+    await polite.tick()
+
+    assert (await polite.statuses("acknowledgement"))[-1] == "sent"

@@ -1,0 +1,77 @@
+"""Several processes send from one outbox, and nothing goes twice."""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from edge_api.domain.identity import new_id
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.tables import LEADS
+from edge_api.store.plan import Insert
+from tests.edge.edge_process import Installation
+from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
+from tests.edge.mail.outbox.scripted_relay import Relay
+
+MESSAGES = int(os.environ.get("MAIL_MESSAGES", "1000"))
+DISPATCHERS = 2
+AT_ONCE = 500
+"""Leads in one transaction, to have many soon."""
+
+
+async def fill(office: PostOffice, count: int) -> None:
+    """Store leads with what tells of them."""
+    for start in range(0, count, AT_ONCE):
+        plans = []
+        for number in range(start, min(start + AT_ONCE, count)):
+            now = office.clock()
+            given = {**LEAD, "email": f"reader-{number}@readers-club.net"}
+            lead = LEADS.new_row(given, spell_instant(now), partial(new_id, now))
+            plans += [Insert(LEADS, [lead]), *await office.mailing.outbox.plans(lead)]
+        await office.store.run(*plans)
+
+
+async def test_two_dispatchers_send_nothing_twice(
+    office: PostOffice,
+    relay: Relay,
+    tmp_path: Path,
+    journal: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two processes share the outbox: each message arrives once, is logged once, none is left."""
+    office.clock.now = datetime.now(UTC)  # as the processes have it
+    await fill(office, MESSAGES)
+    installation = Installation(
+        tmp_path,
+        {
+            "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db",
+            "BUILD_DIR": str(journal),
+            "SITE_URL": "http://journal.test",
+            "SMTP_URL": f"smtp://127.0.0.1:{relay.port}",
+            "OWNER_EMAIL": OWNER,
+        },
+    )
+    processes = [installation.start("mail", "run") for _ in range(DISPATCHERS)]
+    try:
+        await relay.await_count(MESSAGES, seconds=MESSAGES / 10)
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(process.communicate)
+
+    sent = Counter(str(taken.message["Message-ID"]) for taken in relay.taken)
+    by_connection = Counter(taken.connection for taken in relay.taken)
+    with capsys.disabled():
+        print(  # noqa: T201  what a person wants of such a run
+            f"\n{DISPATCHERS} dispatchers: {len(sent)} messages arrived, "
+            f"{sent.total() - len(sent)} twice, over {len(by_connection)} connections"
+        )
+    assert (len(sent), set(sent.values())) == (MESSAGES, {1})
+    statuses = Counter(await office.statuses())
+    assert statuses == {"pending": MESSAGES, "sent": MESSAGES}
+    assert await office.outbox() == []

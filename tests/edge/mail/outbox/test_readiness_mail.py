@@ -1,0 +1,146 @@
+"""What readiness and `doctor` say of mail: where somebody has to look, and nobody's address."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edge_api.domain.mail.status import MailStatus
+from edge_api.store.sqlite import SQLiteStore
+from tests.edge.conftest import EdgeMaker
+from tests.edge.domain.conftest import WatchedStore
+from tests.edge.edge_process import Installation
+from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
+from tests.edge.mail.outbox.scripted_relay import Relay
+
+READINESS = "/api/public/v1/readiness"
+
+
+async def sentence(office: PostOffice) -> str:
+    """Return what the check says; empty where all is well."""
+    check = await office.mailing.status.check()
+    assert check.state == ("warn" if check.sentence else "pass")
+    return check.sentence
+
+
+async def test_mail_that_flows_needs_no_word(office: PostOffice) -> None:
+    """What waits for its turn, and what was sent, is in order."""
+    await office.take_lead()
+    assert await sentence(office) == ""
+    await office.tick()
+    assert await sentence(office) == ""
+
+
+async def test_mail_that_is_not_configured_needs_no_word(store: SQLiteStore, clock: Watch) -> None:
+    """Who wants no mail is not warned."""
+    assert await sentence(open_office(store, clock, None, OWNER_EMAIL="")) == ""
+
+
+async def test_what_was_given_up_is_said(office: PostOffice, relay: Relay) -> None:
+    """Until somebody has it tried again, or clears it away."""
+    relay.recipient_answers.append("554 5.7.1 no")
+    await office.take_lead()
+    await office.tick()
+
+    assert "mail was given up" in await sentence(office)
+
+
+async def test_a_pause_is_said_while_it_lasts(office: PostOffice, relay: Relay) -> None:
+    """With the instant at which it ends."""
+    relay.data_answers.append("454 4.7.0 slow down")
+    await office.take_lead()
+    await office.tick()
+    assert "mail is paused until 2026-06-01T12:01:00" in await sentence(office)
+    office.clock.move(seconds=61)
+
+    assert "paused" not in await sentence(office)
+
+
+@pytest.mark.parametrize(("minutes", "late"), [(29, False), (31, True)])
+async def test_mail_that_waits_too_long_is_said(
+    office: PostOffice, minutes: int, *, late: bool
+) -> None:
+    """From half of its time to live on."""
+    await office.take_lead()
+    office.clock.move(minutes=minutes)
+
+    assert ("half of its time to live" in await sentence(office)) is late
+
+
+async def test_an_owner_who_is_suppressed_is_said(office: PostOffice, relay: Relay) -> None:
+    """One refusal too many, and nobody is told of leads: that must not go unseen."""
+    relay.by_recipient[OWNER] = "550 5.1.1 no such mailbox"
+    await office.take_lead()
+    await office.tick()
+
+    assert "the owner's address is suppressed" in await sentence(office)
+    assert OWNER not in await sentence(office)
+
+
+async def test_a_relay_without_an_owner_is_said(
+    store: SQLiteStore, clock: Watch, relay: Relay
+) -> None:
+    """Somebody forgot OWNER_EMAIL."""
+    assert "set OWNER_EMAIL" in await sentence(open_office(store, clock, relay, OWNER_EMAIL=""))
+
+
+async def test_a_dispatcher_that_does_not_move_is_said(office: PostOffice, relay: Relay) -> None:
+    """It has a heartbeat while it runs; one that is stuck is found out."""
+    relay.silent = asyncio.Event()
+    await office.take_lead()
+    dispatcher = office.mailing.dispatcher
+    dispatcher.patience = 0.1
+    running = asyncio.create_task(dispatcher.run())
+    await asyncio.sleep(0.1)
+    assert await sentence(office) == ""
+    office.clock.move(seconds=121)
+    stuck = await sentence(office)
+    running.cancel()
+    await asyncio.wait({running})
+    relay.silent.set()
+
+    assert "does not move" in stuck
+
+
+async def test_a_store_that_is_away_is_said(store: SQLiteStore, clock: Watch, relay: Relay) -> None:
+    """Of mail too; whether requests may come is for the store's own check to say."""
+    watched = WatchedStore(store)
+    office = open_office(watched, clock, relay)
+    status = MailStatus(watched, clock, office.mailing.status.rules)
+    watched.away = True
+    check = await status.check()
+
+    assert (check.state, check.sentence) == ("warn", "the state of mail cannot be read")
+
+
+async def test_readiness_warns_and_stays_ready(make_edge: EdgeMaker, relay: Relay) -> None:
+    """Leads are taken whatever happens to mail."""
+    settings = {"SMTP_URL": f"smtp://127.0.0.1:{relay.port}", "MAIL_FROM": "a@journal-keepers.net"}
+    async with make_edge(**settings) as edge, edge.ask("GET", READINESS) as answer:
+        report = await answer.json()
+
+    assert (report["status"], report["ready"]) == ("warn", True)
+    assert report["checks"]["mail"]["status"] == "warn"
+
+
+async def test_doctor_says_the_same_and_sends_nothing(
+    office: PostOffice, relay: Relay, tmp_path: Path, journal: Path
+) -> None:
+    """What readiness warns of, `doctor` complains of; it only looks."""
+    relay.recipient_answers.append("554 5.7.1 no")
+    await office.take_lead()
+    await office.tick()
+    await office.take_lead()
+    settings = {
+        "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db",
+        "BUILD_DIR": str(journal),
+        "SITE_URL": "http://journal.test",
+        "SMTP_URL": f"smtp://127.0.0.1:{relay.port}",
+        "OWNER_EMAIL": OWNER,
+    }
+    installation = Installation(tmp_path, settings)
+    code, said, _ = await asyncio.to_thread(installation.run, "doctor")
+
+    assert code == 1
+    assert "- mail was given up: python -m edge_api mail list says why" in said
+    assert relay.taken == []
