@@ -37,9 +37,10 @@ test: check ## everything that proves the project: check, then every test
 	@$(PYTHON_IN_VENV) -m tools.judges
 	@tools/prove
 
-judge: setup ## the long runs: 200 kills under load, 200 examples an operation
-	@DRILL_KILLS=200 SCHEMATHESIS_EXAMPLES=200 $(PYTHON_IN_VENV) -m pytest --no-header \
-		tests/drills tests/edge/test_schemathesis.py tests/edge/mcp/test_schemathesis.py
+judge: setup ## the long runs: 200 kills under load, 10,000 messages, 200 examples an operation
+	@DRILL_KILLS=200 MAIL_MESSAGES=10000 SCHEMATHESIS_EXAMPLES=200 $(PYTHON_IN_VENV) -m pytest \
+		--no-header tests/drills tests/edge/mail/outbox/test_dispatchers_at_once.py \
+		tests/edge/test_schemathesis.py tests/edge/mcp/test_schemathesis.py
 
 bench: setup ## the figures, against peers, in one run
 	@tools/provide wrk >/dev/null

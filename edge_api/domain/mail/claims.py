@@ -35,8 +35,8 @@ class Batch:
 
     entries: list[Entry]
     """In the order in which they should go."""
-    is_full: bool
-    """Whether more may be due: as many were found as may be claimed, be they ours now or not."""
+    is_all: bool
+    """Whether nothing else was due when they were claimed."""
 
 
 class Claims:
@@ -55,7 +55,8 @@ class Claims:
         outcomes = await self._store.run(*reads)
         due = [row for outcome in outcomes for row in outcome.rows]
         chosen = _choose(due, most)
-        return Batch(await self._lease(chosen, now), len(chosen) == most)
+        is_all = len(due) < most and len(chosen) == len(due)
+        return Batch(await self._lease(chosen, now), is_all)
 
     async def hold(self, entry: Entry) -> Entry | None:
         """Return the entry with a lease that lasts for a message; `None` if it is another's now.

@@ -71,7 +71,7 @@ class Dispatcher:
         if state.is_paused(now):
             return False
         batch = await self._claims.take(state.batch_size)
-        return await self._send(batch.entries, state) and batch.is_full
+        return await self._send(batch.entries, state) and not batch.is_all
 
     async def _take_turn(self) -> bool:
         turn = asyncio.create_task(self._turn())

@@ -35,6 +35,8 @@ class Taken:
     recipient: str
     message: EmailMessage
     connection: int
+    life: int
+    """Which life of the sender it was, where a test counts them."""
     at: float
     """On the clock of the event loop."""
 
@@ -60,8 +62,10 @@ class Relay:
     tried: list[str] = field(default_factory=list)
     """Every recipient that was named."""
     connections: int = 0
+    life: int = 0
     patience: float = 20.0
     """Seconds that a client should have with it."""
+    origins: dict[SMTP, tuple[int, int]] = field(default_factory=dict)
     open: list[SMTP] = field(default_factory=list)
 
     @property
@@ -79,7 +83,7 @@ class Relay:
         """Count connections."""
         self.connections += 1
         session.host_name = name
-        server.number = self.connections  # type: ignore[attr-defined]
+        self.origins[server] = self.connections, self.life
         return answers
 
     async def handle_RCPT(  # noqa: N802
@@ -117,9 +121,9 @@ class Relay:
         assert isinstance(envelope.content, bytes)
         message: Any = message_from_bytes(envelope.content, policy=policy.default)
         (recipient,) = envelope.rcpt_tos
-        number = server.number  # type: ignore[attr-defined]
+        number, life = self.origins[server]
         now = asyncio.get_running_loop().time()
-        self.taken.append(Taken(envelope.mail_from or "", recipient, message, number, now))
+        self.taken.append(Taken(envelope.mail_from or "", recipient, message, number, life, now))
 
 
 def refuse_login(

@@ -1,0 +1,23 @@
+"""The planted fault that the crash drill for mail is there to catch: it logs before it sends.
+
+`python -m tests.drills.hasty_mail` is `python -m edge_api mail run` with it.
+"""
+
+import sys
+from email.message import EmailMessage
+
+from edge_api.__main__ import main
+from edge_api.domain.mail.delivery import Delivery, Line
+from edge_api.domain.mail.entry import Entry
+
+
+async def send_hastily(self: Delivery, entry: Entry, message: EmailMessage, line: Line) -> bool:
+    """Say that the relay has it, and hand it over after that."""
+    await self._record_sent(entry)
+    await line.send(self._sender, entry.recipient, message)
+    return True
+
+
+if __name__ == "__main__":
+    Delivery._send = send_hastily  # type: ignore[method-assign]  # noqa: SLF001
+    sys.exit(main(["mail", "run"]))

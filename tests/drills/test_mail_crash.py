@@ -1,0 +1,35 @@
+"""Every lead is told, whenever the dispatcher is killed, and the drill would notice if not."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.drills.mail import LEADS_A_LIFE, drill
+
+KILLS = int(os.environ.get("DRILL_KILLS", "20"))
+HASTY_KILLS = 10
+HASTY = ("-m", "tests.drills.hasty_mail")
+
+
+async def test_no_notification_is_lost_or_sent_in_vain(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each lead is told once; twice only where the relay's yes had not been written down."""
+    report = await drill(tmp_path / "edge.db", KILLS)
+    with capsys.disabled():
+        print(f"\nmail: {report}")  # noqa: T201  what a person wants of a drill
+
+    assert (report.kills, len(report.leads)) == (KILLS, KILLS * LEADS_A_LIFE)
+    assert (report.lost, report.renamed, report.repeated_in_vain) == (set(), set(), [])
+    assert report.duplicates == len(report.unrecorded) <= KILLS
+    assert len({life for life, _ in report.unrecorded}) == len(report.unrecorded)
+    assert set(report.ids) == report.recorded[-1]
+    assert len(report.ids) == len(report.leads)
+
+
+async def test_a_dispatcher_that_logs_before_it_sends_is_caught(tmp_path: Path) -> None:
+    """One that says `sent` an instant too early leaves leads untold."""
+    report = await drill(tmp_path / "edge.db", HASTY_KILLS, HASTY)
+
+    assert report.lost
