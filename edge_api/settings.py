@@ -157,6 +157,11 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "LEADS_REQUIRE_CREDENTIAL": Setting(
             _boolean, "false", "whether creating a lead needs a credential"
         ),
+        "ANALYZE_FETCH": Setting(
+            _choice("off", "self", "on"),
+            "self",
+            "whose addresses analyze reads: nobody's, this site's, or everybody's public ones",
+        ),
         "TRUSTED_PROXIES": Setting(
             _networks, "", "networks whose forwarding headers count, separated by commas"
         ),
@@ -167,6 +172,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
             _rate,
             "60/minute",
             "requests to create a lead, to ask for access or to claim it, for one address",
+        ),
+        "RATE_ANALYZE": Setting(
+            _rate, "10/minute;100/day", "documents analysed for one address or credential"
         ),
         "RATE_AUTHENTICATED": Setting(_rate, "600/minute", "requests for one credential"),
         "RATE_FAILED_AUTH": Setting(
@@ -223,9 +231,11 @@ class Settings:
     content_dir: Path
     secret_key: str | None
     leads_require_credential: bool
+    analyze_fetch: str
     trusted_proxies: tuple[str, ...]
     rate_leads: str
     rate_leads_attempts: str
+    rate_analyze: str
     rate_authenticated: str
     rate_failed_auth: str
     rate_token: str

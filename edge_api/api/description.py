@@ -86,6 +86,7 @@ def _limits(settings: Settings) -> dict[str, str]:
     return {
         "leads": settings.rate_leads,
         "leads_attempts": settings.rate_leads_attempts,
+        "analyze": settings.rate_analyze,
         "authenticated": settings.rate_authenticated,
         "failed_auth": settings.rate_failed_auth,
         "token": settings.rate_token,

@@ -3,6 +3,7 @@
 from edge_api.api import (
     access_requests,
     admin,
+    analyze,
     authorize,
     hooks,
     leads,
@@ -18,6 +19,7 @@ from edge_api.api.operation import Operation
 OPERATIONS: tuple[Operation, ...] = (
     *posts.OPERATIONS,
     *leads.OPERATIONS,
+    *analyze.OPERATIONS,
     *admin.OPERATIONS,
     *utility.OPERATIONS,
     *oauth.OPERATIONS,

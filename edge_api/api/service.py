@@ -8,6 +8,7 @@ from edge_api.api.reply import Document
 from edge_api.domain.access import Access
 from edge_api.domain.access_requests import AccessRequests
 from edge_api.domain.actor import Clock
+from edge_api.domain.analysis.analyst import Analyst
 from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
@@ -61,6 +62,7 @@ class Service:
     rows: Rows
     """The administrative tables."""
     oauth: OAuthServer
+    analyst: Analyst
     pages: Pages
     unsubscribe_links: UnsubscribeLinks
     feedback: Feedback

@@ -20,6 +20,7 @@ from edge_api.api.operations import OPERATIONS, ROUTED
 from edge_api.api.reply import Document
 from edge_api.api.service import Papers, Service
 from edge_api.api.utility import VERSION
+from edge_api.commands.analysis import make_analyst
 from edge_api.commands.clock import system_clock
 from edge_api.commands.mailing import make_mailing
 from edge_api.commands.secret_key import secret_key
@@ -97,6 +98,8 @@ async def assemble(
         limiter = Limiter(settings)
         webhooks = Dispatcher(store, clock, webhook_wrapping(settings), webhook_teller(settings))
         mailing = make_mailing(settings, store, clock, secret)
+        analyst = make_analyst(settings, shelf)
+        stack.push_async_callback(analyst.close)
         service = Service(
             settings=settings,
             clock=clock,
@@ -119,6 +122,7 @@ async def assemble(
             pages=EdgePages(shelf),
             unsubscribe_links=UnsubscribeLinks(store, clock, settings.site_url),
             feedback=Feedback(store, clock, secret),
+            analyst=analyst,
         )
         stack.push_async_callback(access.flush)
         loops = [webhooks.run] if alone else []  # who only looks tells nobody anything

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
@@ -122,6 +122,11 @@ class Posts:
             return self._by_slug[slug].document
         except KeyError:
             raise Problem("not_found", "No post has this slug") from None
+
+    def summary(self, slug: str) -> dict[str, Any]:
+        """Return what lists carry of the post called `slug`. Raises KeyError."""
+        summary: dict[str, Any] = orjson.loads(self._by_slug[slug].summary)
+        return summary
 
     def records(self) -> Iterator[PostRecord]:
         """Yield every post as a record, made anew from its bytes, newest first."""

@@ -25,6 +25,7 @@ Code = Literal[
     "unsupported_media_type",
     "range_not_satisfiable",
     "idempotency_mismatch",
+    "fetch_failed",
     "too_many_requests",
     "internal",
     "unavailable",
@@ -65,6 +66,9 @@ PROBLEMS: Mapping[Code, ProblemKind] = MappingProxyType(
         "range_not_satisfiable": ProblemKind(416, "The range lies outside the file", "PGRST103"),
         "idempotency_mismatch": ProblemKind(
             422, "This Idempotency-Key was used with another body", "PGRST102"
+        ),
+        "fetch_failed": ProblemKind(
+            422, "What stands at the address could not be fetched", "08006"
         ),
         "too_many_requests": ProblemKind(
             429, "Too many requests", "PGRST003", "temporarily_unavailable"

@@ -26,7 +26,7 @@ from tests.edge.mcp.agents import MODERN, envelope
 
 Answer = tuple[int, dict[str, Any]]
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
-LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN", "RATE_LEADS_ATTEMPTS")
+LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN", "RATE_LEADS_ATTEMPTS", "RATE_ANALYZE")
 MEMBERS = {
     "plain": {"error"},
     "postgrest": {"error", "message", "code", "details", "hint"},
@@ -119,7 +119,10 @@ async def table_not_allowed(edge: Any, operation: Operation) -> Answer:
 
 
 async def unavailable(edge: Any, operation: Operation) -> Answer:
-    """Ask while the store is gone."""
+    """Ask while the store is gone, or the workers, where only these are needed."""
+    if operation.name == "analyze":
+        await edge.service.analyst.close()
+        return await ask(edge, operation, None)
     key = await credential_for(edge, operation)
     await edge.service.store.close()
     return await ask(edge, operation, key)
@@ -270,11 +273,18 @@ async def too_many_requests(edge: Any, operation: Operation) -> Answer:
 
 
 async def forbidden(edge: Any, operation: Operation) -> Answer:
-    """Ask from a page of another origin."""
+    """Ask from a page of another origin, or about an address that is not this site's."""
     if operation.name == "claim_credential":
         return await denied(edge, operation)
+    if operation.name == "analyze":
+        return await ask(edge, operation, None, json={"url": "http://elsewhere.test/"})
     headers = {"Origin": "https://elsewhere.example"}
     return await ask(edge, operation, await credential_for(edge, operation), headers=headers)
+
+
+async def fetch_failed(edge: Any, operation: Operation) -> Answer:
+    """Name a page that is not there."""
+    return await ask(edge, operation, None, json={"url": "http://journal.test/no-such-page/"})
 
 
 TRIGGERS: dict[Code, Callable[[Any, Operation], Awaitable[Answer]]] = {
@@ -292,6 +302,7 @@ TRIGGERS: dict[Code, Callable[[Any, Operation], Awaitable[Answer]]] = {
     "conflict": conflict,
     "idempotency_mismatch": idempotency_mismatch,
     "too_many_requests": too_many_requests,
+    "fetch_failed": fetch_failed,
 }
 ELSEWHERE = {"in_progress"}
 """Met in `domain/test_idempotency`, where the first request can be held back."""

@@ -145,8 +145,8 @@ class Toolbox:
         }
 
     def offered(self, actor: Actor) -> list[BoundTool]:
-        """Return the tools that the actor's scopes allow."""
-        return [tool for tool in self.tools.values() if tool.scope in actor.scopes]
+        """Return the tools that the actor's scopes allow; some need none beside the door's."""
+        return [tool for tool in self.tools.values() if tool.scope in (None, *actor.scopes)]
 
 
 def _bind(tool: Tool, operations: Mapping[str, Operation]) -> BoundTool:

@@ -49,8 +49,6 @@ def find_keywords(document: Document, language: str, most: int) -> list[Keyword]
     counts: Counter[Phrase] = Counter()
     for block in document.blocks:
         counts.update(_phrases(block.text, common))
-    if document.title:
-        counts.update(_phrases(document.title, common))
     weights = _weigh(document, counts, common)
     ranked = sorted(weights, key=lambda phrase: (-weights[phrase], phrase))[:_CANDIDATES]
     chosen = _choose(ranked, counts, most)

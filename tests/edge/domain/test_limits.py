@@ -51,13 +51,14 @@ def test_every_limit_has_a_setting() -> None:
 
 
 def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
-    """Five leads in ten minutes and twenty a day, 60 attempts, 600 requests, 300 failures."""
+    """Five leads in ten minutes and twenty a day, ten documents a minute, and the others."""
     limiter = make(seconds)
 
     policies = [dict(limiter.hit(name, "x").headers)["RateLimit-Policy"] for name in NAMES]  # type: ignore[union-attr]
     assert policies == [
         '"leads";q=5;w=600, "leads-day";q=20;w=86400',
         '"leads_attempts";q=60;w=60',
+        '"analyze";q=10;w=60, "analyze-day";q=100;w=86400',
         '"authenticated";q=600;w=60',
         '"failed_auth";q=300;w=60',
         '"token";q=30;w=60',

@@ -20,6 +20,7 @@ TOOLS = {
     "get_post": {"slug": "first-edge"},
     "create_lead": LEAD,
     "list_leads": {},
+    "analyze": {"text": "Binders painted on the fore-edge of a book."},
     "query_table": {"table": "leads"},
 }
 """Each tool with arguments that do."""

@@ -1,0 +1,87 @@
+"""Takes an order, has its document analysed by a worker, and adds what the journal has on it.
+
+Nothing of what is submitted is kept or logged.
+"""
+
+import logging
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import orjson
+
+from edge_api.domain.analysis.document import Kind
+from edge_api.domain.analysis.keywords import Keyword
+from edge_api.domain.analysis.pool import Pool
+from edge_api.domain.analysis.related import TERMS, find_related
+from edge_api.domain.analysis.report import Job
+from edge_api.domain.analysis.visits import Visitor
+from edge_api.domain.edition import Shelf
+from edge_api.schema.problems import Problem
+
+RETRY_SECONDS: Final = 5
+
+Json = dict[str, Any]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What somebody wants to have analysed."""
+
+    kind: Kind | None
+    """`None` where `content` is an address."""
+    content: str
+    language: str | None
+    keywords: int
+    """How many to name."""
+    related: int
+    """How many posts to name."""
+
+
+class Analyst:
+    """Analyses documents, and lets go of its workers at the end."""
+
+    def __init__(self, pool: Pool, shelf: Shelf, visitor: Visitor) -> None:
+        self.pool = pool
+        self._shelf = shelf
+        self._visitor = visitor
+
+    async def analyze(self, order: Order) -> Json:
+        """Return the report on a document.
+
+        Raises Problem `unavailable` when the workers are busy or the document takes too long, and
+        for an address `forbidden` and `fetch_failed`.
+        """
+        report = await self._report(await self._job(order))
+        keywords = [Keyword(**each) for each in report["keywords"]]
+        related = await self._related(order, keywords, report["input"]["url"])
+        return {**report, "keywords": report["keywords"][: order.keywords], "related": related}
+
+    async def close(self) -> None:
+        """End the workers."""
+        await self.pool.close()
+
+    async def _job(self, order: Order) -> Job:
+        terms = max(order.keywords, TERMS)
+        if order.kind is not None:
+            return Job(order.kind, order.content, None, order.language, terms)
+        found = await self._visitor.visit(order.content)
+        return Job(found.kind, found.text, found.url, order.language, terms, found.discovery)
+
+    async def _report(self, job: Job) -> Json:
+        """Return what a worker says of a document; of a failure, only its kind is logged."""
+        answer: Json = orjson.loads(await self.pool.run(orjson.dumps(job)))
+        if "fault" in answer:
+            _log.error("a document could not be analysed: %s", answer["fault"])
+            headers = {"Retry-After": str(RETRY_SECONDS)}
+            raise Problem("unavailable", "The document cannot be analysed", headers=headers)
+        report: Json = answer["report"]
+        return report
+
+    async def _related(self, order: Order, keywords: list[Keyword], url: str | None) -> list[Json]:
+        edition = self._shelf.current
+        if edition is None:  # nothing is related where there is no journal yet
+            return []
+        found = await find_related(edition, keywords, order.related, url)
+        return [asdict(post) for post in found]
