@@ -63,7 +63,7 @@ def _text(sentence: str, *, most: int = CONTENT_MOST, pattern: str = "") -> Any:
 
 
 Content = Annotated[str, Field(min_length=1, max_length=CONTENT_MOST, default_factory=str)]
-Count = Annotated[int, Field(strict=True), BeforeValidator(_whole)]
+_WHOLE: Final = BeforeValidator(_whole)
 
 
 class AnalyzeInput(BaseModel):
@@ -94,8 +94,12 @@ class AnalyzeInput(BaseModel):
             pattern=_LANGUAGE,
         ),
     ]
-    keywords: Annotated[Count, Field(ge=0, le=20, description="How many keywords to name.")] = 10
-    related: Annotated[Count, Field(ge=0, le=10, description="How many related posts to name.")] = 5
+    keywords: Annotated[
+        int, Field(strict=True, ge=0, le=20, description="How many keywords to name."), _WHOLE
+    ] = 10
+    related: Annotated[
+        int, Field(strict=True, ge=0, le=10, description="How many related posts to name."), _WHOLE
+    ] = 5
 
     @model_validator(mode="after")
     def check_inputs(self) -> "AnalyzeInput":
@@ -256,7 +260,7 @@ _TOOL = Tool(
     hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=True),
 )
 
-_SKIPPED: Final = {
+_SKIPPED: Final[dict[str, Any]] = {
     "score": None,
     "status": "skipped",
     "summary": "Nothing here that could be looked at.",
@@ -313,7 +317,7 @@ _EXAMPLE: Final = {
         "readability": {
             "score": 100,
             "status": "pass",
-            "summary": "4 of 4 checks pass.",
+            "summary": "2 of 2 checks pass.",
             "findings": [],
         },
         "llms_txt": _SKIPPED,

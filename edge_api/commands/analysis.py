@@ -4,11 +4,13 @@ import orjson
 
 from edge_api.api.description import api_catalog
 from edge_api.api.mcp.operations import ai_catalog
+from edge_api.api.utility import VERSION
 from edge_api.domain.analysis.analyst import Analyst
 from edge_api.domain.analysis.discovery import AI_CATALOG, API_CATALOG
 from edge_api.domain.analysis.pool import Pool
 from edge_api.domain.analysis.visits import Doors, OwnSite
 from edge_api.domain.edition import Shelf
+from edge_api.outgoing.visitor import WebVisitor
 from edge_api.settings import Settings
 
 
@@ -24,4 +26,6 @@ def _doors(settings: Settings, shelf: Shelf) -> Doors:
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(settings.site_url).body.decode(),
     }
-    return Doors(OwnSite(shelf, documents), None)
+    agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
+    elsewhere = WebVisitor(agent) if settings.analyze_fetch == "on" else None
+    return Doors(OwnSite(shelf, documents), elsewhere)

@@ -21,12 +21,13 @@ Found = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
 _places = BoundedSemaphore(LOOKUPS_MOST)
 
 
-class CrowdedError(Exception):
+class CrowdedError(OSError):
     """Too many names are being looked up."""
 
 
 async def look_up(host: str, port: int, family: int = socket.AF_UNSPEC) -> Found:
-    """Return the addresses of a host. Raises OSError where it has none; CrowdedError."""
+    """Return the addresses of a host. Raises OSError where it has none, UnicodeError for what
+    cannot be a name, and CrowdedError."""
     if not _places.acquire(blocking=False):
         raise CrowdedError
     found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
@@ -40,7 +41,7 @@ def _work(found: asyncio.Future[Found], host: str, port: int, family: int) -> No
         answer = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
         _settle(found, partial(found.set_result, answer))
     except (OSError, UnicodeError) as error:
-        _settle(found, partial(found.set_exception, OSError(str(error))))
+        _settle(found, partial(found.set_exception, error))
     finally:
         _places.release()
 

@@ -5,24 +5,17 @@ What is told, and what comes of the answer, is not known here.
 
 import asyncio
 import re
-import socket
 from collections.abc import Mapping
-from ipaddress import ip_address
-from ssl import SSLContext, create_default_context
+from ssl import SSLContext
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
+from yarl import URL
 
 from edge_api.domain.webhooks.messenger import Answer
-from edge_api.outgoing.addresses import (
-    Address,
-    Allowed,
-    CheckedResolver,
-    NotAllowedError,
-    check_literal,
-    is_public,
-)
+from edge_api.outgoing.addresses import Address, Allowed, is_public, read_literal
+from edge_api.outgoing.gate import Forbidden, Gate
 from edge_api.schema.outbox_tables import URL_LONGEST
 from edge_api.schema.problems import Problem
 
@@ -32,8 +25,6 @@ _AGENT: Final = "Fore-edge (webhooks)"
 _NOT_PUBLIC: Final = "its address is not public"
 _PLAIN: Final = "must be https: http is for this machine alone, where SITE_URL is on it too"
 _SPELLING: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
-_NUMERIC: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE)
-"""A host whose last label is a number stands for an IPv4 address (WHATWG URL, section 3.5)."""
 
 
 def is_own_machine(address: Address) -> bool:
@@ -55,17 +46,14 @@ class Teller:
         ssl: SSLContext | None = None,
     ) -> None:
         """Take what to trust, if that is not what the system trusts."""
-        self._allowed = allowed
-        self._plain = plain
-        self._ssl = ssl or create_default_context()
+        self._gates = {"https": Gate(allowed, ssl), "http": Gate(plain, ssl)}
 
     async def check(self, url: str) -> None:
         """Return if `url` can be told anything. Raises Problem `invalid` that says why not."""
         parts = _read(url)
         try:
-            allowed = self._way(parts)
-            await CheckedResolver(allowed).resolve(parts.hostname or "", family=socket.AF_UNSPEC)
-        except NotAllowedError:
+            await self._gate(parts).find(parts.hostname or "", parts.port or 0)
+        except Forbidden:
             raise _fault(_NOT_PUBLIC if parts.scheme == "https" else _PLAIN) from None
         except UnicodeError:
             raise _fault("names a host that cannot be one") from None
@@ -77,7 +65,7 @@ class Teller:
         try:
             async with asyncio.timeout(TELL_SECONDS):
                 return await self._post(url, body, headers)
-        except NotAllowedError:
+        except Forbidden:
             return Answer(None, _NOT_PUBLIC)
         except Problem as problem:
             return Answer(None, problem.sentence)
@@ -87,25 +75,20 @@ class Teller:
             return Answer(None, "its server cannot be reached")
 
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        resolver = CheckedResolver(self._way(_read(url)))
+        gate = self._gate(_read(url))
         sent = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
-        connector = aiohttp.TCPConnector(resolver=resolver, ssl=self._ssl)
-        async with (
-            aiohttp.ClientSession(connector=connector, trust_env=False) as session,
-            session.post(url, data=body, headers=sent, allow_redirects=False) as answer,
-        ):
+        async with gate.ask("POST", URL(url, encoded=True), sent, body) as answer:
             again = answer.headers.get("Retry-After", "")
             return Answer(answer.status, f"answered {answer.status}", again)
 
-    def _way(self, parts: SplitResult) -> Allowed:
-        """Return which addresses this URL may lead to. Raises NotAllowedError for others in it."""
-        host, is_plain = parts.hostname or "", parts.scheme == "http"
-        is_name = not _is_address(host)
-        if is_name and (_NUMERIC.fullmatch(host) or (is_plain and host != "localhost")):
-            raise NotAllowedError(host)
-        allowed = self._plain if is_plain else self._allowed
-        check_literal(host, allowed)
-        return allowed
+    def _gate(self, parts: SplitResult) -> Gate:
+        """Return the way out for a URL. Raises Forbidden where its host is not allowed."""
+        host, gate = parts.hostname or "", self._gates[parts.scheme]
+        gate.check(host)
+        # Without TLS a name leads wherever the network says, but for the one that is this machine.
+        if parts.scheme == "http" and host != "localhost" and read_literal(host) is None:
+            raise Forbidden
+        return gate
 
 
 def local_teller() -> Teller:
@@ -129,14 +112,6 @@ def _read(url: str) -> SplitResult:
     if parts.username is not None or parts.fragment:
         raise _fault("must have neither a name and password nor a fragment")
     return parts
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _fault(reason: str) -> Problem:

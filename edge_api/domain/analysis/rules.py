@@ -35,6 +35,8 @@ SIGNALS: Final[Mapping[SignalName, int]] = MappingProxyType(
 
 SHORT: Final = 300
 """Words up to which a text needs no headings and no lists."""
+SAMPLE: Final = 50
+"""Words from which on the formulas for reading say something."""
 TITLE_LONGEST: Final = 70
 DESCRIPTION_LONGEST: Final = 200
 """Characters; what is longer is cut off where it is shown."""
@@ -99,6 +101,11 @@ def _opening(facts: Facts) -> Value:
 def _long_sentences(facts: Facts) -> Value:
     part = facts.long_sentences / max(1, facts.sentences)
     return when(facts.sentences, ramp(part, 0.1, 1))
+
+
+def _reading_ease(facts: Facts) -> Value:
+    is_known = facts.flesch is not None and facts.words >= SAMPLE
+    return when(is_known, ramp(facts.flesch or 0.0, 50, 10))
 
 
 _SEMANTIC: Final = (
@@ -298,7 +305,7 @@ _READABILITY: Final = (
         "lix",
         "readability",
         2,
-        lambda facts: when(facts.sentences, ramp(facts.lix, 45, 65)),
+        lambda facts: when(facts.words >= SAMPLE, ramp(facts.lix, 45, 65)),
         "its LIX is {lix}, where 45 is medium and 60 hard to read",
         "Use shorter words and sentences.",
     ),
@@ -306,7 +313,7 @@ _READABILITY: Final = (
         "reading-ease",
         "readability",
         1,
-        lambda facts: when(facts.flesch is not None, ramp(facts.flesch or 0.0, 50, 10)),
+        _reading_ease,
         "its Flesch reading ease is {flesch}, where 50 is fairly difficult and 30 difficult",
         "Prefer words with fewer syllables.",
     ),

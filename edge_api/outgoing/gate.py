@@ -1,0 +1,134 @@
+"""The only way out to addresses that strangers name.
+
+A name is resolved once, every address that it has is checked, and only those are connected to, so
+that a name cannot change its mind in between. What is fetched is not known here.
+"""
+
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from ssl import SSLContext, create_default_context
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from edge_api.outgoing.addresses import Allowed, is_public, read_literal
+from edge_api.outgoing.lookups import look_up
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns the addresses of a host. Raises OSError where it has none."""
+
+CHUNK: Final = 64 * 1024
+"""Bytes that are read at a time."""
+
+
+class Forbidden(Exception):  # noqa: N818  a refusal, no fault
+    """An address is not one that the service may connect to."""
+
+
+async def ask_system(host: str, port: int) -> Sequence[str]:
+    """Return the addresses that the system's resolver knows of a host."""
+    return [str(place[0]) for _, _, _, _, place in await look_up(host, port)]
+
+
+class Gate:
+    """Opens connections to allowed addresses alone."""
+
+    def __init__(
+        self,
+        allowed: Allowed = is_public,
+        ssl: SSLContext | None = None,
+        resolve: Resolve = ask_system,
+    ) -> None:
+        """Take what to trust, if that is not what the system trusts."""
+        self._allowed = allowed
+        self._ssl = ssl or create_default_context()
+        self._resolve = resolve
+
+    @asynccontextmanager
+    async def ask(
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Give the answer to one request: no redirect is followed, and no coding undone.
+
+        Raises Forbidden, and aiohttp.ClientError, OSError or ValueError where no answer comes.
+        """
+        self.check(url.host or "")
+        sent = {"Accept-Encoding": "identity", **headers}
+        connector = aiohttp.TCPConnector(
+            resolver=_Resolver(self), ssl=self._ssl, socket_factory=self._open_socket
+        )
+        async with (
+            aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+            ) as session,
+            session.request(method, url, data=body, headers=sent, allow_redirects=False) as answer,
+        ):
+            yield answer
+
+    async def find(self, host: str, port: int) -> Sequence[str]:
+        """Return the addresses of a host. Raises Forbidden if one of them is not allowed."""
+        found = await self._resolve(host, port)
+        if not all(self._allowed(ip_address(address)) for address in found):
+            raise Forbidden
+        return found
+
+    def check(self, host: str) -> None:
+        """Refuse an address in a URL itself, which no resolver sees. Raises Forbidden."""
+        try:
+            address = read_literal(host)
+        except ValueError:
+            raise Forbidden from None
+        if address is not None and not self._allowed(address):
+            raise Forbidden
+
+    def _open_socket(self, place: aiohttp.AddrInfoType) -> socket.socket:
+        """Look a last time at where a connection is about to go."""
+        family, kind, protocol, _, where = place
+        if not self._allowed(ip_address(where[0])):
+            raise Forbidden
+        return socket.socket(family, kind, protocol)
+
+
+class _Resolver(AbstractResolver):
+    """Answers aiohttp with what the gate has found."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await self._gate.find(host, port)
+        families = {
+            address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in found
+        }
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=kind,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address, kind in families.items()
+            if family in (socket.AF_UNSPEC, kind)
+        ]
+
+    async def close(self) -> None:
+        """Let go of nothing."""
+
+
+async def read_chunks(answer: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
+    """Yield an answer's body, up to the chunk with which it has more than `most` bytes."""
+    size = 0
+    while size <= most and (chunk := await answer.content.read(CHUNK)):
+        size += len(chunk)
+        yield chunk
