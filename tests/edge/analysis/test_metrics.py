@@ -1,0 +1,170 @@
+"""The measures of a text, against counts that were made by other means."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from itertools import groupby
+from pathlib import Path
+
+import markdown
+import pytest
+
+from edge_api.domain.analysis.document import Block, Document
+from edge_api.domain.analysis.languages import LANGUAGES, guess_language, language_of
+from edge_api.domain.analysis.metrics import measure, sentence_lengths
+from edge_api.domain.analysis.parse_markdown import parse_markdown
+from edge_api.domain.analysis.parse_text import parse_text
+from edge_api.schema.reading import reading_minutes
+from tests.edge.analysis.corpus import SETS, body_of
+
+POSTS = [path for paths in SETS.values() for path in paths]
+NAMES = [path.stem for path in POSTS]
+
+
+def spell_words(text: str) -> Iterator[str]:
+    """Yield the words of a text, letter by letter."""
+    word = ""
+    for character, following in zip(text, f"{text[1:]} ", strict=True):
+        is_joint = character in "'\u2019-" and word and (following.isalnum() or following == "_")
+        if character.isalnum() or character == "_" or is_joint:
+            word += character
+        elif word:
+            yield word
+            word = ""
+    if word:
+        yield word
+
+
+def paragraphs_of(text: str) -> list[str]:
+    """Return the paragraphs of plain text: lines between empty lines."""
+    runs = groupby(text.splitlines(), key=lambda line: bool(line.strip()))
+    joined = (" ".join(lines) for is_text, lines in runs if is_text)
+    return [paragraph for paragraph in joined if any(spell_words(paragraph))]
+
+
+def count_marks(text: str) -> int:
+    """Return about how many sentences a text has: marks before a space, and its end."""
+    tokens = text.split()
+    ends = [token.rstrip("\"'\u201d\u2019)]*_")[-1:] in list(".!?\u2026") for token in tokens]
+    return max(1, sum(ends[:-1]) + 1)
+
+
+class Prose(HTMLParser):
+    """Gathers the text of HTML but for code that stands by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._code = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        """Begin an element."""
+        self._code += tag == "pre"
+        self.parts.append(" " if tag not in {"em", "strong", "code", "a", "span"} else "")
+
+    def handle_endtag(self, tag: str) -> None:
+        """End an element."""
+        self._code -= tag == "pre"
+
+    def handle_data(self, data: str) -> None:
+        """Take text."""
+        if not self._code:
+            self.parts.append(data)
+
+
+@pytest.mark.parametrize("path", POSTS, ids=NAMES)
+def test_text_is_counted_right(path: Path) -> None:
+    """Words, paragraphs and long words are those of a count letter by letter."""
+    text = body_of(path)
+    words = list(spell_words(text))
+    found = measure(parse_text(text))
+
+    assert found.words == len(words)
+    assert found.paragraphs == len(paragraphs_of(text))
+    assert found.reading_minutes == max(1, round(len(words) / 225))
+    assert found.avg_sentence_words == round(found.words / found.sentences, 1)
+    long = sum(len(word) > 6 for word in words)
+    assert found.lix == round(len(words) / found.sentences + 100 * long / len(words), 1)
+    sentences = sum(map(count_marks, paragraphs_of(text)))
+    assert abs(found.sentences - sentences) <= max(3, 0.1 * sentences)
+
+
+@pytest.mark.parametrize("path", POSTS, ids=NAMES)
+def test_markdown_is_counted_right(path: Path) -> None:
+    """The words are those that another Markdown library and another HTML parser leave."""
+    text = body_of(path)
+    other = Prose()
+    other.feed(markdown.markdown(text, extensions=["tables", "fenced_code", "sane_lists"]))
+    words = list(spell_words("".join(other.parts)))
+    found = measure(parse_markdown(text))
+
+    assert abs(found.words - len(words)) <= 0.02 * len(words)
+    assert found.reading_minutes == reading_minutes(text), "as the post itself says"
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("One two. Three!", [2, 1]),
+        ("Dr. Lee met J. R. Moss, i.e. the binder. He left.", [10, 2]),
+        ("It cost 3.50 a page. Really?! Yes\u2026 Perhaps", [6, 1, 1, 1]),
+        ('He said: "Stop." Then he left.', [3, 3]),
+        ("no capital. after the stop", [5]),
+        ("In 1999. Then more.", [2, 2]),
+        ("...", []),
+        ("", []),
+        ("\u672c\u3067\u3059\u3002\u7d42\u308f\u308a\u3002", [1, 1]),
+    ],
+)
+def test_sentences_are_told_apart(text: str, lengths: list[int]) -> None:
+    """A stop may belong to an abbreviation, an initial or a number."""
+    assert list(sentence_lengths(text, language_of("en"))) == lengths
+
+
+def test_the_formulas_are_those_of_their_authors() -> None:
+    """Flesch's and Amstad's reading ease, and LIX, worked out by hand."""
+    block = Block("paragraph", "The cat sat on the mat. The reader understood everything.")
+    english = measure(Document("text", None, (block,)), "en")
+
+    assert (english.words, english.sentences) == (10, 2)
+    assert english.lix == round(10 / 2 + 100 * 2 / 10, 1)
+    syllables = 6 + 1 + 2 + 2 + 3  # the-cat-sat-on-the-mat the read-er un-der-stood ev-ery-thing
+    assert english.flesch_reading_ease is not None
+    by_hand = 206.835 - 1.015 * 5 - 84.6 * (syllables + 1) / 10
+    assert abs(english.flesch_reading_ease - by_hand) <= 8.46, "within one syllable"
+    german = measure(Document("text", None, (Block("paragraph", "Das Buch ist da."),)), "de")
+    assert german.flesch_reading_ease == 180.0 - 4 - 58.5
+    assert measure(Document("text", None, (block,)), "fi").flesch_reading_ease is None
+
+
+@pytest.mark.parametrize(
+    ("tag", "text"),
+    [
+        ("en", "The edge of the book was painted, and then it was gilded by the binder."),
+        ("de", "Der Rand des Buches wurde bemalt und dann von dem Binder vergoldet."),
+        (
+            "fr",
+            "Le bord du livre est peint, puis il est dor\u00e9 par le relieur dans son atelier.",
+        ),
+        ("es", "El borde del libro se pinta y despu\u00e9s lo dora el encuadernador en su taller."),
+        (
+            "it",
+            "Il bordo del libro \u00e8 dipinto e poi viene dorato dal rilegatore nella bottega.",
+        ),
+        ("nl", "De rand van het boek werd geschilderd en daarna door de binder verguld."),
+        ("pt", "A borda do livro \u00e9 pintada e depois ela \u00e9 dourada pelo encadernador."),
+        (
+            "sv",
+            "Bokens kant m\u00e5lades och sedan f\u00f6rgylldes den av bokbindaren som var glad.",
+        ),
+    ],
+)
+def test_languages_are_told_apart(tag: str, text: str) -> None:
+    """By the words that are commonest in each."""
+    assert guess_language(text.split()) == tag
+
+
+def test_each_language_is_tried() -> None:
+    """The table above has every language that is known."""
+    cases = test_languages_are_told_apart.pytestmark[0].args[1]  # type: ignore[attr-defined]
+
+    assert {tag for tag, _ in cases} == set(LANGUAGES)
