@@ -45,7 +45,11 @@ def test_addresses_that_are(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost", "\uff11\uff12\uff17.0.0.1"]
+    "host",
+    [
+        *("127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost", "\uff11\uff12\uff17.0.0.1"),
+        *("127.1", "2130706433", "0x7f.1", "0177.0.0.1"),
+    ],
 )
 async def test_a_private_address_is_not_connected_to(host: str) -> None:
     """Whether it stands in the URL or behind a name."""

@@ -1,0 +1,124 @@
+"""Documents as they are parsed: prose, structure, and guards that keep parsers quick."""
+
+import pytest
+
+from edge_api.domain.analysis.brackets import limit_brackets
+from edge_api.domain.analysis.document import Counts, Document
+from edge_api.domain.analysis.keywords import find_keywords
+from edge_api.domain.analysis.nesting import DEPTH_MOST, limit_nesting
+from edge_api.domain.analysis.parse_html import parse_html
+from edge_api.domain.analysis.parse_markdown import parse_markdown
+from edge_api.domain.analysis.parse_text import parse_text
+
+PAGE = """<!doctype html><html lang="en"><head><title>A &amp; B</title>
+<meta name="Description" content=" About  it. "><link rel="canonical" href="/x">
+<meta property="og:title" content="A">
+<script type="application/ld+json">{"@type": "Article", "author": [{"@type": ["Person"]}]}</script>
+<script type="application/ld+json">{broken</script></head>
+<body><nav><a href="/">Home</a></nav><main><h1>Head <a href="#head">#</a></h1>
+loose<p>One <b>bold</b><br>line.<pre>code</pre><ul><li>first<li>second</ul>
+<table><tr><td>cell</table><img src="a"><img src="b" alt=""><a href="https://else.test/x"></a>
+<a href="https://here.test/"><img src="c" alt="c"></a></main><footer>Foot</footer></body></html>"""
+
+
+def told(document: Document) -> list[tuple[str, str]]:
+    """Return the prose of a document, block by block."""
+    return [(block.kind, block.text) for block in document.blocks]
+
+
+def test_a_page_is_taken_apart() -> None:
+    """Prose is what stands in main; the rest is counted over the whole page."""
+    document = parse_html(PAGE, "https://here.test/page")
+
+    assert document.title == "A & B"
+    assert [(heading.level, heading.text) for heading in document.headings] == [(1, "Head")]
+    assert told(document) == [
+        ("heading", "Head"),
+        ("paragraph", "loose"),
+        ("paragraph", "One bold line."),
+        ("item", "first"),
+        ("item", "second"),
+        ("cell", "cell"),
+    ]
+    assert document.counts == Counts(
+        links=4,
+        external_links=1,
+        links_without_text=1,
+        images=3,
+        images_without_alt=1,
+        lists=1,
+        tables=1,
+        tables_without_header=1,
+    )
+
+
+def test_a_page_says_of_itself() -> None:
+    """Language, description, JSON-LD with its types and faults, and the rest of the head."""
+    page = parse_html(PAGE).page
+
+    assert page is not None
+    assert (page.language, page.description) == ("en", "About it.")
+    assert (page.has_main, page.has_canonical, page.has_open_graph) == (True, True, True)
+    assert (page.json_ld, page.json_ld_faults) == (2, 1)
+    assert page.json_ld_types == ("Article", "Person")
+    assert parse_html("<h1>Fragment</h1>").page is None
+
+
+def test_markdown_is_taken_apart() -> None:
+    """CommonMark with tables; facts in front of it are no text."""
+    text = "---\ntitle: x\n---\n# Head\n\nA [link](https://else.test/).\n\n|a|\n|-|\n|b|\n"
+    document = parse_markdown(text)
+
+    assert document.title == "Head"
+    assert [text for _, text in told(document)] == ["Head", "A link.", "a", "b"]
+    assert document.counts.external_links == 1
+    assert document.reading == text
+    assert told(parse_markdown("---\n\nA rule.\n")) == [("paragraph", "A rule.")]
+
+
+def test_text_is_taken_apart() -> None:
+    """Empty lines divide it, whatever ends its lines."""
+    expected = [("paragraph", "a b"), ("paragraph", "c"), ("paragraph", "d")]
+
+    assert told(parse_text("a\nb\n\n\n c \n \nd")) == expected
+    assert told(parse_text("a\r\nb\r\n\r\nc\r\rd")) == expected
+    assert told(parse_text(" \n\n ")) == []
+
+
+def test_nesting_has_an_end() -> None:
+    """What goes deeper loses its tags and keeps its text; what does not is left alone."""
+    deep = "<div>" * 5000 + "text" + "</div>" * 5000
+    flat = "<p>text</p>" * 5000
+    unclosed = "<li>a<p>b<br>" * 5000
+
+    assert limit_nesting(deep) == "<div>" * DEPTH_MOST + "text" + "</div>" * DEPTH_MOST
+    assert limit_nesting(flat) == flat
+    assert limit_nesting(unclosed) == unclosed
+    assert limit_nesting("<div></b>" * 5000).count("<div>") == DEPTH_MOST
+
+
+@pytest.mark.parametrize("text", ["[a](b) " * 5000, "a [ b\n" * 100, "[[x]](y)" * 300])
+def test_brackets_of_people_are_left_alone(text: str) -> None:
+    """Those that close, and a few that do not."""
+    assert limit_brackets(text) == text
+
+
+def test_brackets_that_nothing_closes_are_text() -> None:
+    """And look the same as without a backslash; what had one keeps it."""
+    assert limit_brackets("![" * 300) == "!\\[" * 300
+    assert limit_brackets("\\[[" * 300) == "\\[\\[" * 300
+    assert told(parse_markdown("[ " * 300)) == [("paragraph", " ".join("[" * 300))]
+
+
+def test_keywords_are_what_is_repeated() -> None:
+    """Phrases go before their words; common words, numbers and addresses are none."""
+    text = (
+        "# Fore-edge painting\n\nFore-edge painting is old. A fore-edge painting is seen when the "
+        "pages are fanned. See https://example.org/pages/pages/pages in 1999 and 1999 and 1999."
+    )
+    found = find_keywords(parse_markdown(text), "en", 3)
+
+    assert (found[0].term, found[0].count, found[0].score) == ("fore-edge painting", 3, 1.0)
+    assert {"1999", "https", "example", "is"}.isdisjoint(keyword.term for keyword in found)
+    assert "painting" not in {keyword.term for keyword in found}
+    assert find_keywords(parse_text(""), "en", 3) == []
