@@ -46,6 +46,7 @@ bench: setup ## the figures, against peers, in one run
 	@tools/provide wrk >/dev/null
 	@$(PYTHON_IN_VENV) -m benchmarks.edge
 	@$(PYTHON_IN_VENV) -m benchmarks.mcp
+	@$(PYTHON_IN_VENV) -m benchmarks.analyze
 	@$(PYTHON_IN_VENV) -m benchmarks.build
 
 lock: setup ## lock requirements/*.in again, keeping versions that still fit

@@ -240,3 +240,21 @@ async def test_unknown_tools_are_an_error_of_the_protocol(agent: Agent) -> None:
 
     assert said.code == -32602
     assert said.status == (200 if agent.version == LEGACY else 400)
+
+
+async def test_documents_are_analysed_as_by_rest(make_edge: Any) -> None:
+    """`analyze` gives what REST gives; its calls count for the credential, and not for others."""
+    body = {"text": "Binders painted on the fore-edge of a book.", "keywords": 2}
+    async with make_edge(RATE_ANALYZE="1/hour") as edge:
+        first = Agent(edge, await edge.token(), LEGACY)
+        second = Agent(edge, await edge.token("mcp"), LEGACY)
+        async with edge.ask("POST", "/api/public/v1/analyze", json=body) as answer:
+            report = await answer.json()
+
+        assert (await first.call("analyze", **body))["structuredContent"] == report
+        refused = await first.call("analyze", **body)
+        assert refused["isError"]
+        assert refused["content"][0]["text"].startswith("Too many requests")
+        assert (await second.call("analyze", **body))["structuredContent"] == report
+        wrong = await second.call("analyze", text="a", html="b")
+        assert "exactly one of text, markdown, html, url" in wrong["content"][0]["text"]

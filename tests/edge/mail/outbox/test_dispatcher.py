@@ -420,6 +420,10 @@ class BlindStore:
         """Pass the question on."""
         await self._store.probe()
 
+    async def scrub(self, *, whole: bool = False) -> None:
+        """Pass the wish on."""
+        await self._store.scrub(whole=whole)
+
     async def close(self) -> None:
         """Leave closing to the fixture."""
 
