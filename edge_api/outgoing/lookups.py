@@ -26,8 +26,10 @@ class CrowdedError(OSError):
 
 
 async def look_up(host: str, port: int, family: int = socket.AF_UNSPEC) -> Found:
-    """Return the addresses of a host. Raises OSError where it has none, UnicodeError for what
-    cannot be a name, and CrowdedError."""
+    """Return the addresses of a host.
+
+    Raises OSError where it has none, UnicodeError for what cannot be a name, CrowdedError.
+    """
     if not _places.acquire(blocking=False):
         raise CrowdedError
     found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()

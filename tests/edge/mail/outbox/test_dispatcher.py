@@ -420,9 +420,9 @@ class BlindStore:
         """Pass the question on."""
         await self._store.probe()
 
-    async def scrub(self, *, whole: bool = False) -> None:
+    async def scrub(self, *, whole: bool = False) -> bool:
         """Pass the wish on."""
-        await self._store.scrub(whole=whole)
+        return await self._store.scrub(whole=whole)
 
     async def close(self) -> None:
         """Leave closing to the fixture."""
