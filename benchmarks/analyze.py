@@ -2,11 +2,11 @@
 
 `python -m benchmarks.analyze`: each document is sent on two connections at once; beside them, one
 client asks for pages and for the liveness of the service, again and again. What counts is the
-longest wait of these; the same without documents says what the machine itself does to it. Edge
-and workers share one core here.
+longest wait of these; the same without documents says what the machine itself does to it.
 """
 
 import asyncio
+import os
 import tempfile
 import time
 from collections import Counter
@@ -49,6 +49,7 @@ def main() -> None:
         settings = {**installation(folder, port), "RATE_ANALYZE": "0"}
         python("-m", "site_build", "build", "--site-url", f"http://127.0.0.1:{port}", **settings)
         edge = stack.enter_context(served(["-m", "edge_api", "serve"], port, PING, settings))
+        os.sched_setaffinity(edge.pid, range(os.cpu_count() or 1))  # which workers inherit
         figures = asyncio.run(measure(edge.origin))
     report(figures)
 
