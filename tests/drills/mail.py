@@ -34,6 +34,22 @@ MOMENTS: Final = ("recipient", "message", "later")
 at some time after the first."""
 
 
+@dataclass(frozen=True)
+class Life:
+    """When a dispatcher is killed."""
+
+    moment: str
+    count: int
+    """After how many such moments."""
+    seconds: float
+    """How much longer it lives, if the moment is `later`."""
+
+
+def _draw(chance: random.Random, moments: Sequence[str]) -> Life:
+    count, seconds = chance.randrange(LEADS_A_LIFE - 1), chance.uniform(0, LONGEST_LIFE)
+    return Life(chance.choice(moments), count, seconds)
+
+
 @dataclass
 class MailReport:
     """What a drill found."""
@@ -99,12 +115,14 @@ class MailReport:
         )
 
 
-async def drill(path: Path, kills: int, module: Sequence[str] = MAIL, seed: int = 1) -> MailReport:
+async def drill(
+    path: Path, kills: int, module: Sequence[str] = MAIL, moments: Sequence[str] = MOMENTS
+) -> MailReport:
     """Kill the dispatcher so many times while leads are posted to a running edge.
 
     The last life is not killed: it has to bring what is left.
     """
-    chance = random.Random(seed)  # noqa: S311  the moments of the kills, to be had again
+    chance = random.Random(1)  # noqa: S311  the moments of the kills, to be had again
     report = MailReport()
     async with relaying() as relay:
         settings = _settings(path, relay)
@@ -112,7 +130,7 @@ async def drill(path: Path, kills: int, module: Sequence[str] = MAIL, seed: int 
             for life in range(kills):
                 relay.life = life
                 await _post(client, report, life)
-                await _live_and_die(settings, module, relay, chance)
+                await _live_and_die(settings, module, relay, _draw(chance, moments))
                 report.kills += 1
                 report.recorded.append(_sent(path))
                 _let_leases_end(path)
@@ -134,20 +152,19 @@ async def _post(client: ClientSession, report: MailReport, life: int) -> None:
 
 
 async def _live_and_die(
-    settings: Mapping[str, str], module: Sequence[str], relay: Relay, chance: random.Random
+    settings: Mapping[str, str], module: Sequence[str], relay: Relay, life: Life
 ) -> None:
     """Run a dispatcher up to the moment at which it is killed."""
-    moment, count = chance.choice(MOMENTS), chance.randrange(LEADS_A_LIFE - 1)
     async with _running(settings, module) as process:
         said = asyncio.Event()
         heard = 0
 
         def hear(what: str) -> None:
             nonlocal heard
-            heard += what == ("recipient" if moment == "later" else moment)
-            if heard > count or moment == "later":
+            heard += what == ("recipient" if life.moment == "later" else life.moment)
+            if heard > life.count or life.moment == "later":
                 said.set()
-            if heard > count and what == moment and process.returncode is None:
+            if heard > life.count and what == life.moment and process.returncode is None:
                 process.kill()
 
         async def hear_recipient(_address: str) -> None:
@@ -156,7 +173,7 @@ async def _live_and_die(
         relay.before_recipient, relay.before_data = hear_recipient, lambda: hear("message")
         async with asyncio.timeout(PATIENCE):
             await said.wait()
-        await asyncio.sleep(chance.uniform(0, LONGEST_LIFE))
+        await asyncio.sleep(life.seconds)
     relay.before_recipient, relay.before_data = None, lambda: None
 
 
