@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from edge_api.commands import Subparsers
@@ -64,8 +64,7 @@ def _private_files(database: Path) -> tuple[Path, ...]:
 async def _parts(settings: Settings) -> _Findings:
     """Open every part as the service would, and pass on what readiness says."""
     try:
-        idle = replace(settings, mail_dispatcher="off")  # who looks sends nothing
-        async with assemble(idle, create=False) as assembly:
+        async with assemble(settings, create=False) as assembly:
             report = await assembly.service.health.report()
             keys = [] if settings.is_loopback else await _development_keys(assembly)
             notes = await _waiting(assembly)

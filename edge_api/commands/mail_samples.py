@@ -13,7 +13,7 @@ from edge_api.domain.identity import new_id
 from edge_api.domain.mail.compose import Envelope, TemplateName, compose
 from edge_api.domain.mail.wording import TEMPLATES
 from edge_api.schema.kinds import spell_instant
-from edge_api.schema.paths import CLAIM_CREDENTIAL
+from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
 from edge_api.schema.tables import LEADS
 from edge_api.settings import Settings
 
@@ -45,7 +45,7 @@ def sample_message(template: TemplateName, settings: Settings) -> EmailMessage:
         recipient=_RECIPIENT,
         date=now,
         host=urlsplit(settings.site_url).hostname or "localhost",
-        unsubscribe_url=f"{settings.site_url}/unsubscribe/?token=SAMPLE",
+        unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
     )
     named = {name: values[name] for name in TEMPLATES[template].values}
     return compose(template, envelope, named)

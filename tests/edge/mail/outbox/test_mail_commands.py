@@ -152,6 +152,25 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("new/*"))
 
 
+async def test_a_lead_over_http_is_told_at_once(installation: Installation, relay: Relay) -> None:
+    """The running service tells the owner, and says nothing of mail when it starts."""
+    process = installation.start("serve")
+    try:
+        greeting = await asyncio.to_thread(_read_lines, process, 1)
+        await asyncio.to_thread(_post_lead, int(installation.settings["PORT"]))
+        await relay.await_count(1)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, complained = await asyncio.to_thread(process.communicate)
+
+    assert greeting[0].startswith("serving http://journal.test")
+    assert relay.recipients == [OWNER]
+    assert LEAD["message"] in relay.taken[0].message.as_string()
+    assert process.returncode == 0
+    for word in (OWNER, LEAD["email"], LEAD["message"]):
+        assert word not in complained
+
+
 async def test_mail_is_seen_in_a_folder_where_there_is_no_relay(
     installation: Installation, tmp_path: Path
 ) -> None:

@@ -94,18 +94,6 @@ async def test_a_lead_that_is_not_stored_is_told_to_nobody(
     assert (len(await office.outbox()), len(await office.log())) == (1, 1)
 
 
-async def test_a_lead_over_http_is_told_at_once(make_edge: EdgeMaker, relay: Relay) -> None:
-    """The running service tells the owner without waiting for its next look at the outbox."""
-    settings = {"SMTP_URL": f"smtp://127.0.0.1:{relay.port}", "OWNER_EMAIL": OWNER}
-    async with make_edge(**settings) as edge:
-        async with edge.ask("POST", LEADS_PATH, json=LEAD) as answer:
-            assert answer.status == 201
-        await relay.await_count(1)
-
-    assert relay.recipients == [OWNER]
-    assert LEAD["message"] in relay.taken[0].message.as_string()
-
-
 async def test_a_replayed_lead_is_told_once(make_edge: EdgeMaker, relay: Relay) -> None:
     """The same Idempotency-Key again is the same lead, and no second message."""
     settings = {"SMTP_URL": f"smtp://127.0.0.1:{relay.port}", "OWNER_EMAIL": OWNER}
