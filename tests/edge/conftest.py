@@ -13,9 +13,11 @@ from aiohttp import ClientResponse, ClientSession, DummyCookieJar
 
 from edge_api.commands.assembly import assemble
 from edge_api.commands.clock import system_clock
+from edge_api.domain.actor import Clock
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings, read_settings
+from edge_api.store.sqlite import SQLiteStore, open_store
 from edge_api.web.server import start
 
 SITE_URL = "http://journal.test"
@@ -64,6 +66,16 @@ class RunningEdge:
 
 
 EdgeMaker = Callable[..., AbstractAsyncContextManager[RunningEdge]]
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
+    """Return an empty store; each folder of tests has a clock of its own."""
+    opened = await open_store(tmp_path / "edge.db", clock)
+    try:
+        yield opened
+    finally:
+        await opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from edge_api.domain.actor import Actor
 from edge_api.domain.keys import Keys
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Outcome, Plan, Read
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.sqlite import SQLiteStore
 
 PROJECT = Path(__file__).parents[3]
 
@@ -43,16 +43,6 @@ class MovableClock:
 def clock() -> MovableClock:
     """Return a clock at noon of 1 June 2026."""
     return MovableClock()
-
-
-@pytest.fixture
-async def store(tmp_path: Path, clock: MovableClock) -> AsyncIterator[SQLiteStore]:
-    """Return an empty store."""
-    opened = await open_store(tmp_path / "edge.db", clock)
-    try:
-        yield opened
-    finally:
-        await opened.close()
 
 
 class WatchedStore:

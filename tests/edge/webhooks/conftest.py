@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.table import Row, Table
 from edge_api.settings import read_settings
 from edge_api.store.plan import Order, Read
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.sqlite import SQLiteStore
 from tests.edge.domain.conftest import MovableClock
 
 SECRET = b"s" * 32
@@ -151,16 +150,6 @@ def make_office(store: Any, clock: MovableClock, teller: Teller | None = None) -
 def clock() -> MovableClock:
     """Return a clock at noon of 1 June 2026."""
     return MovableClock()
-
-
-@pytest.fixture
-async def store(tmp_path: Path, clock: MovableClock) -> AsyncIterator[SQLiteStore]:
-    """Return an empty store."""
-    opened = await open_store(tmp_path / "edge.db", clock)
-    try:
-        yield opened
-    finally:
-        await opened.close()
 
 
 @pytest.fixture

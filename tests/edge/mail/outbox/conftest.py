@@ -1,11 +1,10 @@
 """A real relay and a post office before it."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.sqlite import SQLiteStore
 from tests.edge.mail.outbox.post_office import PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay, relaying
 
@@ -14,16 +13,6 @@ from tests.edge.mail.outbox.scripted_relay import Relay, relaying
 def clock() -> Watch:
     """Return a watch that was set to noon of 1 June 2026."""
     return Watch()
-
-
-@pytest.fixture
-async def store(tmp_path: Path, clock: Watch) -> AsyncIterator[SQLiteStore]:
-    """Return an empty store."""
-    opened = await open_store(tmp_path / "edge.db", clock)
-    try:
-        yield opened
-    finally:
-        await opened.close()
 
 
 @pytest.fixture
