@@ -40,7 +40,7 @@ def find_doom(entry: Entry, state: SendState, now: datetime) -> str | None:
     """Return why an entry is given up before it is tried; `None` where it is not."""
     if entry.claims > CLAIMS_MOST:
         return f"the process ended {CLAIMS_MOST} times while this message was being sent"
-    life = _persists_for(entry) or state.times_to_live[entry.queue]
+    life = max(state.times_to_live[entry.queue], _persists_for(entry) or timedelta())
     if now >= entry.queued_at + life:
         return f"not sent within {_spell(life)}"
     return None
@@ -52,4 +52,5 @@ def _persists_for(entry: Entry) -> timedelta | None:
 
 def _spell(life: timedelta) -> str:
     minutes = round(life.total_seconds() / 60)
-    return f"{minutes // 60} hours" if minutes % 60 == 0 and minutes > 60 else f"{minutes} minutes"  # noqa: PLR2004
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} hours" if hours > 1 and not rest else f"{minutes} minutes"
