@@ -33,7 +33,6 @@ from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
 from edge_api.domain.mail.feedback import Feedback
-from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
 from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.retention import Retention
 from edge_api.domain.rows import Rows
@@ -120,7 +119,7 @@ async def assemble(
             rows=Rows(store, clock),
             oauth=oauth,
             pages=EdgePages(shelf),
-            unsubscribe_links=UnsubscribeLinks(store, clock, settings.site_url),
+            unsubscribe_links=mailing.links,
             feedback=Feedback(store, clock, secret),
             analyst=analyst,
         )

@@ -28,6 +28,7 @@ class Mailing:
     outbox: Outbox
     dispatcher: Dispatcher
     status: MailStatus
+    links: UnsubscribeLinks
 
 
 def make_mailing(
@@ -43,17 +44,18 @@ def make_mailing(
     """
     carrier = transport or _open(settings)
     sender = settings.mail_from or NO_SENDER
+    links = UnsubscribeLinks(store, clock, settings.site_url)
     preparation = Preparation(
         store,
         Letterhead(sender, settings.site_url, lambda: site_title(settings)),
         Acknowledgements(store, clock, secret, settings.acknowledgements_per_hour),
-        UnsubscribeLinks(store, clock, settings.site_url),
+        links,
     )
     delivery = Delivery(store, clock, preparation, parse_mailbox(sender).address)
     dispatcher = Dispatcher(store, clock, carrier, delivery)
     rules = mail_rules(settings)
     outbox = Outbox(rules, clock, dispatcher.wake)
-    return Mailing(outbox, dispatcher, MailStatus(store, clock, rules, dispatcher))
+    return Mailing(outbox, dispatcher, MailStatus(store, clock, rules, dispatcher), links)
 
 
 def _open(settings: Settings) -> Transport:

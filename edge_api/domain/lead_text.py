@@ -44,7 +44,9 @@ class TextRule:
         bare = text.strip(self._trimmed)
         normal = normalize("NFC", bare)
         kept = normal if len(normal) <= self._most else bare
-        if not 1 <= len(kept) <= self._most:
+        if not kept:
+            raise ValueError("must not be empty")
+        if len(kept) > self._most:
             raise ValueError(f"must have 1 to {self._most} characters")
         return kept
 

@@ -179,6 +179,17 @@ def test_a_page_that_is_gone_back_to_sends_nothing_twice(
     assert len(leads(journal)) == before + 1
 
 
+def test_a_page_that_is_loaded_again_sends_nothing_twice(journal: Journal, page: Page) -> None:
+    """The same words from the same tab are the same message; other words are another."""
+    before = len(leads(journal))
+    for changes in ({}, {}, {"message": "Something else."}):
+        fill(page, journal.url, name="Again", **changes)
+        send(page)
+        page.wait_for_url(THANKS)
+
+    assert len(leads(journal)) == before + 2
+
+
 def test_an_answer_that_got_lost_makes_no_second_lead(journal: Journal, page: Page) -> None:
     """When the connection breaks behind a stored lead, sending again finds it."""
     before = len(leads(journal))

@@ -19,7 +19,7 @@ notice.tabIndex = -1;
 // themselves would say the same again, and differently in each browser.
 form.noValidate = true;
 
-let attempt = { content: "", key: "" };
+let attempt = null; // where the browser keeps nothing
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -61,14 +61,45 @@ async function post(content) {
   }
 }
 
-/* One key for one content: the same sent twice is one message, changed it is another. */
+/* One key for one content: the same sent twice is one message, changed it is another. It outlives
+   the page, for whoever goes back to it; what was written does not, but as a number. */
 function keyOf(content) {
-  if (content !== attempt.content) {
+  const digest = digestOf(content);
+  let [known, key] = (recall() ?? "").split(" ");
+  if (known !== digest) {
     // randomUUID would be simpler, and is missing where the site is reached without https.
     const numbers = crypto.getRandomValues(new Uint32Array(4));
-    attempt = { content, key: Array.from(numbers, (number) => number.toString(36)).join("-") };
+    key = Array.from(numbers, (number) => number.toString(36)).join("-");
+    remember(`${digest} ${key}`);
   }
-  return attempt.key;
+  return key;
+}
+
+function recall() {
+  try {
+    return sessionStorage.getItem("contact-attempt") ?? attempt;
+  } catch {
+    return attempt;
+  }
+}
+
+function remember(text) {
+  attempt = text;
+  try {
+    sessionStorage.setItem("contact-attempt", text);
+  } catch {
+    // A browser that keeps nothing still knows it for as long as the page stands.
+  }
+}
+
+/* FNV-1a, twice: tells one content from the next, which is all that is asked of it. */
+function digestOf(content) {
+  let [one, two] = [0x811c9dc5, 0x9747b28c];
+  for (const character of content) {
+    one = Math.imul(one ^ character.codePointAt(0), 0x01000193);
+    two = Math.imul(two ^ character.codePointAt(0), 0x01000193) + one;
+  }
+  return `${one >>> 0}-${two >>> 0}`;
 }
 
 async function refusal(answer) {

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import TypeAdapter
 
+from edge_api.api import analyze
 from edge_api.api.mcp.schemas import ANSWER, CARD, CATALOG, MESSAGE
 from edge_api.api.operation import Ask, Body, Operation, Success
 from edge_api.api.reply import JSON, Document, Reply
@@ -104,6 +105,8 @@ async def exchange(_service: Service, _ask: Ask) -> Reply:
     raise Problem("internal")
 
 
+MESSAGE_MOST: Final = analyze.BODY_MOST + 16 * 1024
+"""Bytes: the largest thing that a tool takes, and what a message puts around it."""
 BODY: Final = Body(
     TypeAdapter(dict[str, Any]),
     MESSAGE,
@@ -116,6 +119,7 @@ BODY: Final = Body(
             "params": {"name": "search", "arguments": {"query": "journal"}},
         },
     },
+    most=MESSAGE_MOST,
 )
 _UNCHANGED: Final = Success(304, "Not modified since the validator that was sent")
 

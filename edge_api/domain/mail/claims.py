@@ -21,7 +21,7 @@ from edge_api.store.plan import Condition, Order, Read, Store, Update, Where
 
 LEASE: Final = timedelta(seconds=120)
 """Longer than a message may take, whatever the relay does."""
-LEASE_LEAST: Final = timedelta(seconds=60)
+LEASE_LEAST: Final = timedelta(seconds=90)
 """What has to be left of a lease when a message is begun."""
 SUSPECT: Final = 3
 """Claims that came to nothing after which an entry is claimed alone: it may be what ends the

@@ -101,6 +101,8 @@ class Dispatcher:
             await self._store.run(*settle(delivery, answer, self._clock()))
         except Problem as problem:
             _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what[:3], problem.sentence)
+        except Exception:  # noqa: BLE001  one delivery must not hold up the others
+            _log.exception("webhook %s to endpoint %s, attempt %d", *what[:3])
 
     async def _tell(self, endpoint: Row, delivery: Row) -> Answer:
         now, body = self._clock(), delivery["body"].encode()

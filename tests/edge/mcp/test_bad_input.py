@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from edge_api.api.mcp.operations import MESSAGE_MOST
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -198,13 +199,13 @@ async def test_results_say_how_long_they_are_fresh(make_agent: Any) -> None:
         ({"Accept": "text/html"}, as_bytes(PING), 406),
         ({"Accept": "text/event-stream"}, as_bytes(PING), 406),
         ({"Accept": "application/json;q=0"}, as_bytes(PING), 406),
-        ({}, b" " * (64 * 1024 + 1), 413),
+        ({}, b" " * (MESSAGE_MOST + 1), 413),
     ],
 )
 async def test_http_refuses_by_itself(
     agent: Agent, headers: dict[str, str], data: bytes, status: int
 ) -> None:
-    """Media types that are not spoken and bodies above 64 KiB, all told in JSON-RPC."""
+    """Media types that are not spoken and bodies above the bound, all told in JSON-RPC."""
     _, sent = agent.request("tools/list", None)
     said = await agent.send(data, {**sent, **headers})
 

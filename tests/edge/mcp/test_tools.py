@@ -242,6 +242,16 @@ async def test_unknown_tools_are_an_error_of_the_protocol(agent: Agent) -> None:
     assert said.status == (200 if agent.version == LEGACY else 400)
 
 
+async def test_the_largest_document_of_the_schema_is_taken(make_edge: Any) -> None:
+    """What a tool's schema allows fits into a message."""
+    async with make_edge() as edge:
+        agent = Agent(edge, await edge.token(), LEGACY)
+        text = ("Binders painted it. " * 5000)[:100_000]
+        report = (await agent.call("analyze", text=text))["structuredContent"]
+
+    assert report["metrics"]["words"] == 15_000
+
+
 async def test_documents_are_analysed_as_by_rest(make_edge: Any) -> None:
     """`analyze` gives what REST gives; its calls count for the credential, and not for others."""
     body = {"text": "Binders painted on the fore-edge of a book.", "keywords": 2}

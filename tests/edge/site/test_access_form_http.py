@@ -73,7 +73,7 @@ async def test_a_form_with_faults_comes_back(edge: Any) -> None:
     answer, page = await send(edge, fields)
 
     assert (answer.status, answer.content_type) == (400, "text/html")
-    assert fault(page, "name") == "Must have 1 to 100 characters."
+    assert fault(page, "name") == "Must not be empty."
     assert fault(page, "email") == "Not a valid e-mail address."
     assert fault(page, "purpose") == ""
     assert find(page, "#access-email").attributes["value"] == "ann at"

@@ -176,6 +176,7 @@ async def test_what_was_given_up_can_be_forgotten(office: Office, receiver: Rece
         ("99999999999999999999", 86_400, 103_680),
         ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400, 103_680),
         ("soon", 5, 6),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", 5, 6),
         ("-5", 5, 6),
     ],
 )
