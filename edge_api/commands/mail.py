@@ -35,10 +35,11 @@ def add_parser(subparsers: Subparsers) -> None:
     actions.add_parser("run", help="send what waits, until told to end")
     listing = actions.add_parser("list", help="list what waits and what was given up")
     listing.add_argument("--json", action="store_true", help="print a JSON array")
-    retrying = actions.add_parser("retry", help="queue again what was given up")
-    which = retrying.add_mutually_exclusive_group(required=True)
-    which.add_argument("id", nargs="?", help="the id of one, as `mail list` shows it")
-    which.add_argument("--all", action="store_true", help="all that was given up")
+    for name, sentence in (("retry", "queue again"), ("discard", "forget")):
+        mending = actions.add_parser(name, help=f"{sentence} what was given up")
+        which = mending.add_mutually_exclusive_group(required=True)
+        which.add_argument("id", nargs="?", help="the id of one, as `mail list` shows it")
+        which.add_argument("--all", action="store_true", help="all that was given up")
     preview = actions.add_parser("preview", help="print a message with sample values")
     preview.add_argument("template", choices=get_args(TemplateName))
     form = preview.add_mutually_exclusive_group()
@@ -89,6 +90,13 @@ async def _retry(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
+async def _discard(arguments: argparse.Namespace, settings: Settings) -> int:
+    async with opened(settings) as store:
+        count = await MailByHand(store, system_clock).discard(arguments.id)
+    print(f"{count} message{'' if count == 1 else 's'} forgotten")
+    return 0
+
+
 async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
     message = sample_message(arguments.template, settings)
     if arguments.eml:
@@ -103,7 +111,7 @@ async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
 
 _Action = Callable[[argparse.Namespace, Settings], Coroutine[None, None, int]]
 _ACTIONS: Mapping[str, _Action] = MappingProxyType(
-    {"run": _run, "list": _list, "retry": _retry, "preview": _preview}
+    {"run": _run, "list": _list, "retry": _retry, "discard": _discard, "preview": _preview}
 )
 
 

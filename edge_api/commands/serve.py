@@ -58,7 +58,9 @@ def _keep_mail(settings: Settings, relay: str | None) -> Settings:
         return settings
     owner = settings.owner_email or LOCAL_OWNER
     sender = settings.mail_from or owner
-    return replace(settings, smtp_url=relay, owner_email=owner, mail_from=sender)
+    return replace(
+        settings, smtp_url=relay, owner_email=owner, mail_from=sender, mail_dispatcher="on"
+    )
 
 
 def _maildir(text: str) -> str:

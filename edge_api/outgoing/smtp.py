@@ -21,8 +21,18 @@ from edge_api.schema.mailbox import Mailbox, parse_mailbox
 from edge_api.schema.relay_address import SmtpRelay
 from edge_api.settings import is_loopback
 
-TIMEOUT_SECONDS: Final = 30.0
-"""For opening a connection with its login, and for each message with what reopens it."""
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a relay is waited for, in seconds."""
+
+    envelope: float = 30.0
+    """For opening a connection with its login, and for each envelope with what reopens it."""
+    data: float = 600.0
+    """For a message itself (RFC 5321, section 4.5.3.2.6): whoever gives up earlier sends again what
+    the relay takes all the same."""
+
+
 _FAREWELL_SECONDS: Final = 2.0
 _CLOSING: Final = 421
 """The relay ends the connection (RFC 5321, section 3.8)."""
@@ -32,15 +42,15 @@ class SmtpTransport:
     """A relay; `ssl` says what to trust, if that is not what the system trusts."""
 
     def __init__(
-        self, relay: SmtpRelay, seconds: float = TIMEOUT_SECONDS, ssl: SSLContext | None = None
+        self, relay: SmtpRelay, patience: Patience | None = None, ssl: SSLContext | None = None
     ) -> None:
         self._relay = relay
-        self._seconds = seconds
+        self._patience = patience or Patience()
         self._ssl = ssl or create_default_context()
 
     def session(self) -> "SmtpSession":
         """Return a connection that lasts for a batch. Entering it raises Refused."""
-        return SmtpSession(self._relay, self._seconds, self._ssl)
+        return SmtpSession(self._relay, self._patience, self._ssl)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +63,9 @@ class _Letter:
 class SmtpSession:
     """One connection, which is opened once more where the relay closed it between messages."""
 
-    def __init__(self, relay: SmtpRelay, seconds: float, ssl: SSLContext) -> None:
+    def __init__(self, relay: SmtpRelay, patience: Patience, ssl: SSLContext) -> None:
         self._relay = relay
-        self._seconds = seconds
+        self._patience = patience
         self._stage: Stage = "connect"
         self._used = False
         """Whether this connection has begun a message."""
@@ -73,7 +83,7 @@ class SmtpSession:
         )
 
     async def __aenter__(self) -> Self:
-        async with self._judging():
+        async with self._judging(self._patience.envelope):
             await self._open()
         return self
 
@@ -92,24 +102,25 @@ class SmtpSession:
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
         """Return when the relay has taken the message for this one recipient. Raises Refused."""
         letter = _Letter(_mailbox("sender", sender), _mailbox("recipient", recipient), message)
-        async with self._judging():
+        async with self._judging(self._patience.envelope):
             octets, encoding = await self._begin(letter)
             self._stage = "recipient"
             await self._client.rcpt(letter.recipient.address, encoding=encoding)
+        async with self._judging(self._patience.data):
             self._stage = "data"
             await self._client.data(octets)
             self._open_envelope = False
 
     @asynccontextmanager
-    async def _judging(self) -> AsyncIterator[None]:
+    async def _judging(self, seconds: float) -> AsyncIterator[None]:
         """Turn faults into refusals; a connection that broke off within a step is closed."""
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(seconds):
                 yield
         except FAULTS as fault:
             if not isinstance(fault, SMTPResponseException):
                 self._client.close()
-            raise refusal(self._stage, fault, self._seconds) from None
+            raise refusal(self._stage, fault, seconds) from None
         except asyncio.CancelledError:
             self._client.close()
             raise

@@ -12,7 +12,7 @@ from edge_api.schema.outbox_tables import EMAIL_OUTBOX
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
 from edge_api.schema.tables import EMAIL_SEND_LOG
-from edge_api.store.plan import AffectedBy, Condition, Order, Read, Store, Update
+from edge_api.store.plan import AffectedBy, Condition, Delete, Order, Read, Store, Update
 
 _DEAD = Condition("dead_at", "is", None, negated=True)
 
@@ -53,6 +53,20 @@ class MailByHand:
         elif entry_id is not None:
             raise _missing(entry_id)
         return len(dead)
+
+    async def discard(self, entry_id: str | None = None) -> int:
+        """Forget what was given up, one entry or all; return how many. The log still tells of it.
+
+        Raises Problem `not_found` for an id that was not given up.
+        """
+        where = (_DEAD,) if entry_id is None else (_DEAD, _identified(entry_id))
+        change = Change("discard", EMAIL_OUTBOX, AffectedBy(0), ("id",))
+        (gone, _) = await self._store.run(
+            Delete(EMAIL_OUTBOX, where), audit_entry(OPERATOR, change, self._clock())
+        )
+        if not gone.rows and entry_id is not None:
+            raise _missing(entry_id)
+        return len(gone.rows)
 
     async def _requeue(self, dead: Sequence[Entry]) -> None:
         now = self._clock()

@@ -4,7 +4,9 @@ A lease is a secret in the row and an instant until which nobody else takes it. 
 one loses it by the passing of time.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from secrets import token_hex
@@ -20,7 +22,7 @@ from edge_api.schema.table import Row
 from edge_api.store.plan import Condition, Order, Read, Store, Update, Where
 
 LEASE: Final = timedelta(seconds=120)
-"""Longer than a message may take, whatever the relay does."""
+RENEWAL_SECONDS: Final = 30.0
 LEASE_LEAST: Final = timedelta(seconds=90)
 """What has to be left of a lease when a message is begun."""
 SUSPECT: Final = 3
@@ -74,6 +76,23 @@ class Claims:
                 raise
             return None
         return renewed
+
+    @asynccontextmanager
+    async def keep(self, entry: Entry) -> AsyncIterator[None]:
+        """Renew a lease again and again while a message is under way: a relay may take minutes."""
+        renewal = asyncio.create_task(self._renew(entry))
+        try:
+            yield
+        finally:
+            renewal.cancel()
+            await asyncio.wait({renewal})
+
+    async def _renew(self, entry: Entry) -> None:
+        while True:
+            await asyncio.sleep(RENEWAL_SECONDS)
+            with suppress(Problem):  # if it is another's by now, what is sent is sent
+                until = spell_instant(self._clock() + LEASE)
+                await self._store.run(change_held(entry, {"due_at": until}))
 
     async def give_back(self, entries: Sequence[Entry]) -> None:
         """Let others have the entries at once. Raises Problem."""

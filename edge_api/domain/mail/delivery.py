@@ -96,13 +96,15 @@ class Delivery:
             await self._ledger.dead(entry, reason)
             return None
         if isinstance(message, Withheld):
-            await self._ledger.suppressed(entry, message.reason)
+            end = self._ledger.suppressed if message.is_lasting else self._ledger.dead
+            await end(entry, message.reason)
             return None
         return message
 
     async def _send(self, entry: Entry, message: EmailMessage, line: Line) -> bool:
         try:
-            await line.send(self._sender, entry.recipient, message)
+            async with self._claims.keep(entry):
+                await line.send(self._sender, entry.recipient, message)
         except Refused as refused:
             return await self._bear(entry, refused)
         except Exception as error:  # noqa: BLE001  whatever it is, the next turn may succeed

@@ -40,6 +40,11 @@ class Entry:
     dead_at: datetime | None = None
 
     @property
+    def persists(self) -> bool:
+        """Tell whether it must not get lost: it is given up in the end, and never dropped."""
+        return self.letter is not None and self.letter.persists_for is not None
+
+    @property
     def letter(self) -> Letter | None:
         """Return what kind of letter it is; `None` for one of another version of the service."""
         return LETTERS.get(self.template)

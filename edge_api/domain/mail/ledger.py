@@ -22,6 +22,9 @@ from edge_api.store.plan import Condition, Delete, Plan, Store, Update, Where
 _AFTER: Final = timedelta(microseconds=1)
 """Between two rows of one transaction: the log is sorted by time."""
 
+BEHIND: Final = timedelta(seconds=30)
+"""How long after a pause the message that brought it is due: the others have been by then."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -71,20 +74,29 @@ class Ledger:
         await self._write(entry, _dead(now), transition(entry, "dlq", now, reason))
 
     async def bounced(self, entry: Entry, reason: str) -> None:
-        """Log that there is no such address, which is not mailed again; the entry goes."""
+        """Log that there is no such address, which is not mailed again.
+
+        The entry goes, or is given up where it must not get lost.
+        """
         now = self._clock()
-        told = transition(entry, "bounced", now, reason)
-        if await is_suppressed(self._store, entry.recipient):
-            await self._end(entry, told)
-        else:
+        plans: tuple[Plan, ...] = (transition(entry, "bounced", now, reason),)
+        if not await is_suppressed(self._store, entry.recipient):
             found = Suppression(entry.recipient, "bounce", {"message_id": entry.id})
-            await self._end(entry, told, found.insert(now))
+            plans += (found.insert(now),)
+        if entry.persists:
+            said = transition(entry, "dlq", now + _AFTER, f"given up: {reason}")
+            await self._write(entry, _dead(now), *plans, said)
+        else:
+            await self._end(entry, *plans)
 
     async def paused(self, entry: Entry, status: str, reason: str, until: datetime) -> None:
-        """Have nobody send anything for a while; the attempt does not count."""
+        """Have nobody send anything for a while; the attempt does not count.
+
+        When it is over the others go first: it may be this one message that the relay minds.
+        """
         now = self._clock()
         await lay_state(self._store, now)
-        values = {"due_at": spell_instant(now), **_FREE}
+        values = {"due_at": spell_instant(until + BEHIND), **_FREE}
         told = transition(entry, status, now, reason)
         await self._write(entry, values, told, pause(until, now))
 

@@ -28,6 +28,8 @@ class Withheld:
     """There is no message: why, in a sentence for the log."""
 
     reason: str
+    is_lasting: bool = True
+    """Whether nobody can mend it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Preparation:
         Raises Problem, and what composing raises.
         """
         if await is_suppressed(self._store, entry.recipient):
-            return Withheld("the address is suppressed")
+            return Withheld("the address is suppressed", is_lasting=not entry.persists)
         subject = await self._read_subject(entry)
         if subject is None:
             return Withheld(f"the {'request' if entry.letter == DECISION else 'lead'} is gone")

@@ -15,6 +15,8 @@ Verdict = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "
 later, once an operator has mended the password."""
 
 _EVERY_STAGE: Final[tuple[Stage, ...]] = get_args(Stage)
+_ABOUT_US: Final[tuple[Stage, ...]] = ("connect", "login", "sender")
+"""Where a relay has seen nothing yet but who we are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +39,20 @@ class _Rule:
 
 
 _RULES: Final = (
-    # 4.7.1 for a recipient is how greylisting is spelled by those that use X.7.X for it.
-    _Rule("greylisted", "450|451", r"4\.7\.1", stages=("recipient",)),
-    _Rule("rate_limited", "421|450|451|452|454", r"4\.7\.\d+"),
+    _Rule("rate_limited", "421|454", r"4\.7\.\d+"),
     _Rule("rate_limited", "429"),
-    _Rule("login", "530|534|535|538"),
+    # Said to a recipient or a message it may be about that one alone, which must not stop others.
+    _Rule("rate_limited", "450|451|452", r"4\.7\.\d+", stages=_ABOUT_US),
+    _Rule("login", "530|534|535|538", stages=_ABOUT_US),
     _Rule("login", stages=("login",)),
     # A relay that is closed refuses nobody's message (554 in a greeting, RFC 5321, section 3.1).
     _Rule("retry", stages=("connect",)),
+    _Rule("greylisted", "450|451|452", r"4\.7\.\d+", stages=("recipient", "data")),
     _Rule("greylisted", "450|451", stages=("recipient",)),
-    # Not 5.1.7, 5.1.8 and 5.1.9: they are about the sender or the way, and said to recipients too.
-    _Rule("bounced", r"5\d\d", r"5\.1\.([0-6]|10)", stages=("recipient",)),
-    _Rule("bounced", "550|551|553", r"5\.1\.([0-6]|10)", stages=("data",)),
+    # Not 5.1.0, 5.1.7, 5.1.8 and 5.1.9: they are about the sender or the way as well, and relays
+    # say what they think of a sender when a recipient is named.
+    _Rule("bounced", r"5\d\d", r"5\.1\.([1-6]|10)", stages=("recipient",)),
+    _Rule("bounced", "550|551|553", r"5\.1\.([1-6]|10)", stages=("data",)),
     _Rule("refused", r"5\d\d"),
     _Rule("refused", "", r"5\.\d+\.\d+"),
     _Rule("retry"),

@@ -11,6 +11,7 @@ from edge_api.domain.actor import Clock
 from edge_api.domain.health import Check
 from edge_api.domain.mail.claims import LEASE
 from edge_api.domain.mail.dispatcher import Dispatcher
+from edge_api.domain.mail.letters import LETTERS
 from edge_api.domain.mail.outbox import MailRules
 from edge_api.domain.mail.state import READ_STATE, SendState, state_of
 from edge_api.domain.mail.suppression import read_suppression
@@ -21,6 +22,10 @@ from edge_api.store.plan import Condition, Outcome, Read, Store
 
 _ALIVE = Condition("dead_at", "is", None)
 _DEAD = Condition("dead_at", "is", None, negated=True)
+_LOST = Condition(
+    "template_name", "in", tuple(name for name, letter in LETTERS.items() if letter.persists_for)
+)
+"""What somebody has to look after: anybody can have us write in vain to an address they made up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class MailStatus:
         now = self.clock()
         owner = self.rules.owner or ""
         found, dead, suppressed = await self.store.run(
-            READ_STATE, _any(_DEAD), read_suppression(owner)
+            READ_STATE, _any(_DEAD, _LOST), read_suppression(owner)
         )
         state = state_of(found.rows, now)
         late = await self.store.run(*(_late(queue, state, now) for queue in state.times_to_live))

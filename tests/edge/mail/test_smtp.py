@@ -10,7 +10,7 @@ import pytest
 from edge_api.domain.mail.replies import judge
 from edge_api.domain.mail.transport import Refused, Session, Stage
 from edge_api.outgoing.relay import open_transport
-from edge_api.outgoing.smtp import SmtpTransport
+from edge_api.outgoing.smtp import Patience, SmtpTransport
 from edge_api.schema.relay_address import SmtpRelay, parse_relay
 from tests.edge.edge_process import free_port
 from tests.edge.mail.conftest import make_envelope, notification
@@ -24,7 +24,7 @@ def transport(url: str, seconds: float = 10, trust: ssl.SSLContext | None = None
     """Return a transport to a relay of the test's own."""
     relay = parse_relay(url)
     assert isinstance(relay, SmtpRelay)
-    return SmtpTransport(relay, seconds, trust)
+    return SmtpTransport(relay, Patience(seconds, seconds), trust)
 
 
 def near(port: int, **more: Any) -> SmtpTransport:
@@ -106,7 +106,7 @@ REFUSALS: list[tuple[Stage, str, int, str, str]] = [
     ("recipient", "450 4.2.0 greylisted, come back", 450, "4.2.0", "greylisted"),
     ("recipient", "451 4.7.1 greylisting in action", 451, "4.7.1", "greylisted"),
     ("recipient", "452 4.2.2 full", 452, "4.2.2", "retry"),
-    ("recipient", "450 4.7.28 too many", 450, "4.7.28", "rate_limited"),
+    ("recipient", "450 4.7.28 too many", 450, "4.7.28", "greylisted"),
     ("data", "554 5.7.1 policy", 554, "5.7.1", "refused"),
     ("data", "552 5.3.4 too big", 552, "5.3.4", "refused"),
     ("data", "451 4.3.0 later", 451, "4.3.0", "retry"),
@@ -171,7 +171,7 @@ async def test_a_relay_that_falls_silent_is_left(stage: str) -> None:
 async def test_answers_that_drip_in_do_not_prolong_the_time() -> None:
     """The time is for a message as a whole, not for each of a relay's lines."""
     lines = ["220 relay", "250 relay", *["250 fine"] * 100]
-    async with reciting(*lines, pause=0.2) as port:
+    async with reciting(*lines, pause=0.3) as port:
         refused = await refusal_of(near(port, seconds=0.5))
 
     assert refused.sentence == "the relay did not answer within 0.5 s"

@@ -6,7 +6,7 @@ from typing import Any
 
 from edge_api.commands.mailing import Mailing, make_mailing
 from edge_api.domain.identity import new_id
-from edge_api.outgoing.smtp import SmtpTransport
+from edge_api.outgoing.smtp import Patience, SmtpTransport
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
 from edge_api.schema.relay_address import SmtpRelay, parse_relay
@@ -94,6 +94,10 @@ class PostOffice:
         row = SUPPRESSED_EMAILS.new_row(given, spell_instant(now), lambda: new_id(now))
         await self.store.run(Insert(SUPPRESSED_EMAILS, [row]))
 
+    async def allow(self, address: str) -> None:
+        """Delete a suppression, as an administrator does."""
+        await self.store.run(Delete(SUPPRESSED_EMAILS, (Condition("email", "eq", address),)))
+
     async def suppressed(self) -> dict[str, str]:
         """Return the suppressed addresses with their reasons."""
         return {row["email"]: row["reason"] for row in await self.rows(SUPPRESSED_EMAILS)}
@@ -121,6 +125,6 @@ def open_office(store: Store, clock: Watch, relay: Relay | None, **changes: str)
     place = parse_relay(settings.smtp_url) if settings.smtp_url else None
     transport = None
     if relay is not None and isinstance(place, SmtpRelay):
-        transport = SmtpTransport(place, relay.patience)
+        transport = SmtpTransport(place, Patience(relay.patience, relay.patience))
     mailing = make_mailing(settings, store, clock, SECRET, transport)
     return PostOffice(store, clock, settings, mailing)

@@ -185,9 +185,12 @@ async def test_greylisting_is_waited_out(office: PostOffice, relay: Relay) -> No
     assert await office.statuses() == ["pending", "soft_bounced", "sent"]
 
 
-@pytest.mark.parametrize("answer", ["454 4.7.0 too many", "451 4.7.650 slow down"])
+@pytest.mark.parametrize("answer", ["454 4.7.0 too many", "421 4.7.650 slow down"])
 async def test_a_rate_limit_holds_all_mail(office: PostOffice, relay: Relay, answer: str) -> None:
-    """The relay is left alone for a minute, by everybody; no attempt is used up."""
+    """The relay is left alone for a minute, by everybody; then the others go first.
+
+    No attempt is used up.
+    """
     relay.data_answers.extend(["250 2.0.0 ok", answer])
     for _ in range(3):
         await office.take_lead()
@@ -200,6 +203,8 @@ async def test_a_rate_limit_holds_all_mail(office: PostOffice, relay: Relay, ans
     await office.tick_at(seconds=59)
     assert len(relay.tried) == 2
     await office.tick_at(seconds=1)
+    assert (await office.statuses())[-2:] == ["rate_limited", "sent"]
+    await office.tick_at(seconds=30)
     assert (await office.statuses())[-2:] == ["sent", "sent"]
 
 
