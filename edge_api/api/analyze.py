@@ -30,7 +30,8 @@ CONTENT_MOST: Final = 100_000
 URL_MOST: Final = 2048
 LIMIT: Final = "analyze"
 
-_URL: Final = r"https?://[!-~]+"
+_URL: Final = r"[Hh][Tt][Tt][Pp][Ss]?://[!-~]+"
+"""A scheme has no case (RFC 3986, section 3.1)."""
 _LANGUAGE: Final = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}"
 _INPUTS: Final = ("text", "markdown", "html", "url")
 
@@ -117,7 +118,9 @@ class Examined(BaseModel):
     kind: Kind
     characters: Annotated[int, Field(ge=0)]
     sha256: Annotated[str, Field(description="Of the document in UTF-8, in hexadecimal.")]
-    url: Annotated[str | None, Field(description="Where it was read, after redirects.")]
+    url: Annotated[
+        str | None, Field(description="Where it stands, after redirects, without a fragment.")
+    ]
 
 
 class Measures(BaseModel):
@@ -128,7 +131,13 @@ class Measures(BaseModel):
     paragraphs: int
     reading_minutes: Annotated[int, Field(ge=1, description="By the rule that posts have.")]
     avg_sentence_words: float
-    lix: Annotated[float, Field(description="Below 40 easy, from 60 on hard.")]
+    lix: Annotated[
+        float | None,
+        Field(
+            description="Below 40 easy, from 60 on hard; "
+            "for languages that put spaces between words."
+        ),
+    ]
     flesch_reading_ease: Annotated[
         float | None,
         Field(description="From 60 on easy, below 30 hard; English and German only."),
@@ -247,8 +256,9 @@ def _order(given: AnalyzeInput) -> Order:
 _ABOUT = f"""\
 Exactly one of `text`, `markdown`, `html` (1 to {CONTENT_MOST:,} characters) and `url`. The same
 document always gets the same report, as long as the journal stays as it is; nothing of it is kept
-or logged. Open without a credential, and rate-limited. A document that takes longer than five
-seconds is 503, and so is one that comes while too many others wait."""
+or logged. Open without a credential, and rate-limited. A body has at most {BODY_MOST // 1024} KiB.
+A document that takes longer than five seconds, the wait for others included, is 503, and so is one
+that comes while too many others wait."""
 
 _TOOL = Tool(
     name="analyze",

@@ -15,7 +15,7 @@ from edge_api.domain.analysis.discovery import (
 )
 from edge_api.domain.analysis.document import Document, Page
 from edge_api.domain.analysis.metrics import Metrics
-from edge_api.schema.reading import count_words
+from edge_api.domain.analysis.words import count_words
 
 _FIGURE: Final = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 _LINE: Final = 12
@@ -35,7 +35,7 @@ class Facts:
     sentences: int
     paragraphs: int
     avg_sentence_words: float
-    lix: float
+    lix: float | None
     flesch: float | None
     long_sentences: int
     long_paragraphs: int

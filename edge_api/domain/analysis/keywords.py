@@ -12,7 +12,7 @@ from typing import Final
 
 from edge_api.domain.analysis.document import Document
 from edge_api.domain.analysis.languages import language_of
-from edge_api.schema.reading import words_in
+from edge_api.domain.analysis.words import LETTER, words_in
 
 PHRASE_LONGEST: Final = 3
 """Words."""
@@ -28,7 +28,7 @@ _WITHIN: Final = 1.25
 
 _ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
 """A web address in the text, whose parts are no words of it."""
-_BREAK: Final = re.compile(r"[^\w '\-]+")
+_BREAK: Final = re.compile(rf"[^{LETTER} '\-]+")
 
 Phrase = tuple[str, ...]
 

@@ -4,18 +4,12 @@ Common words tell languages apart, and are no keywords. A language that is not h
 all the same, without what depends on it.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-UNKNOWN: Final = "und"
-"""The language tag for what nobody could tell (BCP 47, section 4.1)."""
-_SAMPLE: Final = 3000
-"""Words that are looked at to tell a language."""
-_SHARE_LEAST: Final = 0.08
-"""Of common words among all; running text has 0.3 and more, a list of names hardly any."""
+from edge_api.domain.analysis.language_tags import primary
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +29,8 @@ class Language:
 
     common: frozenset[str]
     """Words that carry no subject, folded."""
+    letters: str = ""
+    """Those of its alphabet beyond a to z, folded."""
     abbreviations: frozenset[str] = frozenset()
     """Words that end with a full stop and no sentence, folded, without the stop."""
     flesch: Flesch | None = None
@@ -70,6 +66,7 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
                 "whether which while who who's whole whom whose why will with within without won't "
                 "would wouldn't yes yet you you'd you'll you're you've your yours yourself"
             ),
+            "",
             _words(
                 "mr mrs ms dr prof sr jr st vs etc eg ie e.g i.e cf no vol fig dept est approx inc "
                 "ltd co corp u.s u.k a.m p.m jan feb mar apr jun jul aug sep sept oct nov dec"
@@ -90,6 +87,7 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
                 "unser unsere unter viel vom von vor war waren warum was weil wenn wer werden wie "
                 "wieder will wir wird wo wurde wurden zu zum zur zwar zwischen"
             ),
+            "äöüß",
             _words("z b d h u a usw bzw ca vgl dr prof nr str abs bspw evtl ggf inkl sog st z.b"),
             Flesch(180.0, 1.0, 58.5, "de_DE"),  # Amstad 1978
         ),
@@ -103,6 +101,7 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
                 "sa sans se sera ses si son sont sous sur ta tes toi ton toujours tous tout toute "
                 "toutes très tu un une vers vos votre vous y"
             ),
+            "àâæçéèêëîïôœùûüÿ",
             _words("m mme dr etc cf p ex av st"),
         ),
         "es": Language(
@@ -115,6 +114,7 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
                 "pues que qué quien se sea según ser si sí sido sin sobre son su sus también tan "
                 "tanto te tiene tienen todo todos tu un una uno unos usted y ya yo"
             ),
+            "áéíñóúü",
             _words("sr sra dr ud uds etc p ej"),
         ),
         "it": Language(
@@ -128,6 +128,7 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
                 "se sempre senza si sia sono sotto su sua sue sugli sul sulla suo tra tutti tutto "
                 "un una uno voi"
             ),
+            "àèéìíîòóùú",
             _words("sig dott ecc es pag"),
         ),
         "nl": Language(
@@ -139,6 +140,7 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
                 "veel voor waar want waren was wat we wel werd wie wij wil worden wordt zal ze zei "
                 "zelf zich zij zijn zo zonder zou"
             ),
+            "áéèëïíóöüú",
             _words("bijv enz o.a d.w.z dr nr blz"),
         ),
         "pt": Language(
@@ -150,6 +152,7 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
                 "quando que quem são se seja sem ser seu seus só sobre sua suas também te tem têm "
                 "ter teu tu tudo um uma umas uns você vocês"
             ),
+            "àáâãçéêíóôõúü",
             _words("sr sra dr etc p ex"),
         ),
         "sv": Language(
@@ -161,7 +164,56 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
                 "sedan sig sin sina sitta själv skulle som så sådan till under upp ut utan vad var "
                 "vara varför varje vars vart vem vi vid vilken än är åt över"
             ),
+            "åäöé",
             _words("bl a t ex m m d v s osv kl"),
+        ),
+        "da": Language(
+            _words(
+                "ad af alle alt anden at blev blive bliver da de dem den denne der deres det "
+                "dette dig din disse dog du efter eller en end er et for fordi fra få før gennem "
+                "gør han hans har havde have hende hendes her hos hun hvad hvem hver hvilken hvis "
+                "hvor hvordan hvorfor i igen ikke ind ingen intet jeg jer kan kom kunne kun lige "
+                "man mange med meget mellem men mere mig min mod må ned noget nogen nogle nok nu "
+                "når og også om op os over på samme selv sig sin sine sit skal skulle som så "
+                "sådan til ud uden under var ved vi vil ville vor være været"
+            ),
+            "æøåé",
+        ),
+        "nb": Language(
+            _words(
+                "alle alt annen at av ble bli blir både da de dem den denne der deres det dette "
+                "din disse du eller en enn er et etter for fordi fra før få gjennom gjør han hans "
+                "har hadde ha henne hennes her hos hun hva hvem hver hvilken hvis hvor hvordan "
+                "hvorfor i igjen ikke inn ingen jeg kan kom kunne kun man mange med meg meget "
+                "mellom men mer min mot mye må ned noe noen nok nå når og også om opp oss over på "
+                "samme selv seg sin sine sitt skal skulle som så slik til under ut uten var ved "
+                "vi vil ville vår være vært"
+            ),
+            "æøåéòô",
+        ),
+        "pl": Language(
+            _words(
+                "a aby albo ale ani aż bardzo bez bo być był była było były będzie będą chce ci "
+                "co czy dla do dwa gdy gdzie go i ich ile im inne ja jak jako je jednak jego jej "
+                "jest jeszcze jeśli już każdy kiedy kto która które którego której których który "
+                "którzy lub ma mają mi mnie może można na nad nam nas nawet nic nich nie niej nim "
+                "o od on ona one oni oraz po pod ponieważ przed przez przy są się sobie swoje "
+                "swój ta tak także tam te tego tej ten też to tu tylko tym tych w we więc wiele "
+                "wszystko z za ze że"
+            ),
+            "ąćęłńóśźż",
+        ),
+        "ca": Language(
+            _words(
+                "a al als amb aquell aquella aquest aquesta aquests això així abans cada com "
+                "contra d de del dels des després doncs dos el ella ells els em en encara entre "
+                "era eren es està estan et fa fer fins ha han havia hi i ja l la les li lo los m "
+                "mai mateix més meu molt molta moltes molts no nosaltres nostre o on per perquè "
+                "però poc pot qual quan què que qui s sempre sense ser seu seva seves seus si "
+                "sobre són sota també tan te tenen tot tota totes tots tu té un una uns unes va "
+                "van vol"
+            ),
+            "àçéèíïóòúü",
         ),
     }
 )
@@ -170,19 +222,3 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
 def language_of(tag: str) -> Language:
     """Return what is known of the language that a tag names (BCP 47)."""
     return LANGUAGES.get(primary(tag), _NONE)
-
-
-def primary(tag: str) -> str:
-    """Return the language in a tag, without script and region."""
-    return tag.partition("-")[0].lower()
-
-
-def guess_language(words: Iterable[str]) -> str:
-    """Return the tag of the language whose common words stand most often among the first words."""
-    found: Counter[str] = Counter()
-    total = 0
-    for word in list(words)[:_SAMPLE]:
-        total += 1
-        found.update(tag for tag, known in LANGUAGES.items() if word.casefold() in known.common)
-    best = max(LANGUAGES, key=lambda tag: found[tag])  # of equals, the first of the table
-    return best if total and found[best] / total >= _SHARE_LEAST else UNKNOWN

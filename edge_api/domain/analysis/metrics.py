@@ -1,6 +1,5 @@
 """The measures of a text: how much there is of it, and how hard it is to read."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,8 +9,11 @@ from typing import Final
 import pyphen  # type: ignore[import-untyped]
 
 from edge_api.domain.analysis.document import Document
-from edge_api.domain.analysis.languages import Flesch, Language, guess_language, language_of
-from edge_api.schema.reading import count_words, reading_minutes, words_in
+from edge_api.domain.analysis.guess import guess_language
+from edge_api.domain.analysis.language_tags import primary
+from edge_api.domain.analysis.languages import Flesch, language_of
+from edge_api.domain.analysis.words import count_words, has_spaces, sentence_lengths, words_in
+from edge_api.schema.reading import reading_minutes
 
 LONG_WORD: Final = 6
 """Letters that a long word has more of (Björnsson's LIX, 1968)."""
@@ -20,12 +22,10 @@ LONG_PARAGRAPH: Final = 150
 """Words."""
 _SPOKEN_MOST: Final = 40
 """Letters of a word that anybody says; of a longer one syllables are reckoned, not looked up."""
-
-# What ends a sentence stands at the end of a run of signs, so that each run is looked at once.
-_END: Final = re.compile(
-    r"(?<![.!?\u2026])[.!?\u2026]+[\"'\u201d\u2019\xbb)\]]*(?=\s)|[\u3002\uff01\uff1f]+"
+_UNSPACED: Final = frozenset(
+    ("ja", "zh", "cmn", "yue", "wuu", "nan", "hak", "lzh", "th", "lo", "km", "my", "bo", "dz")
 )
-_LAST_WORD: Final = re.compile(r"[^\s(\[\"'\u201c\u2018\xab]{1,12}\Z")
+"""Languages that put no spaces between words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,9 @@ class Metrics:
     paragraphs: int
     reading_minutes: int
     avg_sentence_words: float
-    lix: float
-    """Läsbarhetsindex: words in a sentence, and long words in a hundred."""
+    lix: float | None
+    """Läsbarhetsindex: words in a sentence, and long words in a hundred. `None` for a language that
+    puts no spaces between words, where neither can be counted."""
     flesch_reading_ease: float | None
     """`None` for a language without such a formula."""
     language: str
@@ -62,7 +63,7 @@ def measure(document: Document, language: str | None = None) -> Metrics:
         paragraphs=sum(1 for _ in _paragraph_lengths(document)),
         reading_minutes=reading_minutes(document.reading),
         avg_sentence_words=round(len(words) / sentences, 1),
-        lix=_lix(words, sentences),
+        lix=_lix(words, sentences) if _is_spaced(words, tag) else None,
         flesch_reading_ease=_ease(words, sentences, known.flesch),
         language=tag,
         long_sentences=sum(length > LONG_SENTENCE for length in lengths),
@@ -76,34 +77,12 @@ def _paragraph_lengths(document: Document) -> Iterator[int]:
     return filter(None, lengths)
 
 
-def sentence_lengths(text: str, language: Language) -> Iterator[int]:
-    """Yield the number of words of each sentence that has any."""
-    return filter(None, (count_words(part) for part in _sentences(text, language)))
-
-
-def _sentences(text: str, language: Language) -> Iterator[str]:
-    start = 0
-    for end in _END.finditer(text):
-        if _ends(text, end, language):
-            yield text[start : end.end()]
-            start = end.end()
-    yield text[start:]
-
-
-def _ends(text: str, end: re.Match[str], language: Language) -> bool:
-    """Tell whether a sentence ends here; a stop may belong to an abbreviation or an initial."""
-    if end[0] != ".":
-        return True
-    if text[end.end() : end.end() + 2].strip()[:1].islower():
-        return False
-    last = _LAST_WORD.search(text, max(0, end.start() - 13), end.start())
-    word = last[0].casefold() if last else ""
-    is_short = len(word) == 1 or word in language.abbreviations
-    return word.isdigit() or not is_short
+def _is_spaced(words: list[str], tag: str) -> bool:
+    return primary(tag) not in _UNSPACED and has_spaces(words)
 
 
 def _lix(words: list[str], sentences: int) -> float:
-    long = sum(len(word) > LONG_WORD for word in words)
+    long = sum(len(word) > LONG_WORD and any(map(str.isalpha, word)) for word in words)
     return round(len(words) / sentences + 100 * long / len(words), 1) if words else 0.0
 
 

@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from edge_api.domain.analysis.document import Block, BlockKind, Counts, Document, Heading, Page
 from edge_api.domain.analysis.json_ld import read_types
+from edge_api.domain.analysis.language_tags import normalize_tag
 from edge_api.domain.analysis.nesting import limit_nesting
 
 _BLOCKS: Final[Mapping[str, BlockKind]] = MappingProxyType(
@@ -68,11 +69,13 @@ class _Walk:
         node: LexborNode | None = root
         depth = 0
         while node is not None:
-            inner = node.child if self._enter(node) else None
+            is_entered = self._enter(node)
+            inner = node.child if is_entered else None
             if inner is not None:
                 node, depth = inner, depth + 1
                 continue
-            self._leave(node)
+            if is_entered:
+                self._leave(node)
             while node.next is None and depth:
                 node, depth = _parent(node), depth - 1
                 self._leave(node)
@@ -84,7 +87,7 @@ class _Walk:
             self._read(node.text_content or "")
             return False
         tag = node.tag or ""
-        if tag in _CLOSED:
+        if tag in _CLOSED or _is_hidden(node):
             return False
         self._main += tag == "main"
         self._beside += tag in _BESIDE
@@ -113,8 +116,6 @@ class _Walk:
     def _leave(self, node: LexborNode) -> None:
         """End what a node began."""
         tag = node.tag or ""
-        if node.is_text_node or tag in _CLOSED:
-            return
         if tag == "a" and "href" in node.attributes:
             self._end_link(node)
         if _is_heading(tag) and self._heading is not None:
@@ -197,7 +198,7 @@ def _read_page(tree: LexborHTMLParser) -> Page:
     scripts = [node.text() for node in tree.css('script[type="application/ld+json" i]')]
     types, faults = read_types(scripts)
     return Page(
-        language=_attribute(tree, "html", "lang"),
+        language=normalize_tag(_attribute(tree, "html", "lang") or ""),
         description=_attribute(tree, 'meta[name="description" i]', "content"),
         has_main=tree.css_first("main") is not None,
         has_canonical=bool(_attribute(tree, 'link[rel~="canonical" i]', "href")),
@@ -216,6 +217,12 @@ def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str | None:
 def _text_of(tree: LexborHTMLParser, selector: str) -> str:
     node = tree.css_first(selector)
     return _squeeze([node.text()]) if node is not None else ""
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    """Tell whether an element is kept from readers, or from those who have a page read aloud."""
+    attributes = node.attributes
+    return "hidden" in attributes or (attributes.get("aria-hidden") or "").lower() == "true"
 
 
 def _is_heading(tag: str) -> bool:

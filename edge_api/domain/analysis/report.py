@@ -12,7 +12,7 @@ from edge_api.domain.analysis.discovery import Discovery
 from edge_api.domain.analysis.document import Document, Kind
 from edge_api.domain.analysis.facts import gather_facts
 from edge_api.domain.analysis.keywords import find_keywords
-from edge_api.domain.analysis.languages import UNKNOWN
+from edge_api.domain.analysis.language_tags import UNKNOWN
 from edge_api.domain.analysis.metrics import Metrics, measure
 from edge_api.domain.analysis.parse_html import parse_html
 from edge_api.domain.analysis.parse_markdown import parse_markdown

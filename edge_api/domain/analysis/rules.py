@@ -103,6 +103,11 @@ def _long_sentences(facts: Facts) -> Value:
     return when(facts.sentences, ramp(part, 0.1, 1))
 
 
+def _lix(facts: Facts) -> Value:
+    is_known = facts.lix is not None and facts.words >= SAMPLE
+    return when(is_known, ramp(facts.lix or 0.0, 45, 65))
+
+
 def _reading_ease(facts: Facts) -> Value:
     is_known = facts.flesch is not None and facts.words >= SAMPLE
     return when(is_known, ramp(facts.flesch or 0.0, 50, 10))
@@ -305,7 +310,7 @@ _READABILITY: Final = (
         "lix",
         "readability",
         2,
-        lambda facts: when(facts.words >= SAMPLE, ramp(facts.lix, 45, 65)),
+        _lix,
         "its LIX is {lix}, where 45 is medium and 60 hard to read",
         "Use shorter words and sentences.",
     ),

@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from edge_api.domain.analysis.discovery import PLACES, Discovery
 from edge_api.domain.analysis.document import Kind
 from edge_api.domain.edition import Edition, Shelf
-from edge_api.domain.site_files import INDEX, SiteFile
+from edge_api.domain.site_files import HOME, INDEX, SiteFile
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.problems import Problem
 
@@ -29,7 +29,7 @@ class Visit:
     """What was found at an address."""
 
     url: str
-    """Where it stands, after redirects."""
+    """Where it stands, after redirects, however its address was spelled."""
     kind: Kind
     text: str
     discovery: Discovery
@@ -60,14 +60,16 @@ class OwnSite:
     async def visit(self, url: str) -> Visit:
         """Return what stands at an address of this site. Raises Problem `fetch_failed`."""
         edition = self._shelf.edition()
-        file = _find(edition, unquote(urlsplit(url).path) or "/")
+        path = _find(edition, unquote(urlsplit(url).path) or HOME)
+        file = edition.files.get(path)
         kind = _ENDINGS.get(file.name.rpartition(".")[2]) if file else None
         if file is None or kind is None:
             raise Problem("fetch_failed", "url: no page of this site stands there")
         if file.size > DOCUMENT_MOST:
             raise too_large()
         text = await asyncio.to_thread(_read, edition, file)
-        return Visit(url, kind, text, await asyncio.to_thread(self._discover, edition))
+        place = f"{self._shelf.site_url}{quote(path)}"
+        return Visit(place, kind, text, await asyncio.to_thread(self._discover, edition))
 
     def _discover(self, edition: Edition) -> Discovery:
         return {place: self._at(edition, place) for place in PLACES}
@@ -112,10 +114,10 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
     return None if "@" in parts.netloc else (parts.scheme, parts.hostname or "", port)
 
 
-def _find(edition: Edition, path: str) -> SiteFile | None:
-    """Return the file that answers at a path, or at the one that it would be sent on to."""
+def _find(edition: Edition, path: str) -> str:
+    """Return the path at which a file answers, or at which the one it is sent on to does."""
     folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
-    return edition.files.get(path) or edition.files.get(folder)
+    return folder if path not in edition.files and folder in edition.files else path
 
 
 def _read(edition: Edition, file: SiteFile) -> str:

@@ -40,6 +40,7 @@ def main() -> None:
     send(b"")  # ready
     for job in read_jobs(sys.stdin.buffer):
         signal.alarm(WORK_SECONDS + 1)
+        send(b"")  # it has come: if this process ends now, the job may be why
         send(answer(job))
         signal.alarm(0)
 

@@ -160,6 +160,34 @@ async def test_a_page_of_the_site_is_read_in_process(edge: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "spelling",
+    [
+        *("/journal/first-edge/", "/journal/first-edge", "/journal/first-edge/index.html"),
+        *("/journal/first-edge/#x", "/journal/first-edge/?a=1", "/journal/first-edge?a=1#x"),
+        *("/journal/first-edge/index.md", "/journal/first-edge/index.md#x"),
+        *("/journal/%66irst-edge/", "/%6aournal/first-edge"),
+    ],
+)
+async def test_a_post_is_not_related_to_itself(edge: Any, spelling: str) -> None:
+    """However its address is spelled, whose usual spelling the report has."""
+    said = await analyze(edge, url=f"HTTP://journal.test{spelling}", related=10)
+    twin = "index.md" if "index.md" in spelling else ""
+
+    assert said["input"]["url"] == f"http://journal.test/journal/first-edge/{twin}"
+    async with edge.ask("GET", "/journal/first-edge/") as page:
+        told = await analyze(edge, html=await page.text(), related=10)
+    assert "first-edge" in {post["slug"] for post in told["related"]}, "where nobody knows"
+    assert "first-edge" not in {post["slug"] for post in said["related"]}
+
+
+async def test_a_stated_language_is_checked(edge: Any) -> None:
+    """What is no tag does not come back: the text tells, or nobody does."""
+    for stated, tag in (("x" * 90_000, "en"), ("DE_ch", "de-CH"), ("<b>", "en")):
+        page = f"<html lang='{stated}'><p>The edge of the book was painted."
+        assert (await analyze(edge, html=page))["metrics"]["language"] == tag
+
+
+@pytest.mark.parametrize(
     ("mode", "url", "status"),
     [
         ("self", "http://journal.test/no-such-page/", 422),

@@ -9,10 +9,14 @@ import markdown
 import pytest
 
 from edge_api.domain.analysis.document import Block, Document
-from edge_api.domain.analysis.languages import LANGUAGES, guess_language, language_of
-from edge_api.domain.analysis.metrics import measure, sentence_lengths
+from edge_api.domain.analysis.facts import gather_facts
+from edge_api.domain.analysis.guess import guess_language
+from edge_api.domain.analysis.languages import LANGUAGES, language_of
+from edge_api.domain.analysis.metrics import measure
 from edge_api.domain.analysis.parse_markdown import parse_markdown
 from edge_api.domain.analysis.parse_text import parse_text
+from edge_api.domain.analysis.scoring import judge
+from edge_api.domain.analysis.words import sentence_lengths, words_in
 from edge_api.schema.reading import reading_minutes
 from tests.edge.analysis.corpus import SETS, body_of
 
@@ -25,7 +29,8 @@ def spell_words(text: str) -> Iterator[str]:
     word = ""
     for character, following in zip(text, f"{text[1:]} ", strict=True):
         is_joint = character in "'\u2019-" and word and (following.isalnum() or following == "_")
-        if character.isalnum() or character == "_" or is_joint:
+        is_point = character in ".,:" and word[-1:].isdigit() and following.isdigit()
+        if character.isalnum() or character == "_" or is_joint or is_point:
             word += character
         elif word:
             yield word
@@ -80,9 +85,9 @@ def test_text_is_counted_right(path: Path) -> None:
 
     assert found.words == len(words)
     assert found.paragraphs == len(paragraphs_of(text))
-    assert found.reading_minutes == max(1, round(len(words) / 225))
+    assert found.reading_minutes == reading_minutes(text), "as the post itself says"
     assert found.avg_sentence_words == round(found.words / found.sentences, 1)
-    long = sum(len(word) > 6 for word in words)
+    long = sum(len(word) > 6 and not set(word) <= set("0123456789.,:-_") for word in words)
     assert found.lix == round(len(words) / found.sentences + 100 * long / len(words), 1)
     sentences = sum(map(count_marks, paragraphs_of(text)))
     assert abs(found.sentences - sentences) <= max(3, 0.1 * sentences)
@@ -106,7 +111,16 @@ def test_markdown_is_counted_right(path: Path) -> None:
     [
         ("One two. Three!", [2, 1]),
         ("Dr. Lee met J. R. Moss, i.e. the binder. He left.", [10, 2]),
-        ("It cost 3.50 a page. Really?! Yes\u2026 Perhaps", [6, 1, 1, 1]),
+        ("It cost 3.50 a page. Really?! Yes\u2026 Perhaps", [5, 1, 1, 1]),
+        ("It was I. Then we left.", [3, 3]),
+        ("It was H. G. Wells. He said no. Then he left, see no. 5.", [5, 3, 6]),
+        (
+            "\u201cStop!\u201d he said. \u201cWhy?\u201d she asked. \u201cHo!\u201d They left.",
+            [3, 3, 1, 2],
+        ),
+        ("Well\u2026 perhaps. Why? because.", [2, 1, 1]),
+        ("\u0647\u0644 \u0647\u0630\u0627\u061f \u0646\u0639\u0645", [2, 1]),
+        ("\u092f\u0939 \u0915\u093f\u0924\u093e\u092c\u0964 \u092f\u0939", [2, 1]),
         ('He said: "Stop." Then he left.', [3, 3]),
         ("no capital. after the stop", [5]),
         ("In 1999. Then more.", [2, 2]),
@@ -118,6 +132,52 @@ def test_markdown_is_counted_right(path: Path) -> None:
 def test_sentences_are_told_apart(text: str, lengths: list[int]) -> None:
     """A stop may belong to an abbreviation, an initial or a number."""
     assert list(sentence_lengths(text, language_of("en"))) == lengths
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Version 2.0 cost $5.00 of 3,000 at 10:30.", "Version 2.0 cost 5.00 of 3,000 at 10:30"),
+        ("v1.85.1, or 1, 2, 3. 4", "v1.85.1 or 1 2 3 4"),
+        ("well-known don\u2019t and/or", "well-known don\u2019t and or"),
+        ("\u0915\u093f\u0924\u093e\u092c cafe\u0301", "\u0915\u093f\u0924\u093e\u092c cafe\u0301"),
+    ],
+)
+def test_words_are_told_apart(text: str, words: str) -> None:
+    """A number is one, whatever stands in it; marks on letters part nothing."""
+    assert words_in(text) == words.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("\u9019\u662f\u4e00\u672c\u66f8\u3002\u4ed6\u5728\u8b80\u66f8\u3002" * 200, None),
+        ("\u3053\u308c\u306f\u672c\u3067\u3059\u3002 " * 200, None),
+        (
+            "\u0e19\u0e35\u0e48\u0e04\u0e37\u0e2d\u0e2b\u0e19\u0e31\u0e07\u0e2a\u0e37\u0e2d " * 200,
+            None,
+        ),
+        ("kore wa hon desu. " * 50, "ja"),
+    ],
+)
+def test_lix_needs_spaces_between_words(text: str, tag: str | None) -> None:
+    """Where nobody puts them it is not told, and nothing is marked down for it."""
+    document = parse_text(text)
+    metrics = measure(document, tag)
+
+    assert metrics.lix is None
+    codes = {each.rule.code for each in judge(gather_facts(document, metrics, None))}
+    assert "lix" not in codes
+    assert "long-sentences" in codes
+
+
+def test_lix_is_told_where_a_word_of_another_script_stands() -> None:
+    """Korean has spaces, and English has them around a name in Han."""
+    korean = "\uc774\uac83\uc740 \ucc45\uc785\ub2c8\ub2e4. " * 60
+    english = "The name of this old temple in the hills is \u6e05\u6c34\u5bfa. " * 10
+
+    assert measure(parse_text(korean)).lix is not None
+    assert measure(parse_text(english)).lix is not None
 
 
 def test_the_formulas_are_those_of_their_authors() -> None:
@@ -152,6 +212,10 @@ def test_the_formulas_are_those_of_their_authors() -> None:
         ),
         ("nl", "De rand van het boek werd geschilderd en daarna door de binder verguld."),
         ("pt", "A borda do livro \u00e9 pintada e depois ela \u00e9 dourada pelo encadernador."),
+        ("da", "Det var ikke bogen, der blev v\u00e6k, men hun gik ud efter noget af det andet."),
+        ("nb", "Det var ikke boken som ble borte, men hun gikk ut etter noe av det jeg s\u00e5."),
+        ("pl", "Kot siedzi na macie i \u015bpi. To jest pi\u0119kny dzie\u0144 dla dzieci."),
+        ("ca", "El gat \u00e9s a la catifa i dorm amb els altres."),
         (
             "sv",
             "Bokens kant m\u00e5lades och sedan f\u00f6rgylldes den av bokbindaren som var glad.",
@@ -161,6 +225,25 @@ def test_the_formulas_are_those_of_their_authors() -> None:
 def test_languages_are_told_apart(tag: str, text: str) -> None:
     """By the words that are commonest in each."""
     assert guess_language(text.split()) == tag
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y",
+        "y y y y",
+        "The binder Xyzzy",
+        "\u042d\u0442\u043e a \u043a\u043d\u0438\u0433\u0430",
+        "the \u043a\u043d\u0438\u0433\u0430 of \u0442\u043e\u043c",
+        "Kissa istuu matolla ja nukkuu. Se on kaunis p\u00e4iv\u00e4 on se ja on.",
+        "Der er en hund, og den er ikke stor. Det var en fin dag, og vi skal se den igen.",
+        "Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota Kappa Lambda of the Mu Nu Xi",
+        "",
+    ],
+)
+def test_what_could_be_a_coincidence_is_no_language(text: str) -> None:
+    """One common word, few among many, as many of another language, or letters of another."""
+    assert guess_language(words_in(text)) == "und"
 
 
 def test_each_language_is_tried() -> None:

@@ -5,6 +5,7 @@ import pytest
 from edge_api.domain.analysis.brackets import limit_brackets
 from edge_api.domain.analysis.document import Counts, Document
 from edge_api.domain.analysis.keywords import find_keywords
+from edge_api.domain.analysis.language_tags import normalize_tag
 from edge_api.domain.analysis.nesting import DEPTH_MOST, limit_nesting
 from edge_api.domain.analysis.parse_html import parse_html
 from edge_api.domain.analysis.parse_markdown import parse_markdown
@@ -69,11 +70,70 @@ def test_markdown_is_taken_apart() -> None:
     text = "---\ntitle: x\n---\n# Head\n\nA [link](https://else.test/).\n\n|a|\n|-|\n|b|\n"
     document = parse_markdown(text)
 
-    assert document.title == "Head"
+    assert document.title == "x"
     assert [text for _, text in told(document)] == ["Head", "A link.", "a", "b"]
     assert document.counts.external_links == 1
     assert document.reading == text
     assert told(parse_markdown("---\n\nA rule.\n")) == [("paragraph", "A rule.")]
+
+
+@pytest.mark.parametrize(
+    ("head", "title"),
+    [
+        ("title: A: b", "A: b"),
+        ("date: 2026-01-01\r\nTitle:   'A b'  \r", "A b"),
+        ('title: "A b"', "A b"),
+        ("title:", "Head"),
+        ("title: |", "Head"),
+        ("subtitle: x", "Head"),
+    ],
+)
+def test_front_matter_gives_the_title(head: str, title: str) -> None:
+    """In one line, with or without quotes; else the first heading does."""
+    assert parse_markdown(f"---\n{head}\n---\n# Head\n").title == title
+    assert parse_markdown(f"# Head\n\n{head}\n").title == "Head"
+
+
+def test_what_is_hidden_is_not_there() -> None:
+    """Neither its prose nor what it holds; what follows it is."""
+    html = (
+        '<h2>A <span aria-hidden="TRUE">#</span></h2><p>One<div hidden><h2>B</h2><img>two</div>'
+        '<p>three <i aria-hidden="false">four</i><ul hidden><li>five</ul><p>six'
+    )
+    document = parse_html(html)
+
+    assert [text for _, text in told(document)] == ["A", "One", "three four", "six"]
+    assert [heading.text for heading in document.headings] == ["A"]
+    assert document.counts == Counts()
+
+
+@pytest.mark.parametrize(
+    ("stated", "tag"),
+    [
+        ("en", "en"),
+        (" EN_us ", "en-US"),
+        ("ZH-hant-tw", "zh-Hant-TW"),
+        ("de-1996-u-CO-phonebk", "de-1996-u-co-phonebk"),
+        ("es-419", "es-419"),
+        ("en-x-US", "en-x-us"),
+        ("und", None),
+        ("", None),
+        ("e", None),
+        ("no language", None),
+        ("en-", None),
+        ("en-toolongapart", None),
+        ("en-x-" + "abcdefgh-" * 4 + "a", None),
+        ("x" * 90_000, None),
+        ("<b>", None),
+        ("\u0131t", None),
+    ],
+)
+def test_a_stated_language_is_a_tag_or_nothing(stated: str, tag: str | None) -> None:
+    """As BCP 47 has it, in the usual case, and of 35 characters at the most."""
+    assert normalize_tag(stated) == tag
+    page = parse_html(f'<html lang="{stated}"><p>x').page
+    assert page is not None
+    assert page.language == tag
 
 
 def test_text_is_taken_apart() -> None:

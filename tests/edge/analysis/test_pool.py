@@ -13,22 +13,35 @@ import orjson
 import psutil
 import pytest
 
-from edge_api.domain.analysis.pool import COMMAND, Pool
+from edge_api.domain.analysis.pool import Pool
+from edge_api.domain.analysis.process import COMMAND
 from edge_api.schema.problems import Problem
 from tests.edge.edge_process import ROOT, Installation, free_port
 
 JOB = orjson.dumps({"kind": "text", "text": "Once upon a time."})
 LISTENING = """
-import sys
-from edge_api.domain.analysis.worker import read_jobs, send
+import sys, time
+from edge_api.domain.analysis.frames import HEAD, frame, read_length
+source, sink = sys.stdin.buffer, sys.stdout.buffer
+def send(message):
+    sink.write(frame(message))
+    sink.flush()
+def jobs():
+    while len(head := source.read(HEAD)) == HEAD:
+        job = source.read(read_length(head))
+        send(b"")
+        yield job
 send(b"")
 """
-STUCK = (
-    f"{LISTENING}\nfor job in read_jobs(sys.stdin.buffer):\n"
-    "    while job != b'quick': pass\n    send(b'ok')"
-)
-"""A worker that answers one job alone, and is stuck in all others."""
-MOMENT = 0.5
+"""A worker that is there at once, since it loads nothing."""
+STUCK = f"""{LISTENING}
+for job in jobs():
+    while job == b"slow": pass
+    time.sleep(float(job) if job[:1].isdigit() else 0)
+    send(b"ok")
+"""
+"""A worker that is stuck in one job, and sleeps as long as others say."""
+MOMENT = 2.0
 """Seconds that a job may take where one is stuck."""
 
 PoolMaker = Callable[..., Pool]
@@ -115,16 +128,94 @@ async def test_a_worker_that_dies_is_replaced(make_pool: PoolMaker) -> None:
 
 async def test_a_full_queue_is_told_so(make_pool: PoolMaker) -> None:
     """One at work and one waiting are enough here: the third is refused at once."""
-    pool = make_pool(size=1, queue=1, seconds=1.0, command=command(STUCK))
-    at_work = asyncio.create_task(pool.run(b"slow"))
+    pool = make_pool(size=1, queue=1, command=command(STUCK))
+    at_work = asyncio.create_task(pool.run(b"0.5"))
     await asyncio.sleep(0)
     waiting = asyncio.create_task(pool.run(b"quick"))
     await asyncio.sleep(0)
 
     assert "Too many documents" in (await refusal(pool.run(b"quick"))).sentence
     assert not at_work.done()
-    await refusal(at_work)
-    assert await waiting == b"ok"
+    assert await at_work == await waiting == b"ok"
+
+
+async def test_the_next_job_does_not_pay_for_the_last(make_pool: PoolMaker) -> None:
+    """A worker that took long is replaced in the background, before anybody asks."""
+    pool = make_pool(size=1, command=command(STUCK))
+    assert await pool.run(b"1.1") == b"ok"
+    before = pool.pids
+    for _ in range(200):
+        if pool.pids and pool.pids != before:
+            break
+        await asyncio.sleep(0.05)
+    (ready,) = pool.pids - before
+
+    assert await pool.run(b"quick") == b"ok"
+    assert pool.pids == {ready}
+
+
+async def test_there_are_never_more_workers_than_places(make_pool: PoolMaker) -> None:
+    """Those that replace others included."""
+    pool = make_pool(size=2, command=command(STUCK))
+    tasks = [asyncio.create_task(pool.run(b"1.1" if odd % 2 else b"quick")) for odd in range(6)]
+    most = 0
+    while not all(task.done() for task in tasks):
+        most = max(most, len(pool.pids))
+        await asyncio.sleep(0.01)
+
+    assert [task.result() for task in tasks] == [b"ok"] * 6
+    assert most == 2
+
+
+async def test_a_job_has_one_deadline(make_pool: PoolMaker) -> None:
+    """A worker that takes long to come up takes it from the job's time, and is the next one's."""
+    pool = make_pool(size=1, seconds=0.5, command=command(f"import time; time.sleep(1.5)\n{STUCK}"))
+
+    assert "cannot be analysed now" in (await refusal(pool.run(b"quick"))).sentence
+    for _ in range(200):
+        if pool.pids:
+            break
+        await asyncio.sleep(0.05)
+    (ready,) = pool.pids
+    assert await pool.run(b"quick") == b"ok"
+    assert pool.pids == {ready}
+
+
+async def test_waiting_counts_as_well(make_pool: PoolMaker) -> None:
+    """A job that has waited for its turn has so much less for its work."""
+    pool = make_pool(size=1, seconds=MOMENT, command=command(STUCK))
+    assert await pool.run(b"quick") == b"ok"
+    at_work = asyncio.create_task(pool.run(b"0.9"))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(pool.run(b"1.5"))
+
+    assert await at_work == b"ok"
+    assert "more time or memory" in (await refusal(waiting)).sentence
+
+
+async def test_a_closed_pool_starts_nothing(make_pool: PoolMaker) -> None:
+    """Neither a worker that somebody waits for nor one in the place of another."""
+    pool = make_pool(size=1, command=command(f"import time; time.sleep(60)\n{STUCK}"))
+    task = asyncio.create_task(pool.run(b"quick"))
+    await asyncio.sleep(0.2)
+    (child,) = psutil.Process().children()
+    await pool.close()
+
+    assert await gone(child.pid)
+    assert pool.pids == set()
+    await refusal(task)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+async def test_a_worker_that_was_killed_idle_costs_no_job(make_pool: PoolMaker, size: int) -> None:
+    """Also before the loop has heard of it, and when all were killed."""
+    pool = make_pool(size=size, command=command(STUCK))
+    await asyncio.gather(*(pool.run(b"0.3") for _ in range(size)))
+    assert len(pool.pids) == size
+    for pid in pool.pids:
+        os.kill(pid, signal.SIGKILL)
+
+    assert await pool.run(b"quick") == b"ok"
 
 
 async def test_nobody_waits_for_ever(make_pool: PoolMaker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +256,7 @@ async def test_memory_has_an_end(make_pool: PoolMaker) -> None:
     """Who takes more than there is gets an error in place of the machine's memory."""
     program = (
         f"{LISTENING}\nfrom edge_api.domain.analysis.worker import confine\nconfine()\n"
-        "for job in read_jobs(sys.stdin.buffer):\n    bytearray(1 << 30)\n    send(b'ok')"
+        "for job in jobs():\n    bytearray(1 << 30)\n    send(b'ok')"
     )
     pool = make_pool(command=command(program))
 
@@ -226,5 +317,5 @@ async def test_a_busy_worker_ends_by_its_own_alarm() -> None:
     process = await asyncio.create_subprocess_exec(*command(program), stdin=-1, stdout=-1, cwd=ROOT)
     said, _ = await process.communicate(b"\x00\x00\x00\x02{}")
 
-    assert said == b"\x00\x00\x00\x00", "that it was ready, and nothing more"
+    assert said == bytes(8), "that it was ready and had the job, and nothing more"
     assert process.returncode == -signal.SIGALRM
