@@ -5,17 +5,20 @@ again under the same id.
 """
 
 import secrets
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from edge_api.domain.actor import SERVICE
 from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.webhooks.events import LEAD_CREATED
 from edge_api.domain.webhooks.messenger import Answer
 from edge_api.domain.webhooks.schedule import next_attempt
-from edge_api.domain.webhooks.standing import ENABLED, WAITING
+from edge_api.domain.webhooks.standing import ENABLED, WAITING, enabled
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.table import Row
+from edge_api.schema.tables import LEADS
 from edge_api.store.plan import (
     AffectedBy,
     Condition,
@@ -32,6 +35,8 @@ LEASE: Final = timedelta(seconds=60)
 """Four times as long as an attempt may take."""
 AT_ONCE: Final = 8
 """How many deliveries to one endpoint are under way together."""
+TIDIED_AT_ONCE: Final = 500
+"""How many deliveries without an endpoint are mended in one turn."""
 GONE: Final = "it answered 410 Gone"
 
 
@@ -56,11 +61,14 @@ async def claim(store: Store, endpoint_id: str, now: datetime) -> list[Row]:
 
 
 def settle(delivery: Row, answer: Answer, now: datetime) -> tuple[Plan, ...]:
-    """Return what is to be written of an attempt, if the delivery is still claimed for it."""
+    """Return what is to be written of an attempt, if the delivery is still claimed for it.
+
+    Where it is not, nothing is written: what refuses for good meets with a conflict.
+    """
     if answer.is_taken:
         return (Delete(WEBHOOK_DELIVERIES, _ours(delivery)),)
     if answer.is_refused_for_good:
-        return disable(delivery["endpoint_id"], now)
+        return _disable(delivery, now)
     failures = delivery["attempts"] + 1
     again = next_attempt(failures, answer.retry_after, now)
     values = {
@@ -73,18 +81,24 @@ def settle(delivery: Row, answer: Answer, now: datetime) -> tuple[Plan, ...]:
     return (Update(WEBHOOK_DELIVERIES, values, _ours(delivery)),)
 
 
-def disable(endpoint_id: str, now: datetime) -> tuple[Plan, ...]:
-    """Return the plans that tell an endpoint nothing more, and give up what waits for it."""
-    present = spell_instant(now)
-    values = {"disabled_at": present, "disabled_for": GONE}
-    where = (Condition("id", "eq", endpoint_id), ENABLED)
-    waiting = (Condition("endpoint_id", "eq", endpoint_id), WAITING)
-    entry = Change("disable", WEBHOOK_ENDPOINTS, AffectedBy(0), ("id",))
-    return (
-        Update(WEBHOOK_ENDPOINTS, values, where),
-        _give_up(waiting, present),
-        audit_entry(SERVICE, entry, now),
-    )
+async def drop_forgotten(store: Store, deliveries: Sequence[Row]) -> list[Row]:
+    """Return the claimed deliveries that may be told; forget those of leads that are gone.
+
+    An administrator deletes a lead alone, without what waits to be told of it. Raises Problem.
+    """
+    leads = {row["subject_id"] for row in deliveries if row["event"] == LEAD_CREATED}
+    (found,) = await store.run(Read(LEADS, ("id",), (Condition("id", "in", tuple(leads)),)))
+    gone = leads - {row["id"] for row in found.rows}
+    forgotten = [row for row in deliveries if row["subject_id"] in gone]
+    if forgotten:
+        await store.run(*(Delete(WEBHOOK_DELIVERIES, _ours(row)) for row in forgotten))
+    return [row for row in deliveries if row["subject_id"] not in gone]
+
+
+async def give_back(store: Store, deliveries: Sequence[Row], now: datetime) -> None:
+    """Let claimed deliveries, of which nothing was told, be due again. Raises Problem."""
+    values = {"lease": None, "due_at": spell_instant(now)}
+    await store.run(*(Update(WEBHOOK_DELIVERIES, values, _ours(row)) for row in deliveries))
 
 
 async def tidy(store: Store, now: datetime) -> None:
@@ -93,19 +107,51 @@ async def tidy(store: Store, now: datetime) -> None:
     Such rows come of a lead that was stored in the moment in which its endpoint went.
     Raises Problem.
     """
+    told = tuple(row["id"] for row in await enabled(store))
+    where = (WAITING, Condition("endpoint_id", "in", told, negated=True))
+    reading = Read(WEBHOOK_DELIVERIES, ("id", "endpoint_id"), where, limit=TIDIED_AT_ONCE)
+    (idle,) = await store.run(reading)
+    if idle.rows:  # nothing is written for nothing
+        await _put_away(store, idle.rows, now)
+
+
+async def _put_away(store: Store, idle: Sequence[Row], now: datetime) -> None:
+    """Give up or forget those of the deliveries whose endpoint is still disabled or unknown.
+
+    It may have been added or enabled since it was looked for: whoever has a delivery is known by
+    now, unless it is gone for ever.
+    """
+    named = (Condition("id", "in", tuple({row["endpoint_id"] for row in idle})),)
+    (found,) = await store.run(Read(WEBHOOK_ENDPOINTS, ("id", "disabled_at"), named))
+    is_disabled = {row["id"]: row["disabled_at"] is not None for row in found.rows}
+    stray = tuple(row["id"] for row in idle if row["endpoint_id"] not in is_disabled)
+    stuck = tuple(row["id"] for row in idle if is_disabled.get(row["endpoint_id"]))
+    if stray:
+        await store.run(Delete(WEBHOOK_DELIVERIES, (WAITING, Condition("id", "in", stray))))
+    if stuck:
+        given_up = (WAITING, Condition("id", "in", stuck))
+        await store.run(_give_up(given_up, spell_instant(now)))
+
+
+def _disable(delivery: Row, now: datetime) -> tuple[Plan, ...]:
+    """Return the plans that tell an endpoint nothing more, and give up what waits for it.
+
+    They meet with a conflict where the delivery is ours no more, be it that another one has
+    disabled the endpoint: an operator who has enabled it since must not be overruled.
+    """
     present = spell_instant(now)
-    (endpoints,) = await store.run(Read(WEBHOOK_ENDPOINTS, ("id", "disabled_at")))
-    known = tuple(row["id"] for row in endpoints.rows)
-    disabled = tuple(row["id"] for row in endpoints.rows if row["disabled_at"])
-    stray = (WAITING, Condition("endpoint_id", "in", known, negated=True))
-    stuck = (WAITING, Condition("endpoint_id", "in", disabled))
-    for where, mend in (
-        (stray, Delete(WEBHOOK_DELIVERIES, stray)),
-        (stuck, _give_up(stuck, present)),
-    ):
-        (found,) = await store.run(Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1))
-        if found.rows:  # nothing is written for nothing
-            await store.run(mend)
+    endpoint_id = delivery["endpoint_id"]
+    counted = {"attempts": delivery["attempts"] + 1}
+    values = {"disabled_at": present, "disabled_for": GONE}
+    where = (Condition("id", "eq", endpoint_id), ENABLED)
+    waiting = (Condition("endpoint_id", "eq", endpoint_id), WAITING)
+    entry = Change("disable", WEBHOOK_ENDPOINTS, AffectedBy(1), ("id",))
+    return (
+        Update(WEBHOOK_DELIVERIES, counted, _ours(delivery), at_least=1),
+        Update(WEBHOOK_ENDPOINTS, values, where, at_least=1),
+        _give_up(waiting, present),
+        audit_entry(SERVICE, entry, now),
+    )
 
 
 def _give_up(where: Where, present: str) -> Update:

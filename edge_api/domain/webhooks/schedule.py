@@ -44,6 +44,6 @@ def _read_retry_after(text: str, now: datetime) -> timedelta:
         return timedelta(seconds=min(int(text[:9]), PAUSE_LONGEST.total_seconds()))
     try:
         until = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError, IndexError):  # the last two in some releases
         return timedelta()
     return (until if until.tzinfo else until.replace(tzinfo=UTC)) - now

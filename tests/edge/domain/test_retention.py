@@ -11,7 +11,7 @@ from edge_api.domain.retention import Retention
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import AUDIT_LOG, EMAIL_SEND_LOG, LEADS
+from edge_api.schema.tables import AUDIT_LOG, EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS
 from edge_api.settings import read_settings
 from edge_api.store.plan import Insert, Read
 from edge_api.store.sqlite import SQLiteStore
@@ -44,6 +44,7 @@ async def filled(store: SQLiteStore, clock: MovableClock) -> SQLiteStore:
 
 
 LEAD = {"email": "ann@example.org", "budget_tier": "b", "message": "m"}
+SUBJECT = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
 MAIL = {"recipient_email": "ann@example.org", "status": "sent"}
 CHANGE = {"actor": "test", "table_name": "leads", "columns": "", "rows": 1}
 
@@ -150,3 +151,85 @@ async def test_many_rows_go_a_few_at_a_time(
     clock.move(days=1000)
     assert await keep(filled, clock, leads=1).apply() == {LEADS: 1}
     assert await column(filled, LEADS, "id") == []
+
+
+TOKENS = ("nobody", "fresh", "used", "logged", "leading", "waiting")
+"""The addresses of tokens, by what keeps them; `nobody` is kept by nothing."""
+
+
+@pytest.fixture
+async def linked(store: SQLiteStore, clock: MovableClock) -> SQLiteStore:
+    """Return a store with tokens of a hundred days, and rows that name some of their addresses."""
+    then = spell_instant(clock() - timedelta(days=100))
+    yesterday = spell_instant(clock() - timedelta(days=1))
+    for name in TOKENS:
+        given = {"email": f"{name}@b\u00fccher.test", "token": name.ljust(64, "0")}
+        used = {"used_at": then if name == "used" else None}
+        made = {"created_at": yesterday if name == "fresh" else then}
+        token = make_row(EMAIL_UNSUBSCRIBE_TOKENS, {**given, **used, **made})
+        await store.run(Insert(EMAIL_UNSUBSCRIBE_TOKENS, [token]))
+    about = {"queue": "transactional", "template_name": "t", "subject_id": SUBJECT}
+    given_rows: dict[Table, Row] = {
+        LEADS: {**LEAD, "name": "a", "email": "Leading@xn--bcher-kva.test"},
+        EMAIL_SEND_LOG: {
+            **MAIL,
+            "template_name": "t",
+            "recipient_email": "Logged@B\u00dcCHER.test",
+        },
+        EMAIL_OUTBOX: {**about, "recipient_email": "waiting@b\u00fccher.test"},
+    }
+    for table, row in given_rows.items():
+        dated = make_row(table, {**row, "created_at": yesterday})
+        await store.run(Insert(table, [dated]))
+    return store
+
+
+async def tokens(store: SQLiteStore) -> list[str]:
+    """Return whose tokens are kept."""
+    emails = await column(store, EMAIL_UNSUBSCRIBE_TOKENS, "email")
+    return [email.partition("@")[0] for email in emails]
+
+
+@pytest.mark.parametrize("days", [{"leads": 30}, {"mail_log": 30}, {"leads": 30, "mail_log": 7}])
+async def test_the_token_of_nobody_is_forgotten(
+    linked: SQLiteStore, clock: MovableClock, days: dict[str, int]
+) -> None:
+    """Where it is old and was not used, and no row names its address in any spelling."""
+    deleted = await keep(linked, clock, **days).apply()
+
+    assert deleted[EMAIL_UNSUBSCRIBE_TOKENS] == 1
+    assert await tokens(linked) == sorted(set(TOKENS) - {"nobody"})
+    assert await audited(linked) == [("credential:service", "email_unsubscribe_tokens", 1)]
+
+
+async def test_a_token_goes_after_the_last_row_that_names_its_address(
+    linked: SQLiteStore, clock: MovableClock
+) -> None:
+    """In the same sweep; one that was used stays, and so does one that waits to be mailed."""
+    clock.move(days=100)
+    deleted = await keep(linked, clock, leads=30, mail_log=30).apply()
+
+    assert deleted[LEADS] == deleted[EMAIL_SEND_LOG] == 1
+    assert await tokens(linked) == ["used", "waiting"]
+
+
+@pytest.mark.parametrize("days", [{}, {"audit": 1}, {"leads": 30, "mail_log": 101}])
+async def test_tokens_are_kept_unless_told(
+    linked: SQLiteStore, clock: MovableClock, days: dict[str, int]
+) -> None:
+    """Neither of the two settings, or one that is longer, leaves all of them."""
+    assert EMAIL_UNSUBSCRIBE_TOKENS not in await keep(linked, clock, **days).apply()
+    assert await tokens(linked) == sorted(TOKENS)
+
+
+async def test_many_tokens_and_names_are_looked_at_a_few_at_a_time(
+    linked: SQLiteStore, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None is passed over between two looks."""
+    monkeypatch.setattr(retention, "NAMES_AT_ONCE", 1)
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 2)
+    clock.move(days=100)
+    deleted = await keep(linked, clock, leads=30, mail_log=30).apply()
+
+    assert deleted[EMAIL_UNSUBSCRIBE_TOKENS] == 4
+    assert await tokens(linked) == ["used", "waiting"]

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,14 @@ async def end_leases(store: Path) -> None:
     await opened.close()
 
 
+async def waiting(store: Path) -> int:
+    """Return how many events are still to be told."""
+    opened = await open_store(store, system_clock)
+    (outcome,) = await opened.run(Read(WEBHOOK_DELIVERIES))
+    await opened.close()
+    return len(outcome.rows)
+
+
 async def is_disabled(store: Path) -> bool:
     """Tell whether the endpoint is."""
     opened = await open_store(store, system_clock)
@@ -83,6 +93,22 @@ def test_a_killed_edge_tells_again_with_the_same_id(
 
     assert listener.received[0][1] == listener.received[1][1]
     assert json.loads(listener.received[0][1])["data"]["email"] == LEAD["email"]
+
+
+def test_an_orderly_end_tells_nothing_twice(installation: Installation, listener: Listener) -> None:
+    """The process waits for the answer to what it has told, writes that down, and ends."""
+    with installation.serving() as edge:
+
+        def ask_to_end() -> None:
+            edge.process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                edge.process.wait(4)
+
+        listener.before_answer = ask_to_end
+        create_lead(edge)
+        listener.arrivals.get(timeout=PATIENCE)
+        assert edge.process.wait(PATIENCE) == 0
+    assert asyncio.run(waiting(installation.store)) == 0
 
 
 def test_readiness_warns_until_the_operator_has_mended_it(

@@ -178,6 +178,9 @@ async def test_what_was_given_up_can_be_forgotten(office: Office, receiver: Rece
         ("soon", 5, 6),
         ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", 5, 6),
         ("-5", 5, 6),
+        (",", 5, 6),
+        ("1 Jan 12:00 , GMT", 5, 6),
+        ("Mon, 01 Jun 2026 12:10:00 -99999999999999", 5, 6),
     ],
 )
 async def test_a_receiver_may_ask_for_a_longer_pause(

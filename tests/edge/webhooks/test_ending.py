@@ -1,0 +1,129 @@
+"""The end of the service: what is under way is told and written first, and nothing more begun."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from edge_api.domain.webhooks import dispatcher as dispatcher_module
+from edge_api.domain.webhooks.attempts import AT_ONCE
+from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES
+from edge_api.store.plan import Outcome, Plan, Update
+from edge_api.store.sqlite import SQLiteStore
+from tests.edge.domain.conftest import MovableClock, WatchedStore
+from tests.edge.webhooks.conftest import Office, Receiver, make_office
+
+
+def hold_answers(receiver: Receiver) -> asyncio.Event:
+    """Let a receiver answer only once the event that is returned is set."""
+    answering = asyncio.Event()
+
+    async def hold() -> None:
+        await asyncio.wait_for(answering.wait(), 20)
+
+    receiver.before_answer = hold
+    return answering
+
+
+async def ended(running: asyncio.Task[None]) -> bool:
+    """Tell whether a task that was cancelled ends by that."""
+    done, _ = await asyncio.wait({running}, timeout=20)
+    return running in done and running.cancelled()
+
+
+async def test_attempts_under_way_are_finished_and_no_more_begun(
+    office: Office, receiver: Receiver
+) -> None:
+    """What was told is written down; what was not claimed yet is left as it was."""
+    answering = hold_answers(receiver)
+    await office.endpoints.add(receiver.url)
+    for number in range(AT_ONCE + 4):
+        await office.lead(f"Hello {number}")
+    running = asyncio.create_task(office.dispatcher.run())
+    for _ in range(AT_ONCE):
+        await receiver.arrival()
+
+    running.cancel()
+    await asyncio.sleep(0.1)
+    answering.set()
+
+    assert await ended(running)
+    assert len(receiver.received) == AT_ONCE
+    left = await office.deliveries()
+    assert [(row["lease"], row["attempts"]) for row in left] == [(None, 0)] * 4
+    assert not set(receiver.ids) & {row["id"] for row in left}
+
+
+async def test_an_attempt_that_is_too_late_is_cut_and_keeps_its_claim(
+    office: Office, receiver: Receiver
+) -> None:
+    """It may have arrived: it is told again when its lease is over, and not at once."""
+    answering = hold_answers(receiver)
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+    office.dispatcher.patience = 0.05
+    running = asyncio.create_task(office.dispatcher.run())
+    await receiver.arrival()
+
+    running.cancel()
+
+    assert await ended(running)
+    answering.set()
+    (row,) = await office.deliveries()
+    assert (row["attempts"], row["lease"] is None) == (0, False)
+    await make_office(office.store, office.clock).dispatcher.turn()
+    assert len(receiver.received) == 1
+
+
+class EndingStore(WatchedStore):
+    """A real store behind which a task is cancelled as soon as deliveries are claimed."""
+
+    running: asyncio.Task[None] | None = None
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Pass the plans on."""
+        outcomes = await super().run(*plans)
+        (plan, *_) = plans
+        if self.running and isinstance(plan, Update) and plan.table is WEBHOOK_DELIVERIES:
+            self.running.cancel()
+            await asyncio.sleep(0.05)
+        return outcomes
+
+
+async def test_what_was_claimed_and_not_told_is_given_back(
+    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+) -> None:
+    """The next process need not wait for the end of a lease."""
+    ending = EndingStore(store)
+    office = make_office(ending, clock)
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+    ending.running = asyncio.create_task(office.dispatcher.run())
+
+    assert await ended(ending.running)
+    next_one = make_office(store, clock)
+    assert receiver.received == []
+    (row,) = await next_one.deliveries()
+    assert (row["lease"], row["attempts"]) == (None, 0)
+    await next_one.dispatcher.turn()
+    assert len(receiver.received) == 1
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_an_end_is_not_lost_on_being_woken(
+    office: Office, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    """However close behind a new lead it comes."""
+    monkeypatch.setattr(dispatcher_module, "REST_SECONDS", 3600)
+    running = asyncio.create_task(office.dispatcher.run())
+    await asyncio.sleep(0.1)
+    office.dispatcher.wake()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    running.cancel()
+
+    is_ended = await ended(running)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert is_ended

@@ -1,0 +1,197 @@
+"""What changes while events wait or are under way: leads, endpoints, the operator's mind."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from edge_api.domain.sealing import Wrapping
+from edge_api.domain.webhooks.attempts import AT_ONCE
+from edge_api.domain.webhooks.standing import PURPOSE
+from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.schema.tables import AUDIT_LOG, LEADS
+from edge_api.store.plan import Condition, Delete, Outcome, Plan, Read, Update
+from edge_api.store.sqlite import SQLiteStore
+from tests.edge.domain.conftest import MovableClock, WatchedStore
+from tests.edge.webhooks.conftest import SECRET, Office, Receiver, make_office
+
+
+async def delete_lead(office: Office, lead_id: str) -> None:
+    """Delete a lead as an administrator does: that row alone."""
+    await office.store.run(Delete(LEADS, (Condition("id", "eq", lead_id),)))
+
+
+async def disablings(office: Office) -> list[int]:
+    """Return how many rows each disabling met, as the audit log has it."""
+    return [row["rows"] for row in await office.rows(AUDIT_LOG) if row["verb"] == "disable"]
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> bool:
+    """Ask until something holds; tell whether it came to that."""
+    for _ in range(2000):
+        if await holds():
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+async def test_a_deleted_lead_is_told_to_nobody(office: Office, receiver: Receiver) -> None:
+    """Nor kept for anybody; the others are told."""
+    await office.endpoints.add(receiver.url)
+    gone = await office.lead("Delete me")
+    kept = await office.lead("Keep me")
+    await delete_lead(office, gone["id"])
+    await office.dispatcher.turn()
+
+    (received,) = receiver.received
+    assert kept["id"].encode() in received.body
+    assert await office.deliveries() == []
+
+
+async def test_a_lead_that_goes_between_two_attempts_is_not_told_again(
+    office: Office, receiver: Receiver
+) -> None:
+    """What failed before is forgotten when its time comes."""
+    await office.endpoints.add(receiver.url)
+    lead = await office.lead()
+    receiver.status = 500
+    await office.dispatcher.turn()
+    await delete_lead(office, lead["id"])
+    office.clock.move(minutes=1)
+    await office.dispatcher.turn()
+
+    assert len(receiver.received) == 1
+    assert await office.deliveries() == []
+
+
+async def test_many_refusals_at_once_disable_once(office: Office, receiver: Receiver) -> None:
+    """The audit log tells of one change; the others found nothing to change."""
+    await office.endpoints.add(receiver.url)
+    for number in range(AT_ONCE):
+        await office.lead(f"Hello {number}")
+    everybody = asyncio.Event()
+
+    async def wait_for_all() -> None:
+        if len(receiver.received) == AT_ONCE:
+            everybody.set()
+        await asyncio.wait_for(everybody.wait(), 20)
+
+    receiver.status, receiver.before_answer = 410, wait_for_all
+    await office.dispatcher.turn()
+
+    assert len(receiver.received) == AT_ONCE
+    assert await disablings(office) == [1]
+    assert (await office.endpoint())["disabled_at"] is not None
+    assert all(row["dead_at"] for row in await office.deliveries())
+
+
+async def test_a_late_refusal_does_not_overrule_who_enabled(
+    office: Office, receiver: Receiver
+) -> None:
+    """The operator has enabled the endpoint since; that refusal was to what was given up."""
+    keyed = await office.endpoints.add(receiver.url)
+    await office.lead("One")
+    await office.lead("Two")
+    enabled = asyncio.Event()
+
+    async def hold_the_second() -> None:
+        if len(receiver.received) > 1:
+            await asyncio.wait_for(enabled.wait(), 20)
+
+    async def is_disabled() -> bool:
+        return (await office.endpoint())["disabled_at"] is not None
+
+    receiver.status, receiver.before_answer = 410, hold_the_second
+    telling = asyncio.create_task(office.dispatcher.turn())
+    for _ in range(2):
+        await receiver.arrival()
+    assert await until(is_disabled)
+    await office.endpoints.enable(keyed.row["id"])
+    enabled.set()
+    await telling
+
+    assert not await is_disabled()
+    assert await disablings(office) == [1]
+
+
+class CrowdedStore(WatchedStore):
+    """A real store in which something happens right behind the first look at the endpoints."""
+
+    meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Pass the plans on."""
+        outcomes = await super().run(*plans)
+        act = self.meanwhile
+        if act and isinstance(plans[0], Read) and plans[0].table is WEBHOOK_ENDPOINTS:
+            self.meanwhile = None
+            await act()
+        return outcomes
+
+
+async def test_the_first_event_of_a_new_endpoint_is_not_taken_for_a_stray(
+    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+) -> None:
+    """Though the endpoint was added after the dispatcher had looked which there are."""
+    crowded = CrowdedStore(store)
+    watching, other = make_office(crowded, clock), make_office(store, clock)
+
+    async def add_and_tell() -> None:
+        await other.endpoints.add(receiver.url)
+        await other.lead()
+
+    crowded.meanwhile = add_and_tell
+    await watching.dispatcher.turn()
+
+    assert len(receiver.received) == 1
+
+
+async def test_what_comes_for_an_endpoint_that_was_just_enabled_is_told(
+    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+) -> None:
+    """Though it was disabled when the dispatcher looked."""
+    crowded = CrowdedStore(store)
+    watching, other = make_office(crowded, clock), make_office(store, clock)
+    keyed = await other.endpoints.add(receiver.url)
+    receiver.status = 410
+    await other.lead()
+    await other.dispatcher.turn()
+    receiver.status = 200
+
+    async def enable_and_tell() -> None:
+        await other.endpoints.enable(keyed.row["id"])
+        await other.lead("Another")
+
+    crowded.meanwhile = enable_and_tell
+    await watching.dispatcher.turn()
+
+    assert len(receiver.received) == 2
+
+
+async def test_a_pause_beyond_the_calendar_is_a_failure_like_any_other(
+    office: Office, receiver: Receiver
+) -> None:
+    """Each delivery is counted and tried again, whatever cannot be reckoned with its answer."""
+    office.clock.now = datetime(9999, 12, 31, 20, tzinfo=UTC)
+    await office.endpoints.add(receiver.url)
+    for number in range(3):
+        await office.lead(f"Hello {number}")
+    receiver.status, receiver.headers = 503, {"Retry-After": "86400"}
+    await office.dispatcher.turn()
+
+    rows = await office.deliveries()
+    assert [(row["attempts"], row["lease"]) for row in rows] == [(1, None)] * 3
+
+
+async def test_a_secret_that_cannot_sign_is_a_failure_like_any_other(
+    office: Office, receiver: Receiver
+) -> None:
+    """The delivery is counted, and not claimed for ever."""
+    keyed = await office.endpoints.add(receiver.url)
+    broken = Wrapping(SECRET, PURPOSE).wrap(b"whsec_a")
+    where = (Condition("id", "eq", keyed.row["id"]),)
+    await office.store.run(Update(WEBHOOK_ENDPOINTS, {"secret": broken}, where))
+    await office.lead()
+    await office.dispatcher.turn()
+
+    (row,) = await office.rows(WEBHOOK_DELIVERIES)
+    assert (row["attempts"], row["lease"], receiver.received) == (1, None, [])
