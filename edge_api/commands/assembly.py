@@ -6,7 +6,7 @@ The only place that knows all parts; the command line and the tests start the se
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Final
@@ -160,9 +160,8 @@ async def _background(service: Service, loops: Sequence[Loop]) -> AsyncIterator[
         yield
     finally:
         for task in tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            task.cancel()  # all at once: some finish what is under way first
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
