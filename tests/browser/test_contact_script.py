@@ -81,7 +81,7 @@ def test_every_fault_is_told_at_its_field(journal: Journal, page: Page) -> None:
     fill(page, journal.url, name=" ", email="ann@nowhere")
     send(page)
 
-    expect(page.locator("#name-fault")).to_have_text("Must have 1 to 100 characters.")
+    expect(page.locator("#name-fault")).to_have_text("Must not be empty.")
     expect(page.locator("#email-fault")).to_have_text("Not a valid e-mail address.")
     expect(page.get_by_role("alert")).to_contain_text("Nothing was sent yet.")
     expect(page.locator("#name")).to_be_focused()

@@ -69,7 +69,7 @@ def test_scopes_stand_in_their_order_and_once() -> None:
     [
         ({"type": "identity_assertion"}, "type: must be one of 'api_key', 'access_token' or"),
         ({"type": None}, "type: must be one of"),
-        ({"name": " "}, "name: must have 1 to 100 characters"),
+        ({"name": " "}, "name: must not be empty"),
         ({"name": "a\nb"}, "name: must not contain control characters"),
         ({"name": 1}, "name: must be a string"),
         ({"purpose": LONG}, "purpose: must have 1 to 2000 characters"),
@@ -142,7 +142,7 @@ def test_every_fault_of_a_form_is_told_at_once() -> None:
 
     assert caught.value.by_field == {
         "type": "is required",
-        "name": "must have 1 to 100 characters",
+        "name": "must not be empty",
         "email": "not a valid e-mail address",
         "purpose": "must have 1 to 2000 characters",
     }
