@@ -1,8 +1,10 @@
 """A browser before a running edge, which serves a real build of the small journal."""
 
+import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -30,6 +32,13 @@ class Journal:
     key: str
     installation: Installation
     """Where its operator runs commands."""
+
+    def leads(self) -> list[dict[str, Any]]:
+        """Return every stored lead, newest first."""
+        path = "/api/public/v1/admin/leads?order=created_at.desc,id.desc"
+        status, _, body = self.edge.get(path, {"X-API-Key": self.key})
+        assert status == 200
+        return list(json.loads(body))
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """The contact form with its script: what a reader sees, hears and loses, or does not."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -26,14 +24,6 @@ def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context()
     yield context.new_page()
     context.close()
-
-
-def leads(journal: Journal) -> list[dict[str, Any]]:
-    """Return every stored lead, newest first."""
-    path = "/api/public/v1/admin/leads?order=created_at.desc,id.desc"
-    status, _, body = journal.edge.get(path, {"X-API-Key": journal.key})
-    assert status == 200
-    return list(json.loads(body))
 
 
 def fill(page: Page, url: str, **changes: str) -> None:
@@ -66,7 +56,7 @@ def test_a_message_is_sent_from_the_page(journal: Journal, page: Page) -> None:
     send(page)
     page.wait_for_url(THANKS)
 
-    lead = leads(journal)[0]
+    lead = journal.leads()[0]
     assert {name: lead[name] for name in GOOD} == GOOD
     assert (lead["source"], lead["status"]) == ("form", "new")
     assert lead["consent_at"]
@@ -77,7 +67,7 @@ def test_a_message_is_sent_from_the_page(journal: Journal, page: Page) -> None:
 
 def test_every_fault_is_told_at_its_field(journal: Journal, page: Page) -> None:
     """Each field at fault is marked and described, the first has the focus, the form says why."""
-    before = len(leads(journal))
+    before = len(journal.leads())
     fill(page, journal.url, name=" ", email="ann@nowhere")
     send(page)
 
@@ -92,7 +82,7 @@ def test_every_fault_is_told_at_its_field(journal: Journal, page: Page) -> None:
     assert page.locator("[aria-invalid]").count() == 2
     assert typed(page) == {**GOOD, "name": " ", "email": "ann@nowhere"}
     assert page.url == f"{journal.url}/contact/"
-    assert len(leads(journal)) == before
+    assert len(journal.leads()) == before
 
 
 def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None:
@@ -115,7 +105,7 @@ def test_a_mended_field_is_blamed_no_longer(journal: Journal, page: Page) -> Non
     assert page.locator("#email").get_attribute("aria-invalid") is None
     send(page)
     page.wait_for_url(THANKS)
-    assert leads(journal)[0]["email"] == "mended@example.org"
+    assert journal.leads()[0]["email"] == "mended@example.org"
 
 
 def test_a_page_that_came_back_is_taken_up(journal: Journal, browser: Browser, page: Page) -> None:
@@ -145,12 +135,12 @@ def _once(route: Route, body: str) -> None:
 
 def test_a_double_click_makes_one_lead(journal: Journal, page: Page) -> None:
     """However often the button is pressed, the message is stored once."""
-    before = len(leads(journal))
+    before = len(journal.leads())
     fill(page, journal.url, name="Twice")
     page.locator("#contact-form button").dblclick()
     page.wait_for_url(THANKS)
 
-    assert len(leads(journal)) == before + 1
+    assert len(journal.leads()) == before + 1
 
 
 def test_a_page_that_is_gone_back_to_sends_nothing_twice(
@@ -164,7 +154,7 @@ def test_a_page_that_is_gone_back_to_sends_nothing_twice(
         ignore_default_args=["--disable-back-forward-cache"],
     )
     page = kept.new_page()
-    before = len(leads(journal))
+    before = len(journal.leads())
     fill(page, journal.url, name="Back")
     page.evaluate("window.isTheSame = true")
     send(page)
@@ -176,23 +166,23 @@ def test_a_page_that_is_gone_back_to_sends_nothing_twice(
     page.wait_for_url(THANKS)
     kept.close()
 
-    assert len(leads(journal)) == before + 1
+    assert len(journal.leads()) == before + 1
 
 
 def test_a_page_that_is_loaded_again_sends_nothing_twice(journal: Journal, page: Page) -> None:
     """The same words from the same tab are the same message; other words are another."""
-    before = len(leads(journal))
+    before = len(journal.leads())
     for changes in ({}, {}, {"message": "Something else."}):
         fill(page, journal.url, name="Again", **changes)
         send(page)
         page.wait_for_url(THANKS)
 
-    assert len(leads(journal)) == before + 2
+    assert len(journal.leads()) == before + 2
 
 
 def test_an_answer_that_got_lost_makes_no_second_lead(journal: Journal, page: Page) -> None:
     """When the connection breaks behind a stored lead, sending again finds it."""
-    before = len(leads(journal))
+    before = len(journal.leads())
 
     def lose(route: Route) -> None:
         if route.request.method == "POST":
@@ -210,12 +200,12 @@ def test_an_answer_that_got_lost_makes_no_second_lead(journal: Journal, page: Pa
     send(page)
     page.wait_for_url(THANKS)
 
-    assert len(leads(journal)) == before + 1
+    assert len(journal.leads()) == before + 1
 
 
 def test_a_changed_message_is_another(journal: Journal, page: Page) -> None:
     """After a lost answer, what was changed meanwhile is a message of its own, and not refused."""
-    before = len(leads(journal))
+    before = len(journal.leads())
 
     def lose(route: Route) -> None:
         route.fetch()
@@ -230,8 +220,8 @@ def test_a_changed_message_is_another(journal: Journal, page: Page) -> None:
     send(page)
     page.wait_for_url(THANKS)
 
-    assert [lead["name"] for lead in leads(journal)[:2]] == ["Second", "First"]
-    assert len(leads(journal)) == before + 2
+    assert [lead["name"] for lead in journal.leads()[:2]] == ["Second", "First"]
+    assert len(journal.leads()) == before + 2
 
 
 def test_without_a_connection_nothing_is_lost(journal: Journal, page: Page) -> None:
@@ -248,7 +238,7 @@ def test_without_a_connection_nothing_is_lost(journal: Journal, page: Page) -> N
     page.context.set_offline(False)
     send(page)
     page.wait_for_url(THANKS)
-    assert leads(journal)[0]["name"] == "Offline"
+    assert journal.leads()[0]["name"] == "Offline"
 
 
 def test_an_answer_of_something_else_is_borne(journal: Journal, page: Page) -> None:
@@ -319,7 +309,7 @@ def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
     keys.press("Enter")
     page.wait_for_url(THANKS)
 
-    lead = leads(journal)[0]
+    lead = journal.leads()[0]
     assert (lead["name"], lead["email"], lead["message"]) == (
         *("Kay", "kay@example.org"),
         "By keyboard.",
@@ -335,7 +325,7 @@ def test_the_trap_goes_along(journal: Journal, page: Page) -> None:
     send(page)
     page.wait_for_url(THANKS)
 
-    lead = leads(journal)[0]
+    lead = journal.leads()[0]
     assert (lead["name"], lead["status"]) == ("Machine", "spam")
 
 
@@ -393,15 +383,15 @@ def test_the_form_is_a_tool_of_the_browsers_agent(journal: Journal, agent_page: 
 
 def test_an_agent_fills_in_and_the_reader_sends(journal: Journal, agent_page: Page) -> None:
     """Nothing is sent before the person has pressed the button."""
-    before = len(leads(journal))
+    before = len(journal.leads())
     agent_page.goto(f"{journal.url}/contact/")
     call(agent_page, name="Agent")
     assert typed(agent_page) == {**GOOD, "name": "Agent"}
-    assert len(leads(journal)) == before
+    assert len(journal.leads()) == before
 
     send(agent_page)
     agent_page.wait_for_url(THANKS)
-    assert [lead["name"] for lead in leads(journal)][:1] == ["Agent"]
+    assert [lead["name"] for lead in journal.leads()][:1] == ["Agent"]
 
 
 def test_an_agent_is_told_what_was_wrong(journal: Journal, agent_page: Page) -> None:
