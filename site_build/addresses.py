@@ -11,6 +11,7 @@ ARCHIVE = "archive/"
 CONTACT_THANKS = "contact/thanks/"
 MISSING = "404.html"
 FEED = "feed.xml"
+FEED_JSON = "feed.json"
 SITEMAP = "sitemap.xml"
 ROBOTS = "robots.txt"
 LLMS = "llms.txt"
@@ -18,6 +19,9 @@ LLMS_FULL = "llms-full.txt"
 AUTH = "auth.md"
 IMAGES = "images/"
 THEME = "theme/"
+CARDS = "cards/"
+SECURITY = ".well-known/security.txt"
+SKILLS = ".well-known/agent-skills/"
 
 
 def locate_post(slug: str) -> str:
@@ -33,6 +37,16 @@ def locate_page(slug: str) -> str:
 def locate_tag(slug: str) -> str:
     """Return the address of a tag's list of posts."""
     return f"{TAGS}{slug}/"
+
+
+def locate_card(slug: str) -> str:
+    """Return the address of the picture that stands for a post elsewhere."""
+    return f"{CARDS}{slug}.png"
+
+
+def locate_feed(folder: str, feed: str = FEED) -> str:
+    """Return the address of a feed, `FEED` or `FEED_JSON`, of the posts listed in `folder`."""
+    return f"{folder}{feed}"
 
 
 def locate_leaf(folder: str, number: int) -> str:

@@ -22,5 +22,11 @@ JWKS: Final = "/.well-known/jwks.json"
 REQUEST_ACCESS: Final = "/api/public/access-requests"
 CLAIM_CREDENTIAL: Final = f"{REQUEST_ACCESS}/claim"
 
+SEARCH: Final = "/search"
+SEARCH_DATA: Final = "/api/public/v1/search"
+"""What the page of results asks as somebody types."""
+DOCS: Final = "/docs/"
+TRY_DOCS: Final = "/docs/try/"
+
 UNSUBSCRIBE: Final = "/unsubscribe"
 EMAIL_HOOK: Final = "/api/public/hooks/email"

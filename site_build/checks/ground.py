@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from edge_api.schema import paths
 from site_build import addresses
 from site_build.post import Document
 from site_build.slug import make_slug
@@ -20,6 +21,10 @@ _FIXED = frozenset(
         addresses.CONTACT_THANKS,
         addresses.MISSING,
         addresses.FEED,
+        addresses.FEED_JSON,
+        paths.SEARCH.removeprefix("/"),
+        paths.DOCS.removeprefix("/"),
+        paths.TRY_DOCS.removeprefix("/"),
         addresses.SITEMAP,
         addresses.ROBOTS,
         addresses.LLMS,
