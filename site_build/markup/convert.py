@@ -11,11 +11,15 @@ from typing import TypedDict, cast
 from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
 
+from site_build.markup.footnotes import BACKLINK
 from site_build.markup.house_rules import HouseRules
 from site_build.post import Document
 
 _TOC_LEVELS = "2-3"
 """Deeper headings would make a table of contents longer than it helps."""
+
+THEME_IDS = frozenset({"main", "related"})
+"""Ids that a page has outside of its text; no heading may take one."""
 
 _EXTENSIONS = (
     "abbr",
@@ -60,11 +64,11 @@ class Converter:
                 # Guessing takes longer than all the rest and guesses wrong on short blocks.
                 "codehilite": {"guess_lang": False, "css_class": "highlight"},
                 # The default, a colon, makes ids that no CSS selector can name as they stand.
-                "footnotes": {"SEPARATOR": "-"},
+                "footnotes": {"SEPARATOR": "-", "BACKLINK_TEXT": BACKLINK},
                 # An `align` attribute can be told from a style; the house rules make it a class.
                 "tables": {"use_align_attribute": True},
                 "toc": {
-                    "slugify": slugify_unicode,
+                    "slugify": _name_heading,
                     "toc_depth": _TOC_LEVELS,
                     "permalink": "#",
                     "permalink_class": "heading-anchor",
@@ -81,6 +85,12 @@ class Converter:
         html = self._markdown.reset().convert(document.markdown)
         tokens = cast("list[_TocEntry]", getattr(self._markdown, "toc_tokens", []))
         return Conversion(html, _render_toc(tokens))
+
+
+def _name_heading(text: str, separator: str) -> str:
+    """Return the id of a heading with this text."""
+    name: str = slugify_unicode(text, separator)
+    return f"{name}{separator}section" if name in THEME_IDS else name
 
 
 def _render_toc(entries: list[_TocEntry]) -> str:

@@ -1,8 +1,9 @@
 """What this site asks of every page's HTML, as one extension of Python-Markdown.
 
-The page's title is its only `h1`, so headings of a text that uses `h1` move one level down; table
-cells are aligned by class; links that leave the site say so; images load when they come near.
-Inline styles and event handlers are taken out, since the content security policy forbids them.
+The page's title is its only `h1`, so headings of a text that uses `h1` move one level down; links
+that leave the site say so; images load when they come near. Figures, footnotes and tables have
+modules of their own. Inline styles and event handlers are taken out, since the content security
+policy forbids them.
 """
 
 import re
@@ -13,6 +14,11 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.postprocessors import Postprocessor
 from markdown.treeprocessors import Treeprocessor
+
+from site_build.markup.code_titles import CodeTitles
+from site_build.markup.figures import frame_images
+from site_build.markup.footnotes import mend_footnotes
+from site_build.markup.tables import mend_tables
 
 _SUSPECT = re.compile(r"[\s\"'/](?:style|on[a-z]+)\s*=", re.IGNORECASE)
 _TAG = re.compile(r"""<[a-z](?:[^<>"']|"[^"]*"|'[^']*')*>""", re.IGNORECASE)
@@ -26,14 +32,18 @@ _DEEPEST = 6
 
 
 class HouseRules(Extension):
-    """Registers the two steps below; `site_url` tells which links leave the site."""
+    """Registers the steps; `site_url` tells which links leave the site."""
 
     def __init__(self, site_url: str) -> None:
         super().__init__()
         self._host = urlsplit(site_url).netloc
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name is Python-Markdown's
-        """Put the tree's step after `attr_list` (8) and before `toc` (5), and the text's last."""
+        """Put the tree's step after `attr_list` (8) and before `toc` (5), and the text's last.
+
+        Titles of code are taken before `fenced_code_block` (25).
+        """
+        md.preprocessors.register(CodeTitles(md), "code_titles", 26)
         md.treeprocessors.register(_Tree(md, self._host), "house_rules", 7)
         md.postprocessors.register(_Text(md), "house_rules", -1)
 
@@ -47,15 +57,14 @@ class _Tree(Treeprocessor):
 
     def run(self, root: Element) -> None:
         """Apply the rules to the tree in place."""
+        frame_images(root)
+        mend_tables(root)
+        mend_footnotes(root)
         headings_are_high = next(root.iter("h1"), None) is not None
         images = 0
         for element in root.iter():
             if headings_are_high and re.fullmatch("h[1-6]", element.tag):
                 element.tag = f"h{min(int(element.tag[1]) + 1, _DEEPEST)}"
-            elif element.tag in {"td", "th"}:
-                _align_by_class(element)
-            elif element.tag == "table":
-                element.set("tabindex", "0")  # what scrolls must be reached by keyboard
             elif element.tag == "a":
                 self._mark_external(element)
             elif element.tag == "img":
@@ -76,11 +85,6 @@ def _split(url: str) -> str:
     except ValueError:
         return ""
     return parts.netloc if parts.scheme in {"http", "https"} else ""
-
-
-def _align_by_class(cell: Element) -> None:
-    if alignment := cell.attrib.pop("align", None):
-        cell.set("class", f"{cell.get('class', '')} align-{alignment}".strip())
 
 
 def _load_late(image: Element, *, first: bool) -> None:

@@ -8,6 +8,8 @@ import re
 
 import nh3
 
+from site_build.markup.tables import SCROLLER
+
 _TAGS = """
 a abbr aside b bdi bdo blockquote br caption cite code col colgroup dd del details dfn div dl
 dt em figcaption figure h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q rp rt ruby s samp
@@ -29,7 +31,8 @@ _ATTRIBUTES = {
 }
 _ALIGNMENTS = {"align-left", "align-center", "align-right"}
 _CLASSES = {
-    "div": {"admonition", "footnote", "highlight", "note", "tip", "warning", "danger"},
+    "div": {"admonition", "footnote", "highlight", "note", "tip", "warning", "danger", SCROLLER},
+    "figure": {"code"},
     "p": {"admonition-title"},
     "td": _ALIGNMENTS,
     "th": _ALIGNMENTS,

@@ -6,7 +6,7 @@ the block before it prints: `…` stands for any text within a line, and alone f
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 RUN = frozenset({"bash", "python", "js"})
 OUTPUT = "output"
@@ -14,7 +14,9 @@ SHOWN = frozenset({"console", "ini", "json", "markdown", "nginx", "text", "yaml"
 """For what only a reader's own machine could run, and for what is no code."""
 
 _FENCE = re.compile(
-    r"^(?P<mark>`{3,})(?P<language>[^\n`]*)\n(?P<code>.*?)^(?P=mark)$", re.MULTILINE | re.DOTALL
+    r"^(?P<mark>`{3,})(?P<language>[\w-]*)(?: title=\"(?P<title>[^\"\n]*)\")?(?P<more>[^\n`]*)\n"
+    r"(?P<code>.*?)^(?P=mark)$",
+    re.MULTILINE | re.DOTALL,
 )
 _NAME = re.compile(r"(?:#|//) (?P<name>[\w-]+\.(?:sh|py|mjs))\n")
 _SUFFIXES = {"bash": ".sh", "python": ".py", "js": ".mjs"}
@@ -30,10 +32,14 @@ class Fence:
     code: str
     output: str | None = None
     """What it says it prints; None where it says nothing."""
+    title: str = ""
+    """The file name that stands above it on the page."""
 
     @property
     def file(self) -> str:
-        """The name under which it is kept: the comment on its first line, else its place."""
+        """The name under which it is kept: its title, the comment on its first line, its place."""
+        if self.title:
+            return self.title
         named = _NAME.match(self.code)
         return named["name"] if named else f"line-{self.line}{_SUFFIXES[self.language]}"
 
@@ -41,14 +47,19 @@ class Fence:
 def read_fences(text: str) -> Iterator[Fence]:
     """Yield every block of `text` but the outputs, each with the output that follows it."""
     blocks = [
-        Fence(text.count("\n", 0, found.start()) + 1, found["language"], found["code"])
+        Fence(
+            text.count("\n", 0, found.start()) + 1,
+            found["language"] + found["more"],
+            found["code"],
+            title=found["title"] or "",
+        )
         for found in _FENCE.finditer(text)
     ]
     followers = [*blocks[1:], Fence(0, "", "")][: len(blocks)]
     for block, follower in zip(blocks, followers, strict=True):
         if block.language != OUTPUT:
             promised = follower.code if follower.language == OUTPUT else None
-            yield Fence(block.line, block.language, block.code, promised)
+            yield replace(block, output=promised)
 
 
 def find_strays(text: str) -> list[int]:
@@ -56,7 +67,7 @@ def find_strays(text: str) -> list[int]:
     strays = []
     before = ""
     for found in _FENCE.finditer(text):
-        language = found["language"]
+        language = found["language"] + found["more"]
         is_known = language in RUN | SHOWN or (language == OUTPUT and before in RUN)
         if not is_known:
             strays.append(text.count("\n", 0, found.start()) + 1)

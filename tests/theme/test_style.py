@@ -13,9 +13,9 @@ BUDGET = 14_000
 MADE_ELSEWHERE = re.compile(
     r"hue-\d+|heading-anchor|align-\w+|footnote\S*|highlight|linenos"
     r"|admonition\S*|note|info|seealso|tip|hint|success|warning|caution|attention|important|danger"
-    r"|error|bug|err|hll|[a-z]{1,2}\d?|cpf"
+    r"|error|bug|err|hll|[a-z]{1,2}\d?|cpf|table-scroll"
 )
-"""Classes that Python-Markdown, Pygments and the tags' hues bring, in no template."""
+"""Classes that the conversion of texts, Pygments and the tags' hues bring, in no template."""
 
 
 def without_comments(style: str) -> str:
