@@ -40,6 +40,10 @@ class Document:
     """SHA-256 of the file's bytes, hexadecimal."""
     slug_at: tuple[int, int] = (1, 1)
     """Line and column of the slug in the file, from 1."""
+    series: str = ""
+    """Name of the series that it is a part of, as the author spells it; empty: none."""
+    series_at: tuple[int, int] = (1, 1)
+    """Those of the series' name."""
 
     def is_public_at(self, now: datetime) -> bool:
         """Tell whether readers may see the document at the instant `now` (UTC)."""

@@ -26,6 +26,18 @@ class Tag:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A post's place in a series."""
+
+    series: str
+    """Its name."""
+    posts: tuple[Document, ...]
+    """The public posts of the series, the earliest first."""
+    number: int
+    """Of this part, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Who the site is."""
 
@@ -54,6 +66,8 @@ class Site:
     """By name, regardless of case."""
     tag_slugs: Mapping[str, str]
     """The slug of a tag by each spelling of its name."""
+    parts: Mapping[str, Part]
+    """Places in series by path; what has one public post alone is no series."""
 
 
 def publish(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:
@@ -64,7 +78,8 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
     posts = [document for document in public if document.kind == "post"]
     posts.sort(key=lambda post: post.published, reverse=True)
     slugs = {name: make_slug(name) for name in {name for post in posts for name in post.tags}}
-    return Site(identity, tuple(posts), tuple(pages), _collect_tags(posts, slugs), slugs)
+    tags = _collect_tags(posts, slugs)
+    return Site(identity, tuple(posts), tuple(pages), tags, slugs, _find_parts(posts))
 
 
 def _collect_tags(posts: Iterable[Document], slugs: Mapping[str, str]) -> tuple[Tag, ...]:
@@ -77,6 +92,21 @@ def _collect_tags(posts: Iterable[Document], slugs: Mapping[str, str]) -> tuple[
             spellings[slug][name] += 1
     tags = [Tag(_choose(spellings[slug]), slug, tuple(found)) for slug, found in members.items()]
     return tuple(sorted(tags, key=lambda tag: (tag.name.casefold(), tag.slug)))
+
+
+def _find_parts(posts: Iterable[Document]) -> dict[str, Part]:
+    """Gather posts by the folded names of their series; the usual spelling names a series."""
+    members: dict[str, list[Document]] = defaultdict(list)
+    for post in posts:
+        if post.series:
+            members[post.series.casefold()].append(post)
+    parts: dict[str, Part] = {}
+    for group in members.values():
+        name = _choose(Counter(post.series for post in group))
+        ordered = tuple(sorted(group, key=lambda post: (post.published, post.slug)))
+        if len(ordered) > 1:
+            parts |= {each.path: Part(name, ordered, at) for at, each in enumerate(ordered, 1)}
+    return parts
 
 
 def _choose(spellings: Counter[str]) -> str:

@@ -5,7 +5,7 @@ generators that take a time with the square of the number of posts.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pelican.generators import (  # type: ignore[import-untyped]
@@ -20,7 +20,16 @@ from edge_api.schema.edge_pages import SHELL
 from site_build.bridge.writer import find_production
 from site_build.making.tasks import render_page
 from site_build.post import Document
-from site_build.views.content import Article, Page, Shelf, Tag, make_neighbour
+from site_build.site import Site
+from site_build.views.content import (
+    Article,
+    Page,
+    Shelf,
+    Surroundings,
+    Tag,
+    make_neighbour,
+    make_series,
+)
 
 _TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
 """What Pelican tells every template of the posts."""
@@ -33,7 +42,7 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
         """Make the posts from what was read, instead of reading them."""
         site = find_production(self.settings).site
         self._shelf = _stock(self.settings)
-        self.articles = _make_articles(site.posts, self._shelf)
+        self.articles = _make_articles(site, {}, self._shelf)
         self.dates = self.articles  # They are newest first already.
         by_path = {article.source_path: article for article in self.articles}
         self.tags = [
@@ -115,10 +124,20 @@ def _stock(settings: dict[str, Any]) -> Shelf:
     )
 
 
-def _make_articles(posts: tuple[Document, ...], shelf: Shelf) -> list[Article]:
-    """Make each post with its neighbours; `posts` come newest first."""
-    neighbours = [None, *(make_neighbour(post) for post in posts), None]
-    return [
-        Article(post, shelf, earlier=neighbours[index + 2], later=neighbours[index])
-        for index, post in enumerate(posts)
-    ]
+def _make_articles(
+    site: Site, related: Mapping[str, Sequence[Document]], shelf: Shelf
+) -> list[Article]:
+    """Make each post with what its page shows of others; posts come newest first."""
+    linked = {post.path: make_neighbour(post, shelf.tags) for post in site.posts}
+    row = [None, *linked.values(), None]
+    articles = []
+    for index, post in enumerate(site.posts):
+        part = site.parts.get(post.path)
+        surroundings = Surroundings(
+            earlier=row[index + 2],
+            later=row[index],
+            series=make_series(part, linked) if part else None,
+            related=tuple(linked[each.path] for each in related.get(post.path, ())),
+        )
+        articles.append(Article(post, shelf, surroundings))
+    return articles

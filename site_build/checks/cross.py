@@ -5,7 +5,7 @@ It works on facts alone, so it costs little and is done anew at every build.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -43,7 +43,7 @@ def cross_check(
     `complete` is False where a file could not be read: a post that is missed may be that one.
     """
     ground = lay_out(documents, files)
-    findings = _find_repeated_slugs(documents)
+    findings = [*_find_repeated_slugs(documents), *_find_near_series(documents)]
     for document in documents:
         own = facts[document.path]
         findings += [
@@ -76,6 +76,19 @@ def _explain_repeated(address: str, document: Document, group: list[Document]) -
     others = sorted(other.path for other in group if other is not document)
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     return f"the slug gives the address /{address}, as {others[0]}{more} does; change one of them"
+
+
+def _find_near_series(documents: Iterable[Document]) -> Iterator[Finding]:
+    """Report names of series that differ from a more frequent one by blanks and signs alone."""
+    spelled: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
+    for document in documents:
+        if slug := make_slug(document.series):
+            spelled[slug][document.series.casefold()].append(document)
+    for names in spelled.values():
+        first, *others = sorted(names.values(), key=lambda group: (-len(group), group[0].path))
+        message = f"`series` is nearly {shorten(first[0].series)!r}; spell both the same"
+        for document in (each for group in others for each in group):
+            yield Finding(document.path, *document.series_at, "warning", message)
 
 
 @dataclass(frozen=True, slots=True)

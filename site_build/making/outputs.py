@@ -20,10 +20,10 @@ def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iter
     identity = site.identity
     for post in site.posts:
         path = addresses.locate_post(post.slug)
-        yield _make_twin(identity, post, path)
+        yield _make_twin(identity, post, path, _tell_series(site, post))
         yield RecordTask(path, post, minutes[post.path], identity.absolute(path))
     for page in site.pages:
-        yield _make_twin(identity, page, addresses.locate_page(page.slug))
+        yield _make_twin(identity, page, addresses.locate_page(page.slug), [])
     yield from _list_overviews(site)
     yield from _list_leaves(identity, "Journal", addresses.JOURNAL, site.posts, leaf_size)
     for tag in site.tags:
@@ -57,11 +57,21 @@ def _make_text(path: str, text: str | bytes) -> Task:
     return TextTask(path, lambda _: text)
 
 
-def _make_twin(identity: Identity, document: Document, path: str) -> Task:
+def _make_twin(identity: Identity, document: Document, path: str, facts: Sequence[str]) -> Task:
     def render(texts: Texts) -> str:
-        return twins.render_document(identity, document, texts.read(document).markdown, path)
+        text = texts.read(document).markdown
+        return twins.render_document(identity, document, text, path, facts)
 
-    return TextTask(addresses.name_twin(path), render, make_key(document.path, document.digest))
+    sources = make_key(document.path, document.digest, facts)
+    return TextTask(addresses.name_twin(path), render, sources)
+
+
+def _tell_series(site: Site, post: Document) -> list[str]:
+    """Return the post's place in its series as a fact, where it has one."""
+    part = site.parts.get(post.path)
+    if part is None:
+        return []
+    return [f"Series: {part.series}, part {part.number} of {len(part.posts)}"]
 
 
 def _list_overviews(site: Site) -> Iterator[Task]:

@@ -35,13 +35,13 @@ class CodeTitles(Preprocessor):
         plain = f"{block['fence']} {opening}\n{block['code']}{block['fence']}"
         if not title:
             return block[0] if opening == block["opening"] else plain
-        stash: list[str] = self.md.htmlStash.rawHtmlBlocks
+        stash = self.md.htmlStash.rawHtmlBlocks
         before = len(stash)
         placeholder = self.md.preprocessors["fenced_code_block"].run(plain.split("\n"))
         if len(stash) == before:
             return block[0]
         caption = f"<figcaption>{escape(title, quote=False)}</figcaption>"
-        stash[-1] = f'<figure class="code">{caption}{stash[-1].rstrip()}</figure>'
+        stash[-1] = f'<figure class="code">{caption}{str(stash[-1]).rstrip()}</figure>'
         return "\n".join(placeholder)
 
 

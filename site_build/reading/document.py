@@ -14,7 +14,7 @@ from frontmatter.default_handlers import YAMLHandler
 
 from site_build.post import Document, Finding, Kind
 from site_build.reading.front_matter import LONGEST_DESCRIPTION, PageFrontMatter
-from site_build.reading.head import Fault, find_slug, read_head
+from site_build.reading.head import Fault, find_value, read_head
 from site_build.reading.located_yaml import YamlFaultError, read_entries
 from site_build.reading.summary import summarise
 from site_build.text import Places, count_control_characters, find_control_character
@@ -101,8 +101,9 @@ def _read_text(path: str, text: str, digest: str) -> tuple[Document | None, list
     if head is None or any(fault.severity == "error" for fault in faults):
         return None, faults
     document = _make_document(path, kind, head, _cut_body(text, parts.body_at), digest)
-    slug_at = Places(text).locate(find_slug(entries))
-    return replace(document, slug_at=slug_at), faults
+    places = Places(text)
+    slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
+    return replace(document, slug_at=slug_at, series_at=series_at), faults
 
 
 def _split(text: str) -> _Parts | Fault:
@@ -143,6 +144,7 @@ def _make_document(
         published=published,
         updated=head.updated or published,
         tags=head.tags,
+        series=head.series if kind == "post" else "",
         lang=head.lang,
         draft=head.status == "draft",
         markdown=markdown,

@@ -24,6 +24,9 @@ from edge_api.schema.index import PostSummary
 from site_build.slug import make_slug
 from site_build.text import find_control_character, shorten
 
+LONGEST_SERIES = 100
+"""Code points; it stands on one line above the parts."""
+
 LONGEST_DESCRIPTION = 160
 """Code points; search engines and cards cut what is longer."""
 
@@ -151,6 +154,13 @@ def _require_status(value: object) -> object:
     return value
 
 
+def _require_series(value: object) -> object:
+    text = _require_text(value)
+    if len(text) > LONGEST_SERIES:
+        raise _fault(f"has {len(text)} characters; shorten it to {LONGEST_SERIES} at most")
+    return text
+
+
 def _require_language(value: object) -> object:
     text = _require_text(value)
     if not re.fullmatch(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", text):
@@ -164,6 +174,7 @@ Instant = Annotated[datetime, BeforeValidator(_require_instant)]
 Tag = Annotated[str, BeforeValidator(_require_tag)]
 Tags = Annotated[tuple[Tag, ...], AfterValidator(_drop_repeated), BeforeValidator(_require_tags)]
 Status = Annotated[Literal["published", "draft"], BeforeValidator(_require_status)]
+Series = Annotated[str, BeforeValidator(_require_series)]
 Language = Annotated[str, BeforeValidator(_require_language)]
 
 
@@ -177,6 +188,7 @@ class PageFrontMatter(BaseModel):
     date: Instant | None = Field(None, description="When it appears; UTC unless it has a zone.")
     updated: Instant | None = Field(None, description="When it was last revised.")
     tags: Tags = Field((), description="What it is about, in the author's order.")
+    series: Series = Field("", description="The series of posts that it is a part of.")
     description: Text = Field(
         "", description="One or two sentences for lists, search engines and feeds."
     )

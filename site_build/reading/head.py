@@ -73,9 +73,10 @@ def read_head(
     return head, faults + _check_values(kind, head, known)
 
 
-def find_slug(entries: list[Entry]) -> int:
-    """Return the offset of the slug in a head that was understood."""
-    return next(each.value_at for each in entries if ALIASES.get(each.key, each.key) == "slug")
+def find_value(entries: list[Entry], name: str) -> int:
+    """Return the offset of what a key says in a head that was understood; 0 without the key."""
+    named = (each.value_at for each in entries if ALIASES.get(each.key, each.key) == name)
+    return next(named, 0)
 
 
 def _sort_out(entries: list[Entry]) -> tuple[dict[str, Entry], list[Fault]]:
@@ -141,6 +142,9 @@ def _check_values(kind: Kind, head: PageFrontMatter, known: dict[str, Entry]) ->
     if head.slug in RESERVED_SLUGS[kind]:
         message = f"`slug` is {head.slug!r}, an address of the site itself; choose another"
         faults.append(Fault(known["slug"].value_at, message))
+    if kind == "page" and head.series:
+        message = "`series` is for posts, and this is a page; take it out"
+        faults.append(Fault(known["series"].key_at, message, "warning"))
     if (length := len(head.description)) > LONGEST_DESCRIPTION:
         entry = known["description"]
         message = f"`{entry.key}` has {length} characters; shorten it to {LONGEST_DESCRIPTION}"

@@ -31,9 +31,14 @@ class Leaf:
     posts: Sequence[Document]
 
 
-def render_document(identity: Identity, document: Document, text: str, path: str) -> str:
-    """Return the twin of the post or page at `path`, whose Markdown is `text`."""
-    facts = _state_facts(document.published, document.updated, document.tags)
+def render_document(
+    identity: Identity, document: Document, text: str, path: str, more: Sequence[str] = ()
+) -> str:
+    """Return the twin of the post or page at `path`, whose Markdown is `text`.
+
+    `more` are facts about it that only the site knows, such as its place in a series.
+    """
+    facts = [*_state_facts(document.published, document.updated, document.tags), *more]
     source = f"Source: {identity.absolute(path)}"
     return _render(document.title, document.description, [*facts, source], text)
 

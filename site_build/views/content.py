@@ -19,7 +19,10 @@ from site_build import addresses
 from site_build.incremental.cache import make_key
 from site_build.post import Document
 from site_build.reading.texts import Texts
-from site_build.site import UNDATED
+from site_build.site import UNDATED, Part
+
+_AROUND = 12
+"""Parts of a long series shown on either side of one: a page has to stay light."""
 
 
 class Tag(PelicanTag):  # type: ignore[misc]
@@ -46,8 +49,43 @@ class Neighbour:
     description: str
     published: datetime
     updated: datetime
+    tags: tuple[Tag, ...]
     digest: bytes
     """Stands for all of the above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The series that a post is a part of, as its page shows it."""
+
+    name: str
+    number: int
+    """This post's place, from 1."""
+    count: int
+    """Of all parts."""
+    shown: tuple[Neighbour, ...]
+    """The earliest first, this post among them; of a long series those around it."""
+    first: int
+    """Number of the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a post's page shows of other posts."""
+
+    earlier: Neighbour | None = None
+    later: Neighbour | None = None
+    series: Series | None = None
+    related: tuple[Neighbour, ...] = ()
+    """The closest first."""
+
+    def seal(self) -> bytes:
+        """Return a digest of all of it."""
+        beside = [each and each.digest for each in (self.earlier, self.later)]
+        series = self.series
+        place = series and (series.name, series.number, series.count)
+        parts = [part.digest for part in series.shown] if series else []
+        return make_key(beside, place, parts, [post.digest for post in self.related])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +101,22 @@ class Shelf:
     """Reading time by path."""
 
 
-def make_neighbour(post: Document) -> Neighbour:
-    """Return what a link to the post shows."""
+def make_neighbour(post: Document, tags: Mapping[str, Tag]) -> Neighbour:
+    """Return what a link to the post shows; `tags` are by every spelling of their names."""
     url = addresses.locate_post(post.slug)
     published, updated = post.published, post.updated
+    own = tuple(tags[name] for name in post.tags if name in tags)
     said = (post.title, url, post.description, published.isoformat(), updated.isoformat())
-    return Neighbour(post.title, url, post.description, published, updated, make_key(said))
+    digest = make_key(said, [(tag.name, tag.slug) for tag in own])
+    return Neighbour(post.title, url, post.description, published, updated, own, digest)
+
+
+def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
+    """Return what the page of a part shows of its series; `neighbours` are by path."""
+    first = max(0, min(part.number - 1 - _AROUND, len(part.posts) - 1 - 2 * _AROUND))
+    posts = part.posts[first : first + 2 * _AROUND + 1]
+    shown = tuple(neighbours[post.path] for post in posts)
+    return Series(part.series, part.number, len(part.posts), shown, first + 1)
 
 
 class _Light:
@@ -142,18 +190,13 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
     url = ""
     save_as = ""
 
-    def __init__(
-        self,
-        document: Document,
-        shelf: Shelf,
-        earlier: Neighbour | None,
-        later: Neighbour | None,
-    ) -> None:
+    def __init__(self, document: Document, shelf: Shelf, surroundings: Surroundings) -> None:
         path = addresses.locate_post(document.slug)
         self._describe(document, shelf, path, addresses.name_file(path))
         self.template = "article"
-        self.prev_article, self.next_article = earlier, later
-        self._seal(*(neighbour and neighbour.digest for neighbour in (earlier, later)))
+        self.prev_article, self.next_article = surroundings.earlier, surroundings.later
+        self.series, self.related = surroundings.series, surroundings.related
+        self._seal(surroundings.seal())
 
 
 class Page(_Light, PelicanPage):  # type: ignore[misc]

@@ -85,6 +85,16 @@ print("a slip of the pen")
 """
 
 
+def test_a_title_names_the_file_of_a_block() -> None:
+    """A block whose file name stands above it is in the language that comes first."""
+    text = '```python title="app.py"\nprint(1)\n```\n\n```output\n1\n```\n'
+
+    (block,) = read_fences(text)
+
+    assert (block.language, block.file, block.output) == ("python", "app.py", "1\n")
+    assert find_strays(text) == []
+
+
 def test_blocks_are_read_with_their_outputs() -> None:
     """A block knows its line, its file and its output; what follows no code is a stray."""
     first, second, third = read_fences(PAPER)
