@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.incremental.cache import make_key
 from site_build.making.assets import Assets
 from site_build.making.tasks import FileTask, RecordTask, Task, TextTask
 from site_build.post import Document
 from site_build.reading.texts import Texts
-from site_build.renderers import auth, feed, llms, robots, sitemap, twins
+from site_build.renderers import auth, llms, robots, sitemap, twins
 from site_build.site import Identity, Site
 
 
@@ -33,16 +32,6 @@ def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iter
         yield _make_text(path, text)
     yield _make_text(addresses.ROBOTS, robots.render_robots(identity))
     yield _make_text(addresses.AUTH, auth.render_auth(identity))
-
-
-def list_digests(site: Site, records: Sequence[PostRecord]) -> Iterator[Task]:
-    """Yield a task for each file that holds the whole text of the newest posts.
-
-    `records` are those of the newest posts, at least as many as the longest of these files holds.
-    """
-    text = llms.render_llms_full(site.identity, records[: llms.NEWEST], len(site.posts))
-    yield _make_text(addresses.LLMS_FULL, text)
-    yield _make_text(addresses.FEED, feed.render_feed(site.identity, records[: feed.NEWEST]))
 
 
 def list_files(content: Path, files: Sequence[str], assets: Assets) -> Iterator[Task]:

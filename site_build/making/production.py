@@ -18,14 +18,14 @@ from site_build.incremental.ledger import Entry, Ledger, list_carried, read_ledg
 from site_build.incremental.spread import spread
 from site_build.incremental.tree import Tree
 from site_build.making.assets import Assets
+from site_build.making.digests import list_digests
 from site_build.making.handover import Handover, find_handover
-from site_build.making.index_file import IndexFile, Piece, read_records
-from site_build.making.outputs import list_digests, list_files, list_outputs
+from site_build.making.index_file import IndexFile, Piece
+from site_build.making.outputs import list_files, list_outputs
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
 from site_build.reading.gather import Gathered, gather
 from site_build.reading.texts import STAGE, Text, Texts
-from site_build.renderers import feed, llms
 from site_build.request import Report, Request
 from site_build.site import Identity, publish
 from site_build.views.sight import Sight
@@ -134,8 +134,7 @@ class Production:
         outcome = _Outcome(self._before.entries)
         self._run(list(self._tasks.values()), outcome)
         pieces = [outcome.pieces[post.slug] for post in self.site.posts]
-        newest = read_records(pieces[: max(feed.NEWEST, llms.NEWEST)])
-        self._run(list(list_digests(self.site, newest)), outcome)
+        self._run(list(list_digests(self.site, outcome.pieces)), outcome)
         build_id = self._name(outcome, pieces)
         self._write_index(build_id, outcome.entries, pieces)
         self._cache.keep_only(STAGE, map(self.texts.key, self.site.posts + self.site.pages))

@@ -1,69 +1,94 @@
-"""The Atom feed (RFC 4287) of the newest posts, with their whole text.
+"""What a feed is of, and what every form of it says: the journal, or the posts of one tag.
 
-The records come from the posts index, so feed and API say the same of a post.
+The records come from the posts index, so feed and API say the same of a post. How a form of a feed
+is written is not known here.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from xml.etree import ElementTree as ET
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.site import UNDATED, Identity
+from site_build.site import UNDATED, Identity, Site, Tag
 
 NEWEST = 50
-"""Posts in the feed."""
-
-_ATOM = "http://www.w3.org/2005/Atom"
-_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
-_STYLE = {"type": "html"}
+"""Posts in the feed of the journal."""
+NEWEST_OF_TAG = 20
+"""Posts in the feed of a tag: a post is in as many of them as it has tags."""
 
 
-def render_feed(identity: Identity, records: Sequence[PostRecord]) -> bytes:
-    """Return the feed of `records`, which come newest first."""
-    ET.register_namespace("", _ATOM)
-    feed = ET.Element(f"{{{_ATOM}}}feed", {_LANG: identity.lang})
-    home, own = identity.absolute(addresses.HOME), identity.absolute(addresses.FEED)
-    _add(feed, "id", own)
-    _add(feed, "title", identity.name)
-    _add(feed, "subtitle", f"{identity.description} {_tell_extent(len(records))}".strip())
-    _add(feed, "updated", _write_instant(max((r.updatedAt for r in records), default=UNDATED)))
-    _add(feed, "link", rel="self", type="application/atom+xml", href=own)
-    _add(feed, "link", rel="alternate", type="text/html", href=home)
-    _add(_add(feed, "author"), "name", identity.author)
-    for record in records:
-        _add_entry(feed, record)
-    written: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
-    return written + b"\n"
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """What one feed is of."""
+
+    identity: Identity
+    title: str
+    subject: str
+    """What its posts are, after a number: `posts`."""
+    folder: str
+    """Address of the page that the feed stands beside."""
+    total: int
+    """Posts that there are, in the feed or not."""
+    most: int
+    """Posts that the feed holds at most."""
+
+    @property
+    def page_url(self) -> str:
+        """Where people read the same."""
+        return self.identity.absolute(self.folder)
+
+    def locate(self, feed: str) -> str:
+        """Return the URL of one form of the feed, `FEED` or `FEED_JSON`."""
+        return self.identity.absolute(addresses.locate_feed(self.folder, feed))
+
+    def describe(self) -> str:
+        """Say what the site is, and how much of it the feed holds."""
+        return f"{self.identity.description} {self._tell_extent()}".strip()
+
+    def _tell_extent(self) -> str:
+        if self.total <= self.most:
+            return f"All {self.subject}, in full."
+        return f"The newest {self.most} of {self.total} {self.subject}, in full."
 
 
-def _tell_extent(count: int) -> str:
-    """Say how much of the journal the feed holds."""
-    if count < NEWEST:
-        return "All posts, in full."
-    return f"The newest {NEWEST} posts, in full; the sitemap lists them all."
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One post in a feed."""
+
+    record: PostRecord
+    lang: str
+    """BCP 47 tag of its language."""
+
+    @property
+    def url(self) -> str:
+        """Where people read it; its id too."""
+        return str(self.record.url)
 
 
-def _add_entry(feed: ET.Element, record: PostRecord) -> None:
-    entry = _add(feed, "entry")
-    url = str(record.url)
-    _add(entry, "id", url)
-    _add(entry, "title", record.title)
-    _add(entry, "published", _write_instant(record.publishedAt))
-    _add(entry, "updated", _write_instant(record.updatedAt))
-    _add(entry, "link", rel="alternate", type="text/html", href=url)
-    for tag in record.tags:
-        _add(entry, "category", term=tag)
-    _add(entry, "summary", record.excerpt)
-    _add(entry, "content", record.content_html, **_STYLE)
+def open_journal(site: Site) -> Channel:
+    """Return the channel of all posts."""
+    identity = site.identity
+    return Channel(identity, identity.name, "posts", addresses.HOME, len(site.posts), NEWEST)
 
 
-def _add(parent: ET.Element, name: str, text: str | None = None, **attributes: str) -> ET.Element:
-    element = ET.SubElement(parent, f"{{{_ATOM}}}{name}", attributes)
-    element.text = text
-    return element
+def open_tag(identity: Identity, tag: Tag) -> Channel:
+    """Return the channel of the posts that carry a tag."""
+    return Channel(
+        identity,
+        f"{identity.name}: {tag.name}",
+        f"posts tagged {tag.name}",
+        addresses.locate_tag(tag.slug),
+        len(tag.posts),
+        NEWEST_OF_TAG,
+    )
 
 
-def _write_instant(instant: datetime) -> str:
+def find_latest(items: Sequence[Item]) -> datetime:
+    """Return when any of the posts was last revised: the age of the feed, whatever the clock."""
+    return max((item.record.updatedAt for item in items), default=UNDATED)
+
+
+def write_instant(instant: datetime) -> str:
     """Return an RFC 3339 date-time in UTC."""
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from edge_api.schema.index import PostRecord
 from site_build import addresses
+from site_build.renderers.feed import Item
 from site_build.renderers.markdown import list_pages, list_posts, write_link
 from site_build.renderers.twins import render_record
 from site_build.site import Identity, Site
@@ -61,14 +61,14 @@ def _list_more(identity: Identity, count: int) -> list[str]:
     ]
 
 
-def render_llms_full(identity: Identity, records: Sequence[PostRecord], count: int) -> str:
-    """Return the whole text of `records`, the newest of `count` posts."""
+def render_llms_full(identity: Identity, items: Sequence[Item], count: int) -> str:
+    """Return the whole text of `items`, the newest of `count` posts."""
     extent = (
         f"All {count} posts, newest first."
-        if count <= len(records)
-        else f"The newest {len(records)} of {count} posts, newest first; "
+        if count <= len(items)
+        else f"The newest {len(items)} of {count} posts, newest first; "
         f"{identity.absolute(addresses.LLMS)} lists them all."
     )
     parts = [f"# {identity.name}\n\n> {identity.description}\n\n{extent}\n"]
-    parts += [render_record(record) for record in records]
+    parts += [render_record(item.record, item.lang) for item in items]
     return "\n---\n\n".join(parts)

@@ -38,26 +38,30 @@ def render_document(
 
     `more` are facts about it that only the site knows, such as its place in a series.
     """
-    facts = [*_state_facts(document.published, document.updated, document.tags), *more]
+    lang = document.lang or identity.lang
+    stated = _state_facts(document.published, document.updated, document.tags, lang)
+    facts = [*stated, *more]
     source = f"Source: {identity.absolute(path)}"
     return _render(document.title, document.description, [*facts, source], text)
 
 
-def render_record(record: PostRecord) -> str:
+def render_record(record: PostRecord, lang: str) -> str:
     """Return the twin of a post from its record in the posts index."""
-    facts = _state_facts(record.publishedAt, record.updatedAt, record.tags)
+    facts = _state_facts(record.publishedAt, record.updatedAt, record.tags, lang)
     return _render(
         record.title, record.description, [*facts, f"Source: {record.url}"], record.content
     )
 
 
-def _state_facts(published: datetime, updated: datetime, tags: Sequence[str]) -> list[str]:
+def _state_facts(
+    published: datetime, updated: datetime, tags: Sequence[str], lang: str
+) -> list[str]:
     facts = [] if published == UNDATED else [f"Published: {published:%Y-%m-%d}"]
     if updated.date() > published.date():
         facts.append(f"Updated: {updated:%Y-%m-%d}")
     if tags:
         facts.append(f"Tags: {', '.join(tags)}")
-    return facts
+    return [*facts, f"Language: {lang}"]
 
 
 def _render(title: str, description: str, facts: list[str], text: str) -> str:

@@ -1,0 +1,92 @@
+"""The files that hold the whole text of many posts: feeds, and one text for language models.
+
+They are put together from lines of the posts index, and only when one of their posts has changed:
+a journal has a feed for each of its tags.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+from edge_api.schema.index import PostRecord
+from site_build import addresses
+from site_build.incremental.cache import make_key
+from site_build.making.index_file import Piece, read_records
+from site_build.making.tasks import Task, TextTask
+from site_build.post import Document
+from site_build.reading.texts import Texts
+from site_build.renderers.atom import render_atom
+from site_build.renderers.feed import Channel, Item, open_journal, open_tag
+from site_build.renderers.json_feed import render_json_feed
+from site_build.renderers.llms import NEWEST, render_llms_full
+from site_build.site import Site
+
+_FORMS: Mapping[str, Callable[[Channel, Sequence[Item]], bytes]] = {
+    addresses.FEED: render_atom,
+    addresses.FEED_JSON: render_json_feed,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """The newest of some posts, as lines of the index that nobody has read yet."""
+
+    pieces: tuple[Piece, ...]
+    langs: tuple[str, ...]
+    """Of each post."""
+
+    @property
+    def digest(self) -> bytes:
+        """Stands for all that the posts say."""
+        return make_key([piece.digest for piece in self.pieces], self.langs)
+
+    def read(self) -> list[Item]:
+        """Return the posts."""
+        records = _read(self.pieces)
+        return [Item(record, lang) for record, lang in zip(records, self.langs, strict=True)]
+
+
+@lru_cache(maxsize=2)
+def _read(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
+    """Return what the lines say; the forms of a feed are made one after the other."""
+    return tuple(read_records(pieces))
+
+
+def list_digests(site: Site, pieces: Mapping[str, Piece]) -> Iterator[Task]:
+    """Yield a task for each such file; `pieces` has the line of every post by its slug."""
+    yield _make_full_text(site, _select(site, site.posts[:NEWEST], pieces))
+    journal = open_journal(site)
+    yield from _list_forms(journal, _select(site, site.posts[: journal.most], pieces))
+    for tag in site.tags:
+        channel = open_tag(site.identity, tag)
+        yield from _list_forms(channel, _select(site, tag.posts[: channel.most], pieces))
+
+
+def _select(site: Site, posts: Sequence[Document], pieces: Mapping[str, Piece]) -> _Selection:
+    return _Selection(
+        tuple(pieces[post.slug] for post in posts),
+        tuple(post.lang or site.identity.lang for post in posts),
+    )
+
+
+def _make_full_text(site: Site, newest: _Selection) -> Task:
+    def render(_: Texts) -> str:
+        return render_llms_full(site.identity, newest.read(), len(site.posts))
+
+    return TextTask(addresses.LLMS_FULL, render, make_key(len(site.posts), newest.digest))
+
+
+def _list_forms(channel: Channel, newest: _Selection) -> Iterator[Task]:
+    sources = make_key(channel.title, channel.total, newest.digest)
+    for feed, write in _FORMS.items():
+        path = addresses.locate_feed(channel.folder, feed)
+        yield TextTask(path, partial(_render_form, write, channel, newest), sources)
+
+
+def _render_form(
+    write: Callable[[Channel, Sequence[Item]], bytes],
+    channel: Channel,
+    newest: _Selection,
+    _: Texts,
+) -> bytes:
+    return write(channel, newest.read())
