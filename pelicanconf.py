@@ -28,6 +28,12 @@ AUTHOR = "Fore-edge"
 DEFAULT_LANG = "en"
 SITEURL = _environment.get("SITE_URL") or f"http://127.0.0.1:{_environment.get('PORT', '8000')}"
 
+# What programs may do with the words of the site, by contentsignals.org; robots.txt says it to all
+# of them, and keeps crawlers away that come for a use that is not allowed.
+CONTENT_SIGNALS = {"search": True, "ai-input": True, "ai-train": False}
+# Where a vulnerability is reported: mailto:, https:// or tel:; without it, the contact page.
+SECURITY_CONTACT = None
+
 # Where things lie.
 PATH = _environment.get("CONTENT_DIR", "content")
 OUTPUT_PATH = "output"

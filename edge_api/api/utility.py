@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from edge_api.api.operation import Ask, Operation, Success
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
+from edge_api.schema.paths import API_CATALOG
 
 PREFIX = "/api/public/v1"
 VERSION = "1.0.0"
@@ -170,7 +171,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="api_catalog",
         method="GET",
-        path="/.well-known/api-catalog",
+        path=API_CATALOG,
         summary="Where the API's descriptions stand (RFC 9727)",
         do=api_catalog,
         successes=(

@@ -22,6 +22,11 @@ JWKS: Final = "/.well-known/jwks.json"
 REQUEST_ACCESS: Final = "/api/public/access-requests"
 CLAIM_CREDENTIAL: Final = f"{REQUEST_ACCESS}/claim"
 
+API_CATALOG: Final = "/.well-known/api-catalog"
+AI_CATALOG: Final = "/.well-known/ai-catalog.json"
+SERVER_CARD: Final = f"{DOORS['mcp']}/server-card"
+"""Where the server card extension of MCP reserves it: below the endpoint."""
+
 SEARCH: Final = "/search"
 SEARCH_DATA: Final = "/api/public/v1/search"
 """What the page of results asks as somebody types."""

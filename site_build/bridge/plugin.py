@@ -28,12 +28,14 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 from pelican.settings import read_settings  # type: ignore[import-untyped]
 
 from site_build.bridge.generators import Outputs, Pages, Posts
+from site_build.bridge.structured_data import StructuredData
 from site_build.bridge.writer import TaskWriter, find_production
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.spread import count_processors
 from site_build.making.production import Production, Style
 from site_build.making.recipe import fingerprint_settings
 from site_build.making.tasks import explain_syntax
+from site_build.policy import read_policy
 from site_build.post import Finding
 from site_build.reading.front_matter import parse_instant
 from site_build.request import Place, Report, Request
@@ -43,6 +45,8 @@ from site_build.views.sight import watch
 SETTINGS_FILE = Path(__file__).resolve().parents[2] / "pelicanconf.py"
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
+_LOGO = "icon.svg"
+"""The sign of the site, among the theme's static files."""
 _REPLACED = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: Outputs}
 
 
@@ -57,9 +61,12 @@ def _choose_writer(_: Any) -> type[TaskWriter]:
 
 
 def _equip(generator: Any) -> None:
-    """Give a generator's templates `asset()`, and watch what they look up."""
+    """Give templates `asset()` and `structured_data`, and watch what they look up."""
     production = find_production(generator.settings)
-    generator.env.globals["asset"] = production.assets.locate
+    assets = production.assets
+    logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
+    generator.env.globals["asset"] = assets.locate
+    generator.env.globals["structured_data"] = StructuredData(production.site.identity, logo)
     generator.env.context_class = watch(production.seen)
 
 
@@ -89,6 +96,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
             fingerprint_settings(settings),
             settings["DEFAULT_PAGINATION"],
+            read_policy(settings),
         )
         production = Production(request, _identify(settings), style)
         settings["BUILD_PRODUCTION"] = production

@@ -29,6 +29,7 @@ _FIXED = frozenset(
         addresses.ROBOTS,
         addresses.LLMS,
         addresses.LLMS_FULL,
+        addresses.AUTH,
     }
 )
 _ELSEWHERE = ("api/", ".well-known/", addresses.THEME)
@@ -74,11 +75,13 @@ def lay_out(documents: Iterable[Document], files: Iterable[str]) -> Ground:
         found.setdefault(locate(document), document)
         if not document.draft:
             tags.update(addresses.locate_tag(make_slug(tag)) for tag in document.tags)
+    forms = (addresses.FEED, addresses.FEED_JSON)
+    feeds = {addresses.locate_feed(tag, form) for tag in tags for form in forms}
     return Ground(
         documents=found,
         paths={document.path: address for address, document in found.items()},
         slugs={document.slug: address for address, document in found.items()},
-        others=_FIXED | tags | frozenset(files),
+        others=_FIXED | tags | feeds | frozenset(files),
     )
 
 

@@ -1,6 +1,7 @@
 """Which renderer writes which file of the site: everything but the pages that templates make."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -8,10 +9,13 @@ from site_build import addresses
 from site_build.incremental.cache import make_key
 from site_build.making.assets import Assets
 from site_build.making.tasks import FileTask, RecordTask, Task, TextTask
+from site_build.policy import Policy
 from site_build.post import Document
 from site_build.reading.texts import Texts
-from site_build.renderers import auth, llms, robots, sitemap, twins
+from site_build.renderers import auth, llms, robots, security, sitemap, skills, twins
 from site_build.site import Identity, Site
+
+_CONTACT = addresses.locate_page("contact")
 
 
 def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iterator[Task]:
@@ -30,8 +34,15 @@ def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iter
         yield from _list_leaves(identity, tag.name, folder, tag.posts, leaf_size)
     for path, text in sitemap.render_sitemaps(site).items():
         yield _make_text(path, text)
-    yield _make_text(addresses.ROBOTS, robots.render_robots(identity))
+
+
+def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Task]:
+    """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
+    yield _make_text(addresses.ROBOTS, robots.render_robots(identity, policy))
+    yield _make_text(addresses.SECURITY, security.render_security(identity, policy, now))
     yield _make_text(addresses.AUTH, auth.render_auth(identity))
+    for path, text in skills.render_skills(identity).items():
+        yield _make_text(path, text)
 
 
 def list_files(content: Path, files: Sequence[str], assets: Assets) -> Iterator[Task]:
@@ -49,7 +60,8 @@ def _make_text(path: str, text: str | bytes) -> Task:
 def _make_twin(identity: Identity, document: Document, path: str, facts: Sequence[str]) -> Task:
     def render(texts: Texts) -> str:
         text = texts.read(document).markdown
-        return twins.render_document(identity, document, text, path, facts)
+        twin = twins.render_document(identity, document, text, path, facts)
+        return twins.render_contact(twin, identity) if path == _CONTACT else twin
 
     sources = make_key(document.path, document.digest, facts)
     return TextTask(addresses.name_twin(path), render, sources)
@@ -72,6 +84,7 @@ def _list_overviews(site: Site) -> Iterator[Task]:
             identity, site.posts
         ),
         addresses.name_twin(addresses.MISSING): lambda _: twins.render_missing(identity),
+        addresses.name_twin(addresses.CONTACT_THANKS): lambda _: twins.render_thanks(identity),
         addresses.LLMS: lambda _: llms.render_llms(site),
     }
     for path, render in renders.items():

@@ -21,9 +21,10 @@ from site_build.making.assets import Assets
 from site_build.making.digests import list_digests
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
-from site_build.making.outputs import list_files, list_outputs
+from site_build.making.outputs import list_files, list_notices, list_outputs
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
+from site_build.policy import Policy
 from site_build.reading.gather import Gathered, gather
 from site_build.reading.texts import STAGE, Text, Texts
 from site_build.request import Report, Request
@@ -45,6 +46,8 @@ class Style:
     """Digest of the settings."""
     leaf_size: int
     """Posts on one leaf of a list."""
+    policy: Policy = field(default_factory=Policy)
+    """What programs may do with the site."""
 
 
 @dataclass(slots=True)
@@ -81,7 +84,7 @@ class Production:
         self.request = request
         self._cache = Cache(request.cache)
         self._before = read_ledger(request.before.state)
-        self._leaf_size = style.leaf_size
+        self._leaf_size, self._policy = style.leaf_size, style.policy
         self._tasks: dict[str, Task] = {}
         code = fingerprint_code()
         with self._cache:
@@ -126,6 +129,8 @@ class Production:
         for task in list_files(self.request.content, self.gathered.files, self.assets):
             self.add(task)
         for task in list_outputs(self.site, self.gathered.minutes, self._leaf_size):
+            self.add(task)
+        for task in list_notices(self.site.identity, self._policy, self.request.now):
             self.add(task)
         with self._cache:
             self._make()

@@ -1,8 +1,10 @@
 """The site for language models: `llms.txt` by llmstxt.org, and the newest posts in one text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from edge_api.schema import paths
 from site_build import addresses
+from site_build.renderers import skills
 from site_build.renderers.feed import Item
 from site_build.renderers.markdown import list_pages, list_posts, write_link
 from site_build.renderers.twins import render_record
@@ -12,9 +14,18 @@ NEWEST = 100
 """Posts in the full text."""
 
 
+_DOORS = (
+    ("Search", paths.SEARCH, "posts by their words, best first, for `?q=`"),
+    ("Documentation", paths.DOCS, "the API with examples in curl, Python and JavaScript"),
+    ("API description", f"{paths.DOORS['rest']}/openapi.json", "OpenAPI 3.1"),
+    ("API catalog", paths.API_CATALOG, "where each API describes itself (RFC 9727)"),
+    ("MCP server", paths.SERVER_CARD, "how to connect to it: the server card"),
+    ("Skills", skills.INDEX, "what an agent can do here, step by step"),
+    ("auth.md", addresses.AUTH, "how a program gets access"),
+)
 _MANNERS = (
     "Every page of this site exists as Markdown too: put `index.md` behind its address, or ask"
-    " for `text/markdown`. Posts are also served as JSON by the API."
+    " for `text/markdown`. Posts are also served as JSON by the API, to whoever has a key."
 )
 
 
@@ -29,6 +40,8 @@ def render_llms(site: Site) -> str:
         "\n".join([*_list_overviews(identity), *list_pages(identity, site.pages)]),
         "## Posts",
         "\n".join(list_posts(identity, site.posts)) or "None yet.",
+        "## For programs",
+        "\n".join(_list_links(identity, _DOORS)),
         "## Optional",
         "\n".join(_list_more(identity, len(site.posts))),
     ]
@@ -41,23 +54,26 @@ def _list_overviews(identity: Identity) -> list[str]:
         ("Tags", addresses.TAGS, "all tags with the number of their posts"),
         ("Archive", addresses.ARCHIVE, "all posts by year"),
     )
-    return [
-        f"- {write_link(title, identity.absolute(addresses.name_twin(path)))}: {sentence}"
-        for title, path, sentence in overviews
-    ]
+    twins = [(title, addresses.name_twin(path), sentence) for title, path, sentence in overviews]
+    return _list_links(identity, twins)
 
 
 def _list_more(identity: Identity, count: int) -> list[str]:
     extent = "all posts" if count <= NEWEST else f"the newest {NEWEST} of {count} posts"
     more = (
         ("Full text", addresses.LLMS_FULL, f"{extent} in one file"),
-        ("Feed", addresses.FEED, "Atom, with the newest posts in full"),
-        ("API description", "api/public/v1/openapi.json", "OpenAPI 3.1"),
-        ("auth.md", addresses.AUTH, "how a program gets access to the API"),
+        ("Atom feed", addresses.FEED, "the newest posts in full; each tag has one of its own"),
+        ("JSON Feed", addresses.FEED_JSON, "the same as JSON"),
+        ("Sitemap", addresses.SITEMAP, "every page with its last revision"),
     )
+    return _list_links(identity, more)
+
+
+def _list_links(identity: Identity, links: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Return one line for each title, path and sentence."""
     return [
-        f"- {write_link(title, identity.absolute(path))}: {sentence}"
-        for title, path, sentence in more
+        f"- {write_link(title, identity.absolute(path.lstrip('/')))}: {sentence}"
+        for title, path, sentence in links
     ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
+from edge_api.schema import paths
 from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.post import Document
@@ -83,6 +84,7 @@ def render_home(site: Site) -> str:
             ("Archive", addresses.name_twin(addresses.ARCHIVE)),
             ("llms.txt", addresses.LLMS),
             ("Atom feed", addresses.FEED),
+            ("JSON Feed", addresses.FEED_JSON),
         )
     ]
     return _join(
@@ -132,11 +134,51 @@ def render_archive(identity: Identity, posts: Sequence[Document]) -> str:
 
 def render_missing(identity: Identity) -> str:
     """Return the twin of the page that stands in for a missing one."""
-    archive = identity.absolute(addresses.name_twin(addresses.ARCHIVE))
+    ways = (
+        ("llms.txt", addresses.LLMS, "every page, and what there is for programs"),
+        ("Archive", addresses.name_twin(addresses.ARCHIVE), "every post by its date"),
+        ("Tags", addresses.name_twin(addresses.TAGS), "every post by its subject"),
+        (
+            "Search",
+            f"{paths.SEARCH.lstrip('/')}?q=",
+            "posts by their words, put behind it",
+        ),
+    )
     return _join(
         "# Not found",
-        f"There is no page at this address. {write_link('The archive', archive)} has every post;"
-        f" {write_link('llms.txt', identity.absolute(addresses.LLMS))} lists all pages.",
+        "There is no page at this address. From here you find what there is:",
+        "\n".join(
+            f"- {write_link(title, identity.absolute(path))}: {sentence}"
+            for title, path, sentence in ways
+        ),
+    )
+
+
+def render_thanks(identity: Identity) -> str:
+    """Return the twin of the page that a sent message leads to."""
+    journal = identity.absolute(addresses.name_twin(addresses.JOURNAL))
+    return _join(
+        "# Thank you",
+        "Your message has arrived and is stored. A person reads it and answers to the address you"
+        " gave.",
+        f"Meanwhile, there is {write_link('the journal', journal)}.",
+    )
+
+
+def render_contact(twin: str, identity: Identity) -> str:
+    """Return the twin of the contact page: its own text, and the forms as programs fill them."""
+    leads = f"{identity.url}{paths.DOORS['rest']}/leads"
+    skill = identity.absolute(f"{addresses.SKILLS}send-an-enquiry/SKILL.md")
+    return _join(
+        twin.strip(),
+        "## Send a message from a program",
+        f"`POST {leads}` takes what the form takes, as JSON: `name`, `email`, `budget_tier` and"
+        " `message`, all of them strings and all needed. No key is needed unless the answer is"
+        f" 401. {write_link('send-an-enquiry', skill)} has the whole request. Send nothing that"
+        " the person has not seen: it cannot be taken back.",
+        "## Ask for access from a program",
+        f"`POST {identity.url}{paths.REQUEST_ACCESS}` asks for an API key or an access token;"
+        f" {write_link('auth.md', identity.absolute(addresses.AUTH))} tells how.",
     )
 
 

@@ -373,6 +373,8 @@ FUTURE = replace(PLAIN, path="posts/future.md", slug="future", published=NOW.rep
         "/tags/one/page/2/",
         "/archive/",
         "/feed.xml",
+        "/tags/one/feed.json",
+        "/auth.md",
         "/sitemap.xml",
         "/llms.txt",
         "/images/a%20b.png",

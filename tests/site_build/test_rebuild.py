@@ -84,6 +84,10 @@ def test_the_seed_of_hashes_changes_no_byte(desk: Desk, tmp_path: Path) -> None:
     assert differ(*trees) == []
 
 
+FORMS = ("xml", "json")
+"""Of a feed."""
+
+
 def test_an_edited_text_touches_only_its_own_files(desk: Desk) -> None:
     """Another word in a post makes its page, its twin and the full texts anew, nothing else."""
     first = desk.build()
@@ -96,8 +100,8 @@ def test_an_edited_text_touches_only_its_own_files(desk: Desk) -> None:
     assert {path.removesuffix(".gz").removesuffix(".br") for path in changed} == {
         "journal/first-light/index.html",
         "journal/first-light/index.md",
-        "feed.xml",
         "llms-full.txt",
+        *(f"{each}feed.{form}" for each in ("", "tags/light/", "tags/c/") for form in FORMS),
     }
 
 

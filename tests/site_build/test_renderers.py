@@ -1,127 +1,20 @@
-"""What no template makes: feed, sitemap, llms.txt, auth.md, twins, robots.txt, as values."""
+"""What no template makes: sitemap, llms.txt, auth.md, twins, as values."""
 
 import re
-from datetime import UTC, datetime, timedelta
-from xml.etree import ElementTree as ET
+from datetime import timedelta
 
-import feedparser  # type: ignore[import-untyped]
 import pytest
 
 from edge_api.domain.secrets import mint
-from edge_api.schema.index import PostRecord
 from edge_api.schema.scopes import SCOPES
 from edge_api.schema.secret_shapes import PREFIXES, SecretKind
-from site_build.post import Document
-from site_build.renderers import feed, llms, twins
+from site_build.renderers import llms, twins
 from site_build.renderers.auth import render_auth
+from site_build.renderers.feed import Item
 from site_build.renderers.markdown import escape_text
-from site_build.renderers.robots import render_robots
 from site_build.renderers.sitemap import render_sitemaps
 from site_build.site import UNDATED, Identity, publish
-
-ME = Identity("https://journal.test", "A & B", "Of <things>.", "Ann", "en")
-DAY = datetime(2026, 3, 1, tzinfo=UTC)
-ATOM = "{http://www.w3.org/2005/Atom}"
-SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
-
-
-def make(slug: str, published: datetime = DAY, **changes: object) -> Document:
-    """Return a public post, or a page where `kind` says so."""
-    values: dict[str, object] = {
-        "path": f"posts/{slug}.md",
-        "kind": "post",
-        "slug": slug,
-        "title": f"Title of {slug}",
-        "description": f"About {slug}.",
-        "excerpt": f"About {slug}.",
-        "published": published,
-        "updated": published,
-        "tags": (),
-        "lang": "",
-        "draft": False,
-        "markdown": "",
-        "body_line": 1,
-        "digest": "",
-    }
-    return Document(**{**values, **changes})  # type: ignore[arg-type]
-
-
-def record(slug: str, published: datetime = DAY, **changes: object) -> PostRecord:
-    """Return a record of the posts index."""
-    values = {
-        "slug": slug,
-        "title": f"Title of {slug}",
-        "description": f"About {slug}.",
-        "excerpt": f"Excerpt of {slug}.",
-        "publishedAt": published,
-        "published_at": published,
-        "updatedAt": published,
-        "readingMinutes": 1,
-        "tags": ("one", "two & three"),
-        "url": f"{ME.url}/journal/{slug}/",
-        "content": f"Words of {slug}.",
-        "content_html": f"<p>Words of {slug} &amp; more.</p>",
-    }
-    return PostRecord.model_validate({**values, **changes})
-
-
-def parse(text: str | bytes) -> ET.Element:
-    """Return the root of what a renderer wrote."""
-    return ET.fromstring(text)  # noqa: S314 - it is our own
-
-
-def test_the_feed_is_what_readers_expect() -> None:
-    """A feed reader finds every part of it, and nothing wrong."""
-    found = feedparser.parse(feed.render_feed(ME, [record("b"), record("a")]))
-
-    assert found.bozo is False
-    assert (found.version, found.feed.title, found.feed.author) == ("atom10", "A & B", "Ann")
-    assert [entry.link for entry in found.entries] == [
-        "https://journal.test/journal/b/",
-        "https://journal.test/journal/a/",
-    ]
-    first = found.entries[0]
-    assert first.content[0].value == "<p>Words of b &amp; more.</p>"
-    assert (first.summary, [tag.term for tag in first.tags]) == (
-        "Excerpt of b.",
-        ["one", "two & three"],
-    )
-
-
-def test_the_feed_has_what_the_norm_requires() -> None:
-    """RFC 4287: id, title, updated and a link to itself; language; ids of entries that differ."""
-    root = parse(feed.render_feed(ME, [record("b"), record("a")]))
-
-    assert root.get("{http://www.w3.org/XML/1998/namespace}lang") == "en"
-    assert root.findtext(f"{ATOM}id") == "https://journal.test/feed.xml"
-    assert {link.get("rel"): link.get("href") for link in root.findall(f"{ATOM}link")} == {
-        "self": "https://journal.test/feed.xml",
-        "alternate": "https://journal.test/",
-    }
-    ids = [entry.findtext(f"{ATOM}id") for entry in root.findall(f"{ATOM}entry")]
-    assert len(set(ids)) == len(ids) == 2
-    for entry in root.findall(f"{ATOM}entry"):
-        assert all(entry.find(f"{ATOM}{name}") is not None for name in ("title", "updated"))
-
-
-def test_the_feed_is_as_new_as_its_newest_revision() -> None:
-    """The feed's date comes from the posts."""
-    revised = record("a", updatedAt=DAY + timedelta(days=3, hours=1))
-
-    root = parse(feed.render_feed(ME, [record("b"), revised]))
-
-    assert root.findtext(f"{ATOM}updated") == "2026-03-04T01:00:00Z"
-
-
-@pytest.mark.parametrize(
-    ("count", "sentence"),
-    [(0, "All posts, in full."), (3, "All posts, in full."), (50, "The newest 50 posts, in full")],
-)
-def test_the_feed_says_how_much_it_holds(count: int, sentence: str) -> None:
-    """A reader of the feed knows whether there is more."""
-    root = parse(feed.render_feed(ME, [record(f"p-{number}") for number in range(count)]))
-
-    assert sentence in (root.findtext(f"{ATOM}subtitle") or "")
+from tests.site_build.records import DAY, ME, SITEMAP, make, parse, record
 
 
 def test_the_sitemap_lists_every_page_once() -> None:
@@ -177,6 +70,7 @@ def test_llms_txt_has_the_form_of_its_norm() -> None:
         "# A & B",
         "## Pages",
         "## Posts",
+        "## For programs",
         "## Optional",
     ]
     url = "https://journal.test/journal/a/index.md"
@@ -190,7 +84,9 @@ def test_llms_txt_has_the_form_of_its_norm() -> None:
 )
 def test_the_full_text_says_how_much_it_holds(given: int, count: int, sentence: str) -> None:
     """A reader of the full text knows whether there is more."""
-    text = llms.render_llms_full(ME, [record(f"p-{number}") for number in range(given)], count)
+    text = llms.render_llms_full(
+        ME, [Item(record(f"p-{number}"), "en") for number in range(given)], count
+    )
 
     assert sentence in text
     assert text.count("Words of p-") == given
@@ -204,7 +100,8 @@ def test_a_twin_tells_the_facts_and_the_text() -> None:
 
     assert text == (
         "# Title of a\n\n> About a.\n\n- Published: 2026-03-01\n- Updated: 2026-03-02\n"
-        "- Tags: x, y\\_z\n- Source: https://journal.test/journal/a/\n\nSome *Markdown*.\n"
+        "- Tags: x, y\\_z\n- Language: en\n- Source: https://journal.test/journal/a/\n\n"
+        "Some *Markdown*.\n"
     )
 
 
@@ -235,13 +132,6 @@ def test_an_empty_site_has_every_overview() -> None:
     assert "No tags yet." in twins.render_tags(ME, empty.tags)
     assert "No posts yet." in twins.render_archive(ME, empty.posts)
     assert "None yet." in llms.render_llms(empty)
-
-
-def test_robots_txt_names_the_sitemap() -> None:
-    """Everything may be read."""
-    assert render_robots(ME) == (
-        "User-agent: *\nAllow: /\n\nSitemap: https://journal.test/sitemap.xml\n"
-    )
 
 
 def test_posts_come_newest_first_and_by_slug() -> None:

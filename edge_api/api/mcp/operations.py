@@ -17,13 +17,12 @@ from edge_api.api.operation import Ask, Body, Operation, Success
 from edge_api.api.reply import JSON, Document, Reply
 from edge_api.api.service import Service
 from edge_api.api.utility import VERSION
-from edge_api.schema.paths import DOORS
+from edge_api.schema.paths import AI_CATALOG, DOORS, SERVER_CARD
 from edge_api.schema.problems import Problem
 
 PATH: Final = DOORS["mcp"]
-CARD_PATH: Final = f"{PATH}/server-card"
-"""Where the server card extension reserves it: below the endpoint."""
-CATALOG_PATH: Final = "/.well-known/ai-catalog.json"
+CARD_PATH: Final = SERVER_CARD
+CATALOG_PATH: Final = AI_CATALOG
 CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")

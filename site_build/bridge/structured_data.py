@@ -1,0 +1,64 @@
+"""JSON-LD as templates ask for it: one call for each kind of page.
+
+What a call is given are values that its template has looked up, so a change of them is noticed as
+any other change of a page.
+"""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from site_build import addresses
+from site_build.renderers.structured_data import Json, Vocabulary, write_script
+from site_build.site import Identity
+from site_build.views.content import Article, Page, Tag
+
+_KINDS = {"about": "AboutPage", "contact": "ContactPage"}
+"""Pages of which schema.org has a kind, by their slugs."""
+
+
+class StructuredData:
+    """The `structured_data` of templates."""
+
+    def __init__(self, identity: Identity, logo: str = "") -> None:
+        self._vocabulary = Vocabulary(identity, logo)
+
+    def home(self) -> Markup:
+        """Return what the home page is."""
+        made = self._vocabulary
+        return _write(made.describe_website(), made.describe_organization(), made.describe_blog())
+
+    def post(self, article: Article) -> Markup:
+        """Return what a post is."""
+        made = self._vocabulary
+        node = made.describe_post(article, article.content.striptags())
+        journal, own = ("Journal", addresses.JOURNAL), (article.title, article.url)
+        return _write(node, made.describe_trail(journal, own))
+
+    def page(self, page: Page) -> Markup:
+        """Return what a page is that stands by itself."""
+        made = self._vocabulary
+        node = made.describe_page(_KINDS.get(page.slug, "WebPage"), page)
+        return _write(node, made.describe_trail((page.title, page.url)))
+
+    def journal(self, path: str, articles: Sequence[Article]) -> Markup:
+        """Return what one leaf of the journal is; `path` is its own, from the root."""
+        made = self._vocabulary
+        node = made.describe_list("Journal", path.lstrip("/"), articles)
+        trail = made.describe_trail(("Journal", addresses.JOURNAL))
+        return _write(node, made.describe_blog(), trail)
+
+    def tag(self, tag: Tag, path: str, articles: Sequence[Article]) -> Markup:
+        """Return what one leaf of a tag's posts is; `path` is its own, from the root."""
+        made = self._vocabulary
+        node = made.describe_list(tag.name, path.lstrip("/"), articles)
+        return _write(node, made.describe_trail(("Tags", addresses.TAGS), (tag.name, tag.url)))
+
+    def overview(self, title: str, path: str) -> Markup:
+        """Return what the list of tags is, or the archive; `path` is its own, from the root."""
+        made, own = self._vocabulary, path.lstrip("/")
+        return _write(made.describe_overview(title, own), made.describe_trail((title, own)))
+
+
+def _write(*nodes: Json) -> Markup:
+    return Markup(write_script(nodes))  # noqa: S704 - `write_script` has escaped it
