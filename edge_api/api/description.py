@@ -5,10 +5,15 @@ from typing import Any
 
 from edge_api.api.mcp import operations as mcp
 from edge_api.api.operation import Operation
+from edge_api.api.reply import JSON
+from edge_api.schema import paths
 from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings
 
 Json = dict[str, Any]
+
+LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
+"""The media type of the catalog, with the profile that tells it from other linksets."""
 
 
 def self_description(operations: Sequence[Operation], settings: Settings, version: str) -> Json:
@@ -17,7 +22,7 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
     return {
         "name": "Public API",
         "version": version,
-        "documentation": f"{origin}/api/public/v1/openapi.json",
+        "documentation": f"{origin}{paths.DOCS}",
         "openapi": f"{origin}/api/public/v1/openapi.json",
         "status": {
             "liveness": f"{origin}/api/public/ping",
@@ -41,17 +46,41 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
 
 def api_catalog(settings: Settings) -> Json:
     """Return the linkset of `/.well-known/api-catalog` (RFC 9727, section 4.2)."""
-    root = f"{settings.site_url}/api/public/v1/"
+    origin = settings.site_url
+    rest, mcp_url = f"{origin}{paths.DOORS['rest']}/", f"{origin}{mcp.PATH}"
+    described = {
+        "service-doc": [_link(f"{origin}{paths.DOCS}", "text/html")],
+        "describedby": [
+            _link(f"{origin}/llms.txt", "text/plain"),
+            _link(f"{origin}/auth.md", "text/markdown"),
+        ],
+        "status": [_link(f"{rest}readiness", JSON)],
+    }
+    protected = f"{origin}{paths.RESOURCE_METADATA}{mcp.PATH}"
     return {
         "linkset": [
             {
-                "anchor": root,
-                "service-desc": [{"href": f"{root}openapi.json", "type": "application/json"}],
-                "service-meta": [{"href": root, "type": "application/json"}],
-                "status": [{"href": f"{root}readiness", "type": "application/json"}],
-            }
+                "anchor": rest,
+                "service-desc": [_link(f"{rest}openapi.json", JSON)],
+                "service-meta": [_link(rest, JSON)],
+                **described,
+            },
+            {
+                "anchor": mcp_url,
+                "service-desc": [_link(f"{origin}{mcp.CARD_PATH}", mcp.CARD_TYPE)],
+                "service-meta": [_link(protected, JSON)],
+                **described,
+            },
+            {
+                "anchor": f"{origin}{paths.API_CATALOG}",
+                "item": [{"href": rest}, {"href": mcp_url}],
+            },
         ]
     }
+
+
+def _link(href: str, media_type: str) -> Json:
+    return {"href": href, "type": media_type}
 
 
 def _endpoint(operation: Operation, settings: Settings) -> Json:

@@ -27,6 +27,9 @@ AI_CATALOG: Final = "/.well-known/ai-catalog.json"
 SERVER_CARD: Final = f"{DOORS['mcp']}/server-card"
 """Where the server card extension of MCP reserves it: below the endpoint."""
 
+WELL_KNOWN_CARD: Final = "/.well-known/mcp/server-card.json"
+"""Where clients looked for the card before that."""
+
 SEARCH: Final = "/search"
 SEARCH_DATA: Final = "/api/public/v1/search"
 """What the page of results asks as somebody types."""

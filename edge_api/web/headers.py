@@ -6,6 +6,8 @@ each request. Which file or operation is answered is not known here.
 
 from typing import Final
 
+from edge_api.schema import paths
+
 Header = tuple[str, str]
 Headers = tuple[Header, ...]
 
@@ -44,7 +46,15 @@ _EMBEDDED_HERE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")
 SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *_ALWAYS)
 """For every file of the site; how far it may be embedded is `embedding`'s to say."""
 
-PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, _EMBEDDED_HERE)
+API_LINKS: Final = (
+    f'<{paths.API_CATALOG}>; rel="api-catalog"',
+    f'<{paths.DOORS["rest"]}/openapi.json>; rel="service-desc"; type="application/json"',
+    f'<{paths.DOCS}>; rel="service-doc"; type="text/html"',
+    f'<{paths.DOORS["rest"]}/readiness>; rel="status"; type="application/json"',
+)
+"""Where programs find more (RFC 8288, RFC 8631, RFC 9727), whatever page they came upon."""
+
+PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, _EMBEDDED_HERE, ("Link", ", ".join(API_LINKS)))
 """For a page that is no file."""
 
 EXPOSED: Final = (
@@ -62,8 +72,9 @@ EXPOSED: Final = (
 )
 """Response headers that scripts of other origins may read (Fetch, section 3.3.3)."""
 
+ANY_ORIGIN: Final[Header] = ("Access-Control-Allow-Origin", "*")
 CORS_HEADERS: Final[Headers] = (
-    ("Access-Control-Allow-Origin", "*"),
+    ANY_ORIGIN,
     ("Access-Control-Expose-Headers", ", ".join(EXPOSED)),
 )
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
-from edge_api.domain.site_files import INDEX, SiteFile
-from edge_api.web.headers import SITE_HEADERS, Headers, embedding
+from edge_api.domain.site_files import INDEX, WELL_KNOWN, SiteFile
+from edge_api.web.headers import ANY_ORIGIN, API_LINKS, SITE_HEADERS, Headers, embedding
 
 _HASHED: Final = re.compile(r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+")
 """An asset whose name carries the hash of its content: such a name never changes meaning."""
@@ -61,10 +61,7 @@ _FOR_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Files that every page points at, where the build has them."""
-_API_LINKS: Final = (
-    '</.well-known/api-catalog>; rel="api-catalog"',
-    '</api/public/v1/openapi.json>; rel="service-desc"; type="application/json"',
-)
+_FEEDS: Final = ("feed.xml", "feed.json")
 
 
 def media_type(name: str) -> str:
@@ -103,8 +100,14 @@ def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool)
         *location,
         *_links(files, file),
         embedding(kind),
+        *((ANY_ORIGIN,) if _is_for_scripts(file.name, kind) else ()),
         *SITE_HEADERS,
     )
+
+
+def _is_for_scripts(name: str, kind: str) -> bool:
+    """Tell whether scripts of any origin may read a file: those that are made for programs."""
+    return name.startswith(f"{WELL_KNOWN}/") or kind in _TYPES_BY_NAME.values()
 
 
 def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
@@ -117,8 +120,20 @@ def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
         return ()
     twin = twin_of(files, file)
     own = [f'<{quote(f"/{twin.name}")}>; rel="alternate"; type="text/markdown"'] if twin else []
+    feeds = [
+        f'<{quote(path)}>; rel="alternate"; type="{media_type(path)}"'
+        for path in _list_feeds(file)
+        if path in files
+    ]
     machines = [f"<{path}>; {rest}" for path, rest in _FOR_MACHINES.items() if path in files]
-    return (("Link", ", ".join([*own, *machines, *_API_LINKS])),)
+    return (("Link", ", ".join([*own, *feeds, *machines, *API_LINKS])),)
+
+
+def _list_feeds(file: SiteFile) -> list[str]:
+    """Return where feeds of a page may stand: beside it, and in the root for the whole journal."""
+    folder = f"/{file.name.removesuffix(INDEX)}"
+    folders = ["/"] if folder == "/" or not folder.endswith("/") else [folder, "/"]
+    return [f"{each}{feed}" for each in folders for feed in _FEEDS]
 
 
 def address_of(files: Mapping[str, SiteFile], path: str) -> str | None:

@@ -4,6 +4,7 @@ Files are found in the list that the edition made at load: no path of a request 
 """
 
 import asyncio
+from http import HTTPStatus
 from typing import Final, NamedTuple, Protocol
 
 from aiohttp import web
@@ -22,6 +23,7 @@ from edge_api.web.files import Representation, Said, answer_file, load
 from edge_api.web.forms import lead_on
 from edge_api.web.headers import PAGE_HEADERS
 from edge_api.web.media import BRIEFLY, address_of, describe, twin_of
+from edge_api.web.missing import MissingPages
 from edge_api.web.negotiation import best_coding, prefers_markdown
 from edge_api.web.pages import EdgePages
 from edge_api.web.request import Request
@@ -52,6 +54,7 @@ class Pages:
         self.files = edition.files
         self._folder = edition.folder / SITE_FOLDER
         self._ready: SizedCache[Representation] = SizedCache()
+        self._missing = MissingPages(edition.files)
 
     async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
@@ -61,9 +64,11 @@ class Pages:
             elsewhere = address_of(self.files, path)
             if elsewhere is not None:
                 return send(self._redirect(elsewhere, request.rel_url.raw_query_string), request)
-            file, status = self._missing(), 404
+            file, status = self._find_stand_in(), 404
         choice = self._choose(file, status, request)
         form = self._ready.get(choice) or await self._prepare(choice)
+        if status == HTTPStatus.NOT_FOUND and choice.negotiated and form.body is not None:
+            return send(await self._missing.answer(path, form.body), request)
         return await answer_file(form, request)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
@@ -73,7 +78,9 @@ class Pages:
         if accepted is not None and prefers_markdown(accepted):
             twin = twin_of(self.files, file)
         chosen = twin or file
-        codings = whole_list(request.headers, "Accept-Encoding") if chosen.codings else None
+        is_added_to = twin is not None and status == HTTPStatus.NOT_FOUND
+        is_coded = bool(chosen.codings) and not is_added_to
+        codings = whole_list(request.headers, "Accept-Encoding") if is_coded else None
         coding = "" if codings is None else best_coding(codings, chosen.codings)
         return _Choice(chosen, coding, status, twin is not None)
 
@@ -84,7 +91,8 @@ class Pages:
         self._ready.keep(choice, form, _LARGE if form.body is None else form.size)
         return form
 
-    def _missing(self) -> SiteFile:
+    def _find_stand_in(self) -> SiteFile:
+        """Return the page for whatever is not there. Raises Problem where the build has none."""
         try:
             return self.files[_MISSING]
         except KeyError:

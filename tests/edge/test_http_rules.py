@@ -47,6 +47,7 @@ CACHING = {
     "oauth_mcp_resource": PUBLIC,
     "oauth_keys": PUBLIC,
     "mcp_server_card": PUBLIC,
+    "mcp_well_known_server_card": PUBLIC,
     "ai_catalog": PUBLIC,
 }
 """How far an answer may be kept; every other one not at all."""

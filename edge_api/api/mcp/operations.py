@@ -12,16 +12,17 @@ import orjson
 from pydantic import TypeAdapter
 
 from edge_api.api import analyze
-from edge_api.api.mcp.schemas import ANSWER, CARD, CATALOG, MESSAGE
+from edge_api.api.mcp.schemas import ANSWER, CARD, CATALOG, EARLIER_CARD, MESSAGE
 from edge_api.api.operation import Ask, Body, Operation, Success
 from edge_api.api.reply import JSON, Document, Reply
 from edge_api.api.service import Service
 from edge_api.api.utility import VERSION
-from edge_api.schema.paths import AI_CATALOG, DOORS, SERVER_CARD
+from edge_api.schema.paths import AI_CATALOG, DOCS, DOORS, SERVER_CARD, WELL_KNOWN_CARD
 from edge_api.schema.problems import Problem
 
 PATH: Final = DOORS["mcp"]
 CARD_PATH: Final = SERVER_CARD
+WELL_KNOWN_CARD_PATH: Final = WELL_KNOWN_CARD
 CATALOG_PATH: Final = AI_CATALOG
 CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
@@ -33,6 +34,13 @@ SENTENCE: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
 """At most 100 characters, as a server card demands."""
+
+_QUERIES: Final = (
+    "Which posts of this journal are about search?",
+    "Fetch the newest post and sum it up.",
+    "What does this journal say about keeping data safe?",
+)
+"""What a person may ask that this server helps with: catalogs find it by such sentences."""
 
 # The headers of 2026-07-28 stand in words, not among the parameters: there they would say that each
 # of their values goes with each body, while their point is that they repeat what the body says.
@@ -59,7 +67,23 @@ def server_name(site_url: str) -> str:
 @cache
 def server_card(site_url: str) -> Document:
     """Return the server card (SEP-2127): how to connect, and not what there is."""
-    card = {
+    return Document(orjson.dumps(_describe_server(site_url)), CARD_TYPE)
+
+
+@cache
+def well_known_card(site_url: str) -> Document:
+    """Return the card with the members that clients read before the extension was settled."""
+    card = _describe_server(site_url)
+    earlier = {
+        "serverInfo": {"name": card["name"], "title": TITLE, "version": VERSION},
+        "transport": {"type": "streamable-http", "endpoint": f"{site_url}{PATH}"},
+        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
+    }
+    return Document(orjson.dumps({**card, **earlier}))
+
+
+def _describe_server(site_url: str) -> dict[str, Any]:
+    return {
         "$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
         "name": server_name(site_url),
         "version": VERSION,
@@ -74,24 +98,42 @@ def server_card(site_url: str) -> Document:
             }
         ],
     }
-    return Document(orjson.dumps(card), CARD_TYPE)
 
 
 @cache
 def ai_catalog(site_url: str) -> Document:
     """Return the catalog that leads to the server card."""
+    host = urlsplit(site_url).hostname or "localhost"
     entry = {
-        "identifier": f"urn:air:{urlsplit(site_url).hostname or 'localhost'}:mcp:{NAME}",
+        "identifier": f"urn:air:{host}:mcp:{NAME}",
         "displayName": TITLE,
         "type": CARD_TYPE,
         "url": f"{site_url}{CARD_PATH}",
+        "description": SENTENCE,
+        "tags": ["journal", "search", "reading"],
+        "representativeQueries": list(_QUERIES),
+        "version": VERSION,
     }
-    return Document(orjson.dumps({"specVersion": "1.0", "entries": [entry]}), CATALOG_TYPE)
+    catalog = {
+        "specVersion": "1.0",
+        "host": {
+            "displayName": TITLE,
+            "identifier": host,
+            "documentationUrl": f"{site_url}{DOCS}",
+        },
+        "entries": [entry],
+    }
+    return Document(orjson.dumps(catalog), CATALOG_TYPE)
 
 
 async def give_card(service: Service, _ask: Ask) -> Reply:
     """Give the server card."""
     return Reply(server_card(service.settings.site_url))
+
+
+async def give_well_known_card(service: Service, _ask: Ask) -> Reply:
+    """Give the server card where it stood before."""
+    return Reply(well_known_card(service.settings.site_url))
 
 
 async def give_catalog(service: Service, _ask: Ask) -> Reply:
@@ -155,6 +197,15 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="mcp",
         do=give_card,
         successes=(Success(200, "The card", CARD, media_types=(CARD_TYPE,)), _UNCHANGED),
+    ),
+    Operation(
+        name="mcp_well_known_server_card",
+        method="GET",
+        path=WELL_KNOWN_CARD_PATH,
+        summary="The server card for clients that look for it in the root",
+        tag="mcp",
+        do=give_well_known_card,
+        successes=(Success(200, "The card", EARLIER_CARD), _UNCHANGED),
     ),
     Operation(
         name="ai_catalog",

@@ -58,11 +58,28 @@ CARD: Final[dict[str, Any]] = {
     },
     "additionalProperties": False,
 }
+EARLIER_CARD: Final[dict[str, Any]] = {
+    **CARD,
+    "required": [*CARD["required"], "serverInfo", "transport", "capabilities"],
+    "properties": {
+        **CARD["properties"],
+        **{name: {"type": "object"} for name in ("serverInfo", "transport", "capabilities")},
+    },
+}
 CATALOG: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["specVersion", "entries"],
     "properties": {
         "specVersion": {"type": "string"},
+        "host": {
+            "type": "object",
+            "required": ["displayName"],
+            "properties": {
+                "displayName": {"type": "string"},
+                "identifier": {"type": "string"},
+                "documentationUrl": {"type": "string", "format": "uri"},
+            },
+        },
         "entries": {
             "type": "array",
             "items": {
@@ -73,6 +90,15 @@ CATALOG: Final[dict[str, Any]] = {
                     "displayName": {"type": "string"},
                     "type": {"type": "string"},
                     "url": {"type": "string", "format": "uri"},
+                    "description": {"type": "string"},
+                    "version": {"type": "string"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "representativeQueries": {
+                        "type": "array",
+                        "minItems": 2,
+                        "maxItems": 5,
+                        "items": {"type": "string"},
+                    },
                 },
             },
         },

@@ -1,0 +1,88 @@
+"""What a running site says to programs, read as they read it; and all that it points at."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import orjson
+
+LINK = re.compile(r"<([^>]*)>((?:;\s*[a-z-]+=\"[^\"]*\")*)")
+PARAMETER = re.compile(r";\s*([a-z-]+)=\"([^\"]*)\"")
+JSON_LD = re.compile(r'<script type="application/ld\+json">(.*?)</script>', re.DOTALL)
+TEMPLATED = re.compile(r"\{[a-z_]+\}")
+
+
+@dataclass(frozen=True)
+class Said:
+    """One answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def media_type(self) -> str:
+        """The type without its parameters."""
+        return self.headers.get("Content-Type", "").partition(";")[0]
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode()
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return orjson.loads(self.body)
+
+    @property
+    def links(self) -> list["Link"]:
+        """The links of its header (RFC 8288)."""
+        return list(read_links(self.headers.get("Link", "")))
+
+    @property
+    def graph(self) -> list[Any]:
+        """What the page says of itself as JSON-LD."""
+        return [
+            node for each in JSON_LD.findall(self.text) for node in orjson.loads(each)["@graph"]
+        ]
+
+
+@dataclass(frozen=True)
+class Link:
+    """An address, and what is said of it."""
+
+    href: str
+    rel: str
+    type: str
+
+
+def read_links(header: str) -> Iterator[Link]:
+    """Yield each link of a header."""
+    for href, parameters in LINK.findall(header):
+        said = dict(PARAMETER.findall(parameters))
+        yield Link(href, said.get("rel", ""), said.get("type", ""))
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """A program that reads a running edge, whose site is at `origin`."""
+
+    edge: Any
+    origin: str
+
+    async def get(self, address: str, **headers: str) -> Said:
+        """Return what stands at a path, or at a URL of the site."""
+        parts = urlsplit(urljoin(f"{self.origin}/", address))
+        assert address.startswith(("/", f"{self.origin}/")), f"{address} is not of this site"
+        path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self.edge.ask("GET", path, headers=named) as answer:
+            return Said(answer.status, answer.headers, await answer.read())
+
+    def own(self, text: str) -> list[str]:
+        """Return each URL of this site in a text."""
+        found = re.findall(rf"{re.escape(self.origin)}/[^\s\"'<>)\]`|\\]*", text)
+        return [TEMPLATED.sub("light", url.partition("#")[0]).rstrip(".,:;") for url in found]
