@@ -183,6 +183,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "RATE_TOKEN": Setting(
             _rate, "30/minute", "requests to the authorization server for one address"
         ),
+        "RATE_SEARCH": Setting(
+            _rate, "300/minute", "searches for one address, each letter of one being typed counted"
+        ),
         "REDIRECT_SCHEMES": Setting(
             _schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"
         ),
@@ -239,6 +242,7 @@ class Settings:
     rate_authenticated: str
     rate_failed_auth: str
     rate_token: str
+    rate_search: str
     redirect_schemes: tuple[str, ...]
     email_hook_secret: tuple[str, ...] | None
     retain_leads_days: int

@@ -119,4 +119,5 @@ def _limits(settings: Settings) -> dict[str, str]:
         "authenticated": settings.rate_authenticated,
         "failed_auth": settings.rate_failed_auth,
         "token": settings.rate_token,
+        "search": settings.rate_search,
     }

@@ -10,6 +10,7 @@ from edge_api.api import (
     oauth,
     other_tables,
     posts,
+    search,
     unsubscribe,
     utility,
 )
@@ -18,6 +19,7 @@ from edge_api.api.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
     *posts.OPERATIONS,
+    *search.OPERATIONS,
     *leads.OPERATIONS,
     *analyze.OPERATIONS,
     *admin.OPERATIONS,

@@ -32,10 +32,10 @@ def _list_as_pages(value: Json) -> Json:
 
 
 def _as_results(value: Json) -> Json:
-    posts: list[dict[str, Any]] = value["posts"]
+    found: list[dict[str, Any]] = value["results"]
     return {
         "results": [
-            {"id": post["slug"], "title": post["title"], "url": post["url"]} for post in posts
+            {"id": post["slug"], "title": post["title"], "url": post["url"]} for post in found
         ]
     }
 
@@ -72,9 +72,10 @@ def list_tool(schema: Json) -> Tool:
 SEARCH: Final = Tool(
     name="search",
     title="Search the journal",
-    description=f"Find posts with all the words of the query, newest first, at most {FOUND}. The "
+    description=f"Find posts with all the words of the query, best first, at most {FOUND}. The "
     "last word may be a beginning; words in double quotes stand side by side. Read a result with "
     "fetch.",
+    scope="posts:read",
     arguments={"query": "q"},
     required=("q",),
     defaults={"limit": FOUND},

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from edge_api.api.operation import Ask, Operation, Parameter, Success
-from edge_api.api.post_tools import FETCH, GET, SEARCH, list_tool
+from edge_api.api.post_tools import FETCH, GET, list_tool
 from edge_api.api.reply import Document, Reply
 from edge_api.api.service import Service
 from edge_api.api.utility import PREFIX
@@ -168,7 +168,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
             _UNCHANGED,
         ),
-        tools=(SEARCH, list_tool(_LIST)),
+        tools=(list_tool(_LIST),),
     ),
     Operation(
         name="get_post",

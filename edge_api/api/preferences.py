@@ -72,3 +72,14 @@ def media_weight(header: str, media_type: str) -> float:
 
 def _covers(preference: Preference) -> bool:
     return preference.parameters.items() <= _UTF8.items()
+
+
+@lru_cache(512)
+def prefers_markdown(header: str) -> bool:
+    """Tell whether a page should be answered as Markdown rather than as HTML.
+
+    Only for who names `text/markdown` and wants it no less than HTML: a wildcard is a browser's.
+    """
+    named = any(preference.name == "text/markdown" for preference in preferences(header))
+    weight = media_weight(header, "text/markdown") if named else 0.0
+    return weight > 0 and weight >= media_weight(header, "text/html")

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from edge_api.domain.document import JSON, Document
 
-__all__ = ["FORM", "HTML", "JSON", "NO_STORE", "Document", "Page", "Reply"]
+__all__ = ["FORM", "HTML", "JSON", "MARKDOWN", "NO_STORE", "Document", "Page", "Reply"]
 
 FORM: Final = "application/x-www-form-urlencoded"
 HTML: Final = "text/html; charset=utf-8"
+MARKDOWN: Final = "text/markdown; charset=utf-8"
 
 NO_STORE = "no-store"
 """For leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""

@@ -31,7 +31,7 @@ class Papers:
     """Takes the slug of a post that exists, to stand as an example."""
 
 
-PageName = Literal["consent", "notice", "unsubscribe"]
+PageName = Literal["consent", "notice", "search", "unsubscribe"]
 """Those that operations answer with."""
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from edge_api.schema.scopes import Scope
+
 Json = dict[str, Any]
 
 
@@ -64,5 +66,7 @@ class Tool:
     """The argument that says which operation is meant, by the last step of its path."""
     present: Callable[[Any], Any] = _as_it_is
     """Makes the result of the answer's JSON."""
+    scope: Scope | None = None
+    """What a credential needs where that is not what the operation needs."""
     output: Mapping[str, Any] | None = None
     """The JSON Schema of the result; without it, that of the operation's first success."""

@@ -20,6 +20,8 @@ class Document:
     headers: tuple[tuple[str, str], ...] = ()
     is_lasting: bool = True
     """Whether others will ask for this very object; one made for a single request is not kept."""
+    varies: tuple[str, ...] = ()
+    """Request headers that another representation would have been chosen by."""
     etag: str = field(init=False)
     """Quoted; made from the body."""
 

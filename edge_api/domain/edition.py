@@ -15,8 +15,9 @@ from typing import Final, Protocol
 from edge_api.domain.index_file import BuildRefusal, read_index
 from edge_api.domain.posts import Posts
 from edge_api.domain.site_files import HOME, SiteFile, list_site
-from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, SITE_FOLDER, IndexHead, PostRecord
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, SITE_FOLDER, IndexHead
 from edge_api.schema.problems import Problem
+from edge_api.schema.search import Findings, SearchText
 
 RETRY_SECONDS: Final = 30.0
 """After which a build that could not be opened is tried again: the disk may have been full."""
@@ -32,11 +33,14 @@ class Search(Protocol):
     async def find(self, words: str, limit: int) -> list[str]:
         """Return the slugs of at most `limit` posts, best first; no text is an error."""
 
+    async def look_up(self, words: str, limit: int, offset: int = 0) -> Findings:
+        """Return how many there are, and what to show of at most `limit` behind `offset`."""
+
     async def close(self) -> None:
         """Let go of the index."""
 
 
-OpenSearch = Callable[[Iterable[PostRecord]], Awaitable[Search]]
+OpenSearch = Callable[[Iterable[SearchText]], Awaitable[Search]]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -148,7 +152,7 @@ class Shelf:
             raise BuildRefusal("its site is empty: build again")
         if HOME not in files or not files.keys() >= posts.paths():
             raise BuildRefusal("pages of its site are missing: build again")
-        return Edition(head, posts, await self._open_search(posts.records()), folder, files)
+        return Edition(head, posts, await self._open_search(posts.texts()), folder, files)
 
     def _swap(self, successor: Edition | None) -> None:
         """Replace the edition in one assignment: nobody sees half of two."""

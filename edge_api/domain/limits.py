@@ -18,7 +18,15 @@ from edge_api.domain.moving_windows import MovingWindows
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
 
-NAMES: Final = ("leads", "leads_attempts", "analyze", "authenticated", "failed_auth", "token")
+NAMES: Final = (
+    "leads",
+    "leads_attempts",
+    "analyze",
+    "authenticated",
+    "failed_auth",
+    "token",
+    "search",
+)
 """Each has a setting of that name in capitals behind `RATE_`; `0` switches it off."""
 
 

@@ -6,7 +6,7 @@ an HTTP parameter looks like is not known here.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
@@ -17,9 +17,11 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from edge_api.domain.document import Document
+from edge_api.domain.plain_text import plain_text
 from edge_api.schema.index import PostRecord
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
+from edge_api.schema.search import SearchText
 
 CACHING: Final = "private, no-cache"
 """It took a credential, and a new build counts at once: kept by the client, asked for each time."""
@@ -128,10 +130,10 @@ class Posts:
         summary: dict[str, Any] = orjson.loads(self._by_slug[slug].summary)
         return summary
 
-    def records(self) -> Iterator[PostRecord]:
-        """Yield every post as a record, made anew from its bytes, newest first."""
+    def texts(self) -> Iterator[SearchText]:
+        """Yield what is searched of every post, made anew from its bytes, newest first."""
         for entry in self.entries:
-            yield PostRecord.model_validate_json(entry.document.body)
+            yield _search_text(orjson.loads(entry.document.body))
 
     def paths(self) -> frozenset[str]:
         """Return the path of each post's page."""
@@ -158,6 +160,18 @@ class Posts:
         for entry in islice(entries, start, end):
             if found is None or entry.place.slug in found:
                 yield entry
+
+
+def _search_text(post: Mapping[str, Any]) -> SearchText:
+    prose, code = plain_text(post["content_html"])
+    return SearchText(
+        slug=post["slug"],
+        title=post["title"],
+        description=post["description"],
+        tags=", ".join(post["tags"]),
+        prose=prose,
+        code=code,
+    )
 
 
 def _first(entries: Sequence[Entry], follows: Callable[[Entry], bool]) -> int:

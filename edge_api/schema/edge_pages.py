@@ -49,7 +49,7 @@ ACCESS_FORM = Form(
 )
 FORMS = (CONTACT_FORM, ACCESS_FORM)
 
-PageName = Literal["consent", "notice", "access_requested", "unsubscribe"]
+PageName = Literal["consent", "notice", "access_requested", "unsubscribe", "search"]
 PAGES: Mapping[PageName, tuple[str, ...]] = MappingProxyType(
     {
         "consent": (
@@ -60,6 +60,7 @@ PAGES: Mapping[PageName, tuple[str, ...]] = MappingProxyType(
         "notice": ("sentences", "link"),
         "access_requested": ("claim_token", "claim_uri", "credential_type", "expires"),
         "unsubscribe": ("address", "action"),
+        "search": ("words", "results", "leaf_size"),
     }
 )
 """What the template of each page is given; its file is the name with `.html` behind it."""

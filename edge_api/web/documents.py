@@ -12,7 +12,7 @@ from edge_api.api.reply import Document
 from edge_api.web.cache import SizedCache
 from edge_api.web.conditional import etag_matches
 from edge_api.web.fields import whole_list
-from edge_api.web.headers import API_HEADERS
+from edge_api.web.headers import API_HEADERS, Header, Headers
 from edge_api.web.negotiation import best_coding
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire
@@ -33,21 +33,26 @@ class DocumentAnswers:
     def __init__(self, cache: SizedCache[Wire]) -> None:
         self._cache = cache
 
-    async def answer(self, document: Document, request: Request) -> Wire:
-        """Return the best form of `document` for the request, or 304 (RFC 9110, section 13.2)."""
+    async def answer(
+        self, document: Document, request: Request, always: Headers = API_HEADERS
+    ) -> Wire:
+        """Return the best form of `document` for the request, or 304 (RFC 9110, section 13.2).
+
+        `always` is what goes out with every answer of the kind; it never changes for a document.
+        """
         coding = _coding(document, request)
         condition = whole_list(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
-            return Wire(304, _validators(document, coding))
+            return Wire(304, _validators(document, coding, always))
         kept = self._cache.get((id(document), coding))
-        return kept or await self._make(document, coding)
+        return kept or await self._make(document, coding, always)
 
-    async def _make(self, document: Document, coding: str) -> Wire:
+    async def _make(self, document: Document, coding: str, always: Headers) -> Wire:
         coder = _CODERS.get(coding)
         body = await asyncio.to_thread(coder, document.body) if coder else document.body
         coded = [("Content-Encoding", coding)] if coding else []
         content = [("Content-Type", document.media_type), *coded]
-        wire = Wire(200, [*content, *_validators(document, coding)], body)
+        wire = Wire(200, [*content, *_validators(document, coding, always)], body)
         if document.is_lasting:
             size = len(body) + len(document.body)
             self._cache.keep((id(document), coding), wire, size, owner=document)
@@ -66,12 +71,12 @@ def _coding(document: Document, request: Request) -> str:
     return best_coding(accepted, _CODINGS)
 
 
-def _validators(document: Document, coding: str) -> list[tuple[str, str]]:
+def _validators(document: Document, coding: str, always: Headers) -> list[Header]:
     """Return the headers that a 200 and a 304 share (RFC 9110, section 15.4.5)."""
     return [
         ("ETag", coded_etag(document.etag, coding)),
         ("Cache-Control", document.cache_control),
-        ("Vary", "Accept-Encoding"),
+        ("Vary", ", ".join((*document.varies, "Accept-Encoding"))),
         *document.headers,
-        *API_HEADERS,
+        *always,
     ]

@@ -22,7 +22,7 @@ from edge_api.web.callers import Callers
 from edge_api.web.credentials import secret_of
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.fields import Fields
-from edge_api.web.headers import API_HEADERS, page_headers
+from edge_api.web.headers import API_HEADERS, Headers, page_headers
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, header_lines
 
@@ -58,7 +58,7 @@ class Endpoint:
         )
         reply = await operation.do(self._service, ask)
         if isinstance(reply.value, Document):
-            return await self._documents.answer(reply.value, request)
+            return await self._documents.answer(reply.value, request, _always(reply))
         return encode(reply)
 
     async def _actor(self, request: Request) -> Actor | None:
@@ -131,7 +131,11 @@ def encode(reply: Reply) -> Wire:
     headers = [
         ("Content-Type", reply.media_type),
         ("Cache-Control", reply.cache_control),
-        *(page_headers(reply.form_action) if isinstance(reply, Page) else API_HEADERS),
+        *_always(reply),
         *reply.headers.items(),
     ]
     return Wire(reply.status, headers, body)
+
+
+def _always(reply: Reply) -> Headers:
+    return page_headers(reply.form_action) if isinstance(reply, Page) else API_HEADERS

@@ -7,17 +7,6 @@ from edge_api.api.reply import JSON
 
 
 @lru_cache(512)
-def prefers_markdown(header: str) -> bool:
-    """Tell whether a page should be answered as Markdown rather than as HTML.
-
-    Only for who names `text/markdown` and wants it no less than HTML: a wildcard is a browser's.
-    """
-    named = any(preference.name == "text/markdown" for preference in preferences(header))
-    weight = media_weight(header, "text/markdown") if named else 0.0
-    return weight > 0 and weight >= media_weight(header, "text/html")
-
-
-@lru_cache(512)
 def prefers_json(header: str) -> bool:
     """Tell whether the answer to a form should be JSON rather than a page: only where it is named.
 

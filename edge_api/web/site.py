@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from aiohttp import web
 
 from edge_api.api.access_requests import CONTACT_FORM
+from edge_api.api.preferences import prefers_markdown
 from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
 from edge_api.domain.site_files import SiteFile
@@ -24,7 +25,7 @@ from edge_api.web.forms import lead_on
 from edge_api.web.headers import PAGE_HEADERS
 from edge_api.web.media import BRIEFLY, address_of, describe, twin_of
 from edge_api.web.missing import MissingPages
-from edge_api.web.negotiation import best_coding, prefers_markdown
+from edge_api.web.negotiation import best_coding
 from edge_api.web.pages import EdgePages
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, send

@@ -1,11 +1,12 @@
 """The templates that the edge renders with: found as the theme finds them, tried, and handed over.
 
-The edge has Jinja and nothing else: neither `asset()` and the site's names, nor other templates.
-What it cannot show is found here, at the build, and not by a reader.
+The edge has Jinja and nothing else: neither the site's names nor other templates, and `asset()` is
+answered here for good. What it cannot show is found at the build, and not by a reader.
 """
 
+import re
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from site_build.faults import BuildError
 from site_build.making.samples import sample_form, sample_page
 
 _FORM_NAMES = ("values", "faults")
+_ASSET = re.compile(r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}")
+Locate = Callable[[str], str]
+"""Gives the address of a static file of the theme; raises BuildError for none."""
 Samples = Sequence[Mapping[str, object]]
 
 
@@ -64,17 +68,18 @@ class Handover:
             (folder / TEMPLATES_FOLDER / name).write_text(source, encoding="utf-8")
 
 
-def find_handover(folders: Sequence[Path]) -> Handover:
+def find_handover(folders: Sequence[Path], locate: Locate) -> Handover:
     """Return what the theme has for the edge; of two templates of a name, the first folder's.
 
-    Raises BuildError for one that the edge could not render.
+    `{{ asset('…') }}` becomes the address. Raises BuildError for a template that the edge could
+    not render.
     """
     sources = {}
     for name, given, samples in _list_wanted():
         paths = (folder / name for folder in folders)
         path = next((path for path in paths if path.is_file()), None)
         if path is not None:
-            sources[name] = _read(path, given, samples)
+            sources[name] = _read(path, given, samples, locate)
     return Handover(sources)
 
 
@@ -95,11 +100,12 @@ def _check_place(form: Form, page: str) -> None:
         )
 
 
-def _read(path: Path, given: Sequence[str], samples: Samples) -> str:
+def _read(path: Path, given: Sequence[str], samples: Samples, locate: Locate) -> str:
     """Return the source of a template that the edge can render; raises BuildError."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     try:
-        source = path.read_text(encoding="utf-8")
+        written = path.read_text(encoding="utf-8")
+        source = _ASSET.sub(lambda asked: locate(asked[2]), written)
         _check_names(path, environment, source, given)
         template = environment.from_string(source)
     except UnicodeDecodeError as error:

@@ -89,9 +89,10 @@ class Production:
         code = fingerprint_code()
         with self._cache:
             self.gathered = self._gather(code, identity.url)
-        self.handover = find_handover([*style.overrides, style.theme / "templates"])
-        self.site = publish(identity, self.gathered.documents, request.now)
         self.assets = Assets(style.theme / "static")
+        folders = [*style.overrides, style.theme / "templates"]
+        self.handover = find_handover(folders, self.assets.locate)
+        self.site = publish(identity, self.gathered.documents, request.now)
         self.seen: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, identity.url)
         self._workshop = self._equip(

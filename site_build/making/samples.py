@@ -4,6 +4,7 @@ Between them each value is there and missing, as happens at the edge.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
 
 from edge_api.schema.edge_pages import PageName
@@ -33,6 +34,33 @@ _REQUESTED: Sample = {
     "credential_type": "api_key",
     "expires": "2026-12-05",
 }
+_RESULT: Sample = {
+    "title": [("The first ", False), ("edge", True)],
+    "snippet": [("Binders painted the fore-", False), ("edge", True)],
+    "url": "https://journal.example/journal/the-first-edge/",
+    "path": "/journal/the-first-edge/",
+    "published_at": "2026-01-05T09:00:00Z",
+    "published": datetime(2026, 1, 5, 9, tzinfo=UTC),
+    "minutes": 3,
+    "tags": ("bindings",),
+}
+_NOTHING_FOUND: Sample = {
+    "total": 0,
+    "page": 1,
+    "pages": 1,
+    "results": (),
+    "before": None,
+    "behind": None,
+}
+_FOUND: Sample = {
+    "total": 21,
+    "page": 2,
+    "pages": 3,
+    "results": (_RESULT, {**_RESULT, "tags": (), "snippet": ()}),
+    "before": "/search?q=edge",
+    "behind": "/search?q=edge&page=3",
+}
+_SEARCH: Sample = {"words": "edge", "results": _FOUND, "leaf_size": 10}
 _PAGES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
     {
         "consent": (
@@ -45,6 +73,12 @@ _PAGES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
             {"sentences": [], "link": ("/contact/", "Write to us")},
         ),
         "access_requested": (_REQUESTED, {**_REQUESTED, "credential_type": "access_token"}),
+        "search": (
+            _SEARCH,
+            {**_SEARCH, "results": {**_FOUND, "total": 1, "page": 1, "pages": 1, "before": None}},
+            {**_SEARCH, "results": _NOTHING_FOUND},
+            {**_SEARCH, "words": "", "results": _NOTHING_FOUND},
+        ),
         "unsubscribe": ({"address": "a…@example.org", "action": "/unsubscribe?token=sample"},),
     }
 )

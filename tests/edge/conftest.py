@@ -108,6 +108,7 @@ def make_settings(tmp_path: Path, journal: Path) -> Callable[..., Settings]:
             "RATE_TOKEN": "0",
             "EMAIL_HOOK_SECRET": EMAIL_HOOK_SECRET,
             "RATE_ANALYZE": "0",
+            "RATE_SEARCH": "0",
         }
         return read_settings({**given, **changes}, dotenv=None)
 

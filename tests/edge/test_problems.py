@@ -26,7 +26,7 @@ from tests.edge.mcp.agents import MODERN, envelope
 
 Answer = tuple[int, dict[str, Any]]
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
-LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN", "RATE_LEADS_ATTEMPTS", "RATE_ANALYZE")
+LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN", "RATE_LEADS_ATTEMPTS", "RATE_ANALYZE", "RATE_SEARCH")
 MEMBERS = {
     "plain": {"error"},
     "postgrest": {"error", "message", "code", "details", "hint"},

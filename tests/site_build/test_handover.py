@@ -66,10 +66,25 @@ def test_a_template_that_goes_before_the_theme_is_handed_over(desk: Desk, theme:
     assert [path.read_text() for path in folder.glob(STATE)] == ["<form>Another</form>"]
 
 
+def test_a_static_file_is_named_by_its_address(desk: Desk, theme: Path) -> None:
+    """The edge is told where the file stands in this build, and need not know what is there."""
+    (theme / "static" / "form.js").write_text("void 0;", encoding="utf-8")
+    write(theme, "contact_form.html", """<script src="{{ asset('form.js') }}"></script>""")
+    folder = make(desk, theme)
+    (published,) = (folder / "output" / "theme").glob("form.*.js")
+
+    (form,) = (path.read_text(encoding="utf-8") for path in folder.glob(STATE))
+    assert form == f'<script src="/theme/{published.name}"></script>'
+
+
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("<img src='{{ asset('style.css') }}'>", r"asks for asset, but the edge gives it nothing"),
+        ("{{ asset('style' ~ '.css') }}", r"asks for asset, but the edge gives it nothing"),
+        (
+            "<img src='{{ asset('gone.svg') }}'>",
+            r"asset\('gone.svg'\), which is not in theme/static",
+        ),
         ("{{ SITENAME }}", r"asks for SITENAME, but"),
         ("{% if faults is defined and faults.odd %}{{ SITEURL }}{% endif %}", r"asks for SITEURL"),
         ("{% import 'base.html' as base %}", r"takes in another template"),
@@ -239,13 +254,14 @@ def test_another_page_of_the_edge_is_another_build(desk: Desk, theme: Path) -> N
 
 
 def test_the_journals_own_templates_are_handed_over(desk: Desk, tmp_path: Path) -> None:
-    """The theme has all that the edge knows; it reaches it byte for byte, but for the shell."""
+    """The theme has all that the edge knows; it reaches it byte for byte, but for addresses."""
     run_journal(desk.content, tmp_path / "output", ROOT / "theme")
 
     got = handed(tmp_path)
     written = {name: (ROOT / "theme/templates" / name).read_text(encoding="utf-8") for name in got}
     assert got.keys() == {SHELL_NAME, *(form.template for form in FORMS), *map(file_of, PAGES)}
-    assert {name for name in got if got[name] != written[name]} == {SHELL_NAME}
+    named = {name for name in got if "asset(" in written[name]}
+    assert {name for name in got if got[name] != written[name]} == {SHELL_NAME, *named}
 
 
 def file_of(page: str) -> str:

@@ -34,7 +34,7 @@ class BoundTool:
     @property
     def scope(self) -> Scope | None:
         """What a credential needs, whichever operation is meant."""
-        return self._first.scope
+        return self.tool.scope or self._first.scope
 
     @property
     def _first(self) -> Operation:

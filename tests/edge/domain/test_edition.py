@@ -13,8 +13,9 @@ import pytest
 
 from edge_api.domain import edition as module
 from edge_api.domain.edition import NO_BUILD, Search, Shelf
-from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, PostRecord
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from edge_api.schema.problems import Problem
+from edge_api.schema.search import SearchText
 from edge_api.store.search import open_search
 from tests.edge.small_builds import (
     SITE_URL,
@@ -216,12 +217,12 @@ class BrokenOnce:
     def __init__(self, fault: Exception) -> None:
         self.fault: Exception | None = fault
 
-    async def __call__(self, posts: Iterable[PostRecord]) -> Search:
+    async def __call__(self, texts: Iterable[SearchText]) -> Search:
         """Raise the fault, once."""
         fault, self.fault = self.fault, None
         if fault is not None:
             raise fault
-        return await open_search(posts)
+        return await open_search(texts)
 
 
 FAULTS = [
@@ -267,9 +268,9 @@ async def test_a_slow_build_never_replaces_a_newer_one(tmp_path: Path) -> None:
     """Two looks at once take turns, so that the later build is the one that stays."""
     gate = asyncio.Event()
 
-    async def open_slowly(posts: Iterable[PostRecord]) -> Search:
+    async def open_slowly(texts: Iterable[SearchText]) -> Search:
         await gate.wait()
-        return await open_search(posts)
+        return await open_search(texts)
 
     shelf = Shelf(tmp_path, SITE_URL, open_slowly)
     publish(tmp_path, "build-0001", "ink")

@@ -130,10 +130,12 @@ def test_a_place_need_not_be_an_instant(posts: Posts) -> None:
     assert posts.select(Selection(after=last)).entries == ()
 
 
-def test_records_come_back_as_they_went_in(posts: Posts) -> None:
-    """The records that search is built from are those of the index."""
-    assert [record.slug for record in posts.records()] == ["new", "a-twin", "b-twin", "old"]
-    assert next(posts.records()).content == "Words of new."
+def test_what_is_searched_is_free_of_markup(posts: Posts) -> None:
+    """Search gets every post, newest first, as the words that a reader sees."""
+    texts = list(posts.texts())
+
+    assert [text.slug for text in texts] == ["new", "a-twin", "b-twin", "old"]
+    assert (texts[0].prose, texts[0].code) == ("Words of new.", "")
 
 
 def test_a_part_names_the_next() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge_api.api.preferences import media_weight, preferences
-from edge_api.web.negotiation import best_coding, prefers_markdown
+from edge_api.api.preferences import media_weight, preferences, prefers_markdown
+from edge_api.web.negotiation import best_coding
 
 BOTH = ("br", "gzip")
 CHROME = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"

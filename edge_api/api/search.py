@@ -1,0 +1,224 @@
+"""Search for readers: the page of results, and the same as data while somebody types.
+
+Both are open, since they show what is public anyway, and both count against one limit.
+"""
+
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+
+from edge_api.api.operation import Ask, Operation, Parameter, Success
+from edge_api.api.post_tools import FOUND, SEARCH
+from edge_api.api.posts import Words
+from edge_api.api.preferences import prefers_markdown
+from edge_api.api.reply import HTML, MARKDOWN, Document, Page, Reply
+from edge_api.api.search_markdown import write_results
+from edge_api.api.search_results import (
+    LEAF_SIZE,
+    Result,
+    Results,
+    clean_words,
+    find_results,
+    read_page,
+)
+from edge_api.api.service import Service
+from edge_api.schema import paths
+from edge_api.schema.kinds import parse_integer
+from edge_api.schema.search import Segments
+
+CACHING: Final = "public, no-cache"
+"""Kept, but asked for each time: a post that was just published is found at once."""
+NEGOTIATED: Final = "private, no-store"
+"""Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
+_TITLE_LONGEST: Final = 60
+_ROBOTS: Final = ("X-Robots-Tag", "noindex")
+
+
+class SearchQuery(BaseModel):
+    """What is looked for; without words nothing is found."""
+
+    q: Words | None = Field(
+        default=None,
+        description="Posts with all these words; the last may be a beginning, and words in double "
+        "quotes stand side by side.",
+        examples=["edge"],
+    )
+    limit: Annotated[int, Field(ge=1, le=FOUND), BeforeValidator(parse_integer)] = Field(
+        default=LEAF_SIZE, description="How many posts at the most."
+    )
+
+
+class Piece(BaseModel):
+    """A piece of a text."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    match: Annotated[bool, Field(description="Whether it is a word that was looked for.")]
+
+
+class SearchResult(BaseModel):
+    """A post that was found."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    slug: str
+    title: Annotated[str, Field(description="Plain text.")]
+    title_parts: Annotated[list[Piece], Field(description="The title in pieces.")]
+    snippet: Annotated[list[Piece], Field(description="Where the words stand, as plain text.")]
+    url: Annotated[str, Field(description="Where a person reads the post.")]
+    published_at: AwareDatetime
+    reading_minutes: Annotated[int, Field(ge=1)]
+    tags: list[str]
+
+
+class SearchAnswer(BaseModel):
+    """Posts with all the words, best first, and before all those that have them in the title."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: Annotated[str, Field(description="What was looked for.")]
+    count: Annotated[int, Field(ge=0, description="How many posts there are in all.")]
+    results: Annotated[list[SearchResult], Field(description="The best of them.")]
+
+
+async def show_search(service: Service, ask: Ask) -> Reply:
+    """Show a page of results, or the form alone where nothing is asked."""
+    given = dict(ask.pairs)
+    words, page = clean_words(given.get("q", "")), read_page(given.get("page", ""))
+    results = await find_results(service.shelf.edition(), words, page)
+    if prefers_markdown(ask.headers.get("Accept", "")):
+        text = write_results(results, service.settings.site_url)
+        return _page(text.encode(), MARKDOWN, NEGOTIATED)
+    values = {"words": words, "results": results, "leaf_size": LEAF_SIZE}
+    return _page(await service.pages.render("search", title_of(words), **values), HTML, CACHING)
+
+
+def _page(body: bytes, media_type: str, caching: str) -> Page:
+    headers = (_ROBOTS,)
+    return Page(Document(body, media_type, caching, headers, is_lasting=False, varies=("Accept",)))
+
+
+def title_of(words: str) -> str:
+    """Return the title of the page, cut where it would be no title any more."""
+    if not words:
+        return "Search"
+    is_long = len(words) > _TITLE_LONGEST
+    return f"Search: {words[: _TITLE_LONGEST - 1]}\u2026" if is_long else f"Search: {words}"
+
+
+async def search_posts(service: Service, ask: Ask) -> Reply:
+    """Give the best results as data."""
+    query: SearchQuery = ask.query
+    results = await find_results(service.shelf.edition(), query.q or "", size=query.limit)
+    return Reply(Document(orjson.dumps(_answer(results)), cache_control=CACHING, is_lasting=False))
+
+
+def _answer(results: Results) -> dict[str, Any]:
+    found = [_result(result) for result in results.results]
+    return {"query": results.words, "count": results.total, "results": found}
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "slug": result.slug,
+        "title": "".join(segment.text for segment in result.title),
+        "title_parts": _pieces(result.title),
+        "snippet": _pieces(result.snippet),
+        "url": result.url,
+        "published_at": result.published_at,
+        "reading_minutes": result.minutes,
+        "tags": result.tags,
+    }
+
+
+def _pieces(segments: Segments) -> list[dict[str, Any]]:
+    return [{"text": text, "match": is_match} for text, is_match in segments]
+
+
+_ETAG: Final = {"ETag": "Validator of this answer; send it as If-None-Match."}
+_UNCHANGED: Final = Success(304, "Not modified since the validator that was sent", headers=_ETAG)
+_EXAMPLE: Final = {
+    "query": "edge",
+    "count": 1,
+    "results": [
+        {
+            "slug": "the-first-edge",
+            "title": "The first edge",
+            "title_parts": [
+                {"text": "The first ", "match": False},
+                {"text": "edge", "match": True},
+            ],
+            "snippet": [
+                {"text": "Binders painted the fore-", "match": False},
+                {"text": "edge", "match": True},
+                {"text": " of a book.", "match": False},
+            ],
+            "url": "https://journal.example/journal/the-first-edge/",
+            "published_at": "2026-01-05T09:00:00Z",
+            "reading_minutes": 1,
+            "tags": ["bindings"],
+        }
+    ],
+}
+_ANY_TEXT: Final = {"type": "string"}
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="show_search",
+        method="GET",
+        path=paths.SEARCH,
+        summary="Search the journal, as a page for readers",
+        description="Any words are taken. With `Accept: text/markdown` the page comes as Markdown.",
+        tag="search",
+        limit="search",
+        dialect="page",
+        do=show_search,
+        parameters=(
+            Parameter("q", "query", _ANY_TEXT, "The words that posts must all have.", example="a"),
+            Parameter("page", "query", _ANY_TEXT, "Which page of the results, from 1 on."),
+        ),
+        successes=(
+            Success(
+                200,
+                "The results",
+                _ANY_TEXT,
+                headers=_ETAG,
+                media_types=(HTML.partition(";")[0], MARKDOWN.partition(";")[0]),
+            ),
+            _UNCHANGED,
+        ),
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="search_posts",
+        method="GET",
+        path=paths.SEARCH_DATA,
+        summary="Search the journal, best results first",
+        description="Open without a credential: it shows what is public, and where the words stand "
+        "in it. Posts that have all the words in their title come first.",
+        tag="search",
+        limit="search",
+        do=search_posts,
+        query=SearchQuery,
+        successes=(
+            Success(
+                200,
+                "The best results",
+                TypeAdapter(SearchAnswer).json_schema(mode="serialization"),
+                _EXAMPLE,
+                headers=_ETAG,
+                links={
+                    "get_post": {
+                        "operationId": "get_post",
+                        "parameters": {"slug": "$response.body#/results/0/slug"},
+                    }
+                },
+            ),
+            _UNCHANGED,
+        ),
+        problems=("unavailable",),
+        tools=(SEARCH,),
+    ),
+)

@@ -1,0 +1,110 @@
+"""What a search comes to, ready to be shown: findings joined with what lists say of each post."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from edge_api.domain.edition import Edition
+from edge_api.schema.paths import SEARCH
+from edge_api.schema.search import Finding, Segments
+
+LEAF_SIZE: Final = 10
+"""Results on one page."""
+WORDS_LONGEST: Final = 1000
+"""Characters of what somebody looks for; the rest is not looked at."""
+
+_NO_TEXT: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+"
+)
+"""Controls, what turns the direction of all that follows, and what no page can carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A post that was found."""
+
+    slug: str
+    title: Segments
+    snippet: Segments
+    url: str
+    published_at: str
+    """As lists of posts spell it."""
+    minutes: int
+    tags: tuple[str, ...]
+
+    @property
+    def published(self) -> datetime:
+        """The instant of publication."""
+        return datetime.fromisoformat(self.published_at)
+
+    @property
+    def path(self) -> str:
+        """The address of the post from the root."""
+        return urlsplit(self.url).path
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One page of what was found."""
+
+    words: str
+    total: int
+    page: int
+    pages: int
+    """At least one, which may be empty."""
+    results: tuple[Result, ...]
+
+    def address(self, page: int) -> str:
+        """Return the address of another page of the same results."""
+        number = {"page": page} if page > 1 else {}
+        return f"{SEARCH}?{urlencode({'q': self.words, **number})}"
+
+    @property
+    def before(self) -> str | None:
+        """The address of the page before this one."""
+        return self.address(self.page - 1) if self.page > 1 else None
+
+    @property
+    def behind(self) -> str | None:
+        """The address of the page that follows."""
+        return self.address(self.page + 1) if self.page < self.pages else None
+
+
+async def find_results(
+    edition: Edition, words: str, page: int = 1, size: int = LEAF_SIZE
+) -> Results:
+    """Return a page of results, or the last one where there are fewer.
+
+    Raises Problem `unavailable`.
+    """
+    found = await edition.search.look_up(words, size, (page - 1) * size)
+    pages = max(1, -(-found.total // size))
+    if page > pages:
+        return await find_results(edition, words, pages, size)
+    results = (_join(finding, edition.posts.summary(finding.slug)) for finding in found.findings)
+    return Results(words, found.total, page, pages, tuple(results))
+
+
+def _join(finding: Finding, summary: Mapping[str, Any]) -> Result:
+    return Result(
+        slug=finding.slug,
+        title=finding.title,
+        snippet=finding.snippet,
+        url=summary["url"],
+        published_at=summary["published_at"],
+        minutes=summary["readingMinutes"],
+        tags=tuple(summary["tags"]),
+    )
+
+
+def clean_words(text: str) -> str:
+    """Return what of a text somebody may be looking for; any text is taken."""
+    return _NO_TEXT.sub(" ", text[:WORDS_LONGEST]).strip()
+
+
+def read_page(text: str) -> int:
+    """Return the number of a page; the first for what is none."""
+    return int(text) if re.fullmatch("[1-9][0-9]{0,5}", text) else 1

@@ -1,0 +1,43 @@
+"""What a person typed, as a question that FTS5 takes: pure, and open to any text."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+WORDS_LONGEST: Final = 1000
+"""Characters of a question that count; nobody types more."""
+TERMS_MOST: Final = 32
+"""Terms of a question that count: each costs a look into the index."""
+
+
+def make_question(words: str) -> str:
+    """Return the FTS5 query for what a person typed; empty when there is no word in it."""
+    terms = list(islice(filter(_has_word, _terms(words[:WORDS_LONGEST])), TERMS_MOST))
+    return " AND ".join(f'"{term}"' for term in terms) + ("*" if _is_open(words, terms) else "")
+
+
+def _is_open(words: str, terms: list[str]) -> bool:
+    """Tell whether the last term is still being typed.
+
+    A quotation mark at the end closes a phrase, a sign closes a word; and one letter of an alphabet
+    begins words in every post, which would be costly and say nothing.
+    """
+    is_ended = not (words[-1:].isspace() or words[-1:].isalnum())
+    return bool(terms) and not is_ended and not (len(terms[-1]) == 1 and terms[-1].isascii())
+
+
+def _terms(words: str) -> Iterator[str]:
+    """Yield each phrase and each word between them.
+
+    Every second piece between quotation marks is a phrase, if it is closed. Pieces hold no
+    quotation mark, so that each is one FTS5 string when it stands between two.
+    """
+    clean = words.encode("utf-8", "replace").decode().replace("\x00", " ")
+    pieces = clean.split('"')
+    for number, piece in enumerate(pieces):
+        is_phrase = number % 2 == 1 and number < len(pieces) - 1
+        yield from [piece] if is_phrase else piece.split()
+
+
+def _has_word(term: str) -> bool:
+    return any(map(str.isalnum, term))

@@ -1,0 +1,172 @@
+/* Search as somebody types: the same results as the page itself has, in the same markup, asked for
+   as data. What comes from outside is put in as text, never as markup. Without this file the form
+   asks for a page. */
+
+const PAUSE_MS = 150;
+const PATIENCE_MS = 10_000;
+const DATA = "/api/public/v1/search";
+
+const form = document.getElementById("search-form");
+const field = document.getElementById("q");
+const status = document.getElementById("search-count");
+const help = document.getElementById("search-help");
+const list = document.getElementById("results");
+const pages = document.getElementById("search-pages");
+const leafSize = Number(form.dataset.leafSize);
+const siteTitle = document.title.slice(document.title.lastIndexOf(" · "));
+const heading = document.querySelector("h1");
+
+let shown = wordsOf(location); // what the results on the page are for
+let isSettled = shown !== ""; // whether to go back must lead to these words again
+let pause = 0;
+let asking = new AbortController();
+
+field.addEventListener("input", (event) => {
+  if (!event.isComposing) askSoon();
+});
+field.addEventListener("compositionend", askSoon);
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const answer = ask();
+  if (event.agentInvoked) event.respondWith(answer.then(forAgent));
+});
+addEventListener("popstate", () => {
+  // What lies further back than the first page was made by the service.
+  if (new URLSearchParams(location.search).has("page")) return location.reload();
+  field.value = wordsOf(location);
+  ask();
+});
+
+function wordsOf(address) {
+  return (new URLSearchParams(address.search).get("q") ?? "").trim();
+}
+
+function askSoon() {
+  clearTimeout(pause);
+  asking.abort();
+  pause = setTimeout(() => {
+    if (field.value.trim() !== shown) ask();
+  }, PAUSE_MS);
+}
+
+/* Shows what is found for the words in the field, and gives it; nothing where that failed. */
+async function ask() {
+  clearTimeout(pause);
+  asking.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  const words = field.value.trim();
+  try {
+    const answer = words ? await find(words, signal) : { query: "", count: 0, results: [] };
+    if (signal.aborted) return null;
+    show(words, answer);
+    return answer;
+  } catch (fault) {
+    if (!signal.aborted) tell(fault.sentence ?? "The connection failed: try again.");
+    return null;
+  }
+}
+
+async function find(words, stopped) {
+  const asked = new URLSearchParams({ q: words, limit: leafSize });
+  const signal = AbortSignal.any([stopped, AbortSignal.timeout(PATIENCE_MS)]);
+  const answer = await fetch(`${DATA}?${asked}`, { signal });
+  if (!answer.ok) throw { sentence: refusal(answer) };
+  return answer.json();
+}
+
+function refusal(answer) {
+  const seconds = Number(answer.headers.get("Retry-After"));
+  const when = seconds ? `in ${seconds} second${seconds === 1 ? "" : "s"}` : "later";
+  return `${answer.status === 429 ? "Too many searches from here" : "The search failed"}: try again ${when}.`;
+}
+
+function show(words, { count, results }) {
+  settle(words);
+  tell(words ? counted(count) : "");
+  help.hidden = !words || count > 0;
+  list.removeAttribute("start");
+  list.replaceChildren(...results.map(entry));
+  pages.replaceChildren(...(count > leafSize ? [onward(words, count)] : []));
+}
+
+/* Takes the words into the address and the titles. */
+function settle(words) {
+  if (words !== wordsOf(location) || location.search.includes("page=")) {
+    const address = words ? `${form.action}?${new URLSearchParams({ q: words })}` : form.action;
+    history[isSettled ? "pushState" : "replaceState"](null, "", address);
+  }
+  isSettled = false;
+  shown = words;
+  heading.textContent = words ? `Search: ${words}` : "Search";
+  document.title = heading.textContent + siteTitle;
+}
+
+/* A region that is told the same again would be read aloud again. */
+function tell(sentence) {
+  if (status.textContent !== sentence) status.textContent = sentence;
+}
+
+function counted(count) {
+  if (count === 0) return "No post has all of these words.";
+  if (count === 1) return "1 post has these words.";
+  return `${count.toLocaleString("en")} posts have these words, best first.`;
+}
+
+function entry(post) {
+  const published = new Date(post.published_at);
+  const day = published.toLocaleDateString("en-GB", {
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    timeZone: "UTC",
+  });
+  const tags = post.tags.map((tag) => make("li", {}, make("bdi", {}, tag)));
+  return make(
+    "li",
+    { class: "leaf entry" },
+    make("h2", { dir: "auto" }, make("a", { href: pathOf(post.url) }, ...marked(post.title_parts))),
+    make(
+      "p",
+      { class: "shoulder small" },
+      make("time", { datetime: post.published_at }, day.replace(" ", "\u00a0")),
+      " ",
+      make("span", {}, `${post.reading_minutes}\u00a0min`),
+    ),
+    make("p", { class: "snippet", dir: "auto" }, ...marked(post.snippet)),
+    ...(tags.length ? [make("ul", { class: "tag-list" }, ...tags)] : []),
+  );
+}
+
+function marked(pieces) {
+  return pieces.map(({ text, match }) => (match ? make("mark", {}, text) : text));
+}
+
+/* The site may be looked at by another name than its own. */
+function pathOf(address) {
+  return new URL(address, location.href).pathname;
+}
+
+function onward(words, count) {
+  const next = `${form.getAttribute("action")}?${new URLSearchParams({ q: words, page: 2 })}`;
+  const place = `Page 1 of ${Math.ceil(count / leafSize)}`;
+  const more = make("a", { rel: "next", href: next }, "More matches");
+  const items = make("ul", {}, make("li", {}, place), make("li", {}, more));
+  return make("nav", { class: "leaf pagination", "aria-label": "Pages" }, items);
+}
+
+function make(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/* What an agent of the browser is given: data, without the marks that are for eyes. */
+function forAgent(answer) {
+  if (answer === null) return status.textContent;
+  const results = answer.results.map(({ title, url, published_at, snippet }) => {
+    return { title, url, published_at, snippet: snippet.map(({ text }) => text).join("") };
+  });
+  return JSON.stringify({ count: answer.count, results });
+}
