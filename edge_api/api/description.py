@@ -37,7 +37,7 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
             "server_card": f"{origin}{mcp.CARD_PATH}",
             "catalog": f"{origin}{mcp.CATALOG_PATH}",
         },
-        "limits": _limits(settings),
+        "limits": rates(settings),
         "llms_txt": f"{origin}/llms.txt",
         "sitemap": f"{origin}/sitemap.xml",
         "contact": f"{origin}/contact/",
@@ -98,7 +98,7 @@ def _rate(operation: Operation, settings: Settings) -> str | None:
     """Return the limit of a caller without a credential, or of one with it where it is needed."""
     if operation.credential == "required":
         return settings.rate_authenticated
-    return _limits(settings).get(operation.limit)
+    return rates(settings).get(operation.limit)
 
 
 def _authentication(origin: str) -> Json:
@@ -111,7 +111,8 @@ def _authentication(origin: str) -> Json:
     }
 
 
-def _limits(settings: Settings) -> dict[str, str]:
+def rates(settings: Settings) -> dict[str, str]:
+    """Return the rate limits by their names, as the settings spell them."""
     return {
         "leads": settings.rate_leads,
         "leads_attempts": settings.rate_leads_attempts,

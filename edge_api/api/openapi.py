@@ -6,6 +6,7 @@ from typing import Any
 from edge_api.api import other_tables
 from edge_api.api.operation import Dialect, Operation, Parameter, Success
 from edge_api.api.reply import JSON
+from edge_api.schema.paths import DOCS
 from edge_api.schema.problems import PROBLEMS, Code
 
 Json = dict[str, Any]
@@ -114,6 +115,7 @@ def openapi_document(
     return {
         "openapi": "3.1.0",
         "info": {"title": "Public API", "version": version, "description": _ABOUT},
+        "externalDocs": {"url": f"{site_url}{DOCS}", "description": "The reference, for people."},
         "servers": [{"url": site_url}],
         "tags": [{"name": tag} for tag in dict.fromkeys(item.tag for item in operations)],
         "paths": paths,

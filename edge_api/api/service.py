@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from edge_api.api.reference.values import Page
 from edge_api.api.reply import Document
 from edge_api.domain.access import Access
 from edge_api.domain.access_requests import AccessRequests
@@ -29,6 +30,8 @@ class Papers:
     api_catalog: Document
     openapi: Callable[[str | None], Document]
     """Takes the slug of a post that exists, to stand as an example."""
+    reference: Callable[[str | None], tuple[Page, ...]]
+    """The same in pages for people; takes the same slug."""
 
 
 PageName = Literal["consent", "notice", "search", "unsubscribe"]

@@ -9,14 +9,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
-from edge_api.api.description import LINKSET, api_catalog, self_description
+from edge_api.api.description import LINKSET, api_catalog, rates, self_description
 from edge_api.api.mcp.operations import PATH as MCP_PATH
 from edge_api.api.openapi import openapi_document
 from edge_api.api.operations import OPERATIONS, ROUTED
+from edge_api.api.reference.pages import make_pages
+from edge_api.api.reference.values import Page
 from edge_api.api.reply import Document
 from edge_api.api.service import Papers, Service
 from edge_api.api.utility import VERSION
@@ -177,14 +179,20 @@ async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
 def make_papers(settings: Settings) -> Papers:
     """Return what the service says of itself; the OpenAPI document is kept for the newest slug."""
 
+    def describe(slug: str | None) -> dict[str, Any]:
+        samples = {"slug": slug} if slug else {}
+        return openapi_document(OPERATIONS, settings.site_url, VERSION, samples)
+
     @lru_cache(maxsize=1)
     def openapi(slug: str | None) -> Document:
-        samples = {"slug": slug} if slug else {}
-        document = openapi_document(OPERATIONS, settings.site_url, VERSION, samples)
-        return Document(orjson.dumps(document))
+        return Document(orjson.dumps(describe(slug)))
+
+    def reference(slug: str | None) -> tuple[Page, ...]:
+        return make_pages(OPERATIONS, describe(slug), settings.site_url, rates(settings))
 
     return Papers(
         description=Document(orjson.dumps(self_description(OPERATIONS, settings, VERSION))),
         api_catalog=Document(orjson.dumps(api_catalog(settings)), LINKSET),
         openapi=openapi,
+        reference=reference,
     )

@@ -17,6 +17,10 @@ SHELL = "shell.html"
 """A built page without a content of its own: the frame of what the edge renders."""
 SHELL_TITLE, SHELL_CONTENT = "<!-- title -->", "<!-- content -->"
 """Where the title goes, wherever that is; and where the content goes, once."""
+DOCS_SHELL = "docs_shell.html"
+"""Another such frame, for the pages of the API's reference."""
+DOCS_PATH, DOCS_DESCRIPTION = "<!-- path -->", "<!-- description -->"
+"""Where that has the path of the page, with a slash at both ends, and a sentence about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +69,33 @@ PAGES: Mapping[PageName, tuple[str, ...]] = MappingProxyType(
 )
 """What the template of each page is given; its file is the name with `.html` behind it."""
 assert tuple(PAGES) == get_args(PageName)  # noqa: S101  one list, stated twice for the type
+
+REFERENCE: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "docs.html": ("page", "pages"),
+        "docs_try.html": ("site_title", "docs", "sheets", "scripts", "document"),
+    }
+)
+"""The templates of the reference by file name, and what each is given.
+
+`docs.html` makes what stands in the frame: `page` is this page and `pages` are all of them, as
+`edge_api/api/reference/values.py` has them. `docs_try.html` is a whole page, which runs `scripts`
+on the OpenAPI `document`; `docs` is where the reference begins.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A built page that the edge puts something into."""
+
+    file: str
+    templates: frozenset[str]
+    """File names of the templates whose pages stand in it."""
+    marks: tuple[str, ...]
+    """Each stands in it, one time or more; SHELL_CONTENT stands there once besides."""
+
+
+FRAMES = (
+    Frame(SHELL, frozenset(f"{name}.html" for name in PAGES), (SHELL_TITLE,)),
+    Frame(DOCS_SHELL, frozenset({"docs.html"}), (SHELL_TITLE, DOCS_PATH, DOCS_DESCRIPTION)),
+)

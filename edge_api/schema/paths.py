@@ -34,6 +34,9 @@ SEARCH: Final = "/search"
 SEARCH_DATA: Final = "/api/public/v1/search"
 """What the page of results asks as somebody types."""
 DOCS: Final = "/docs/"
+DOCS_GROUPS: Final = ("posts", "leads", "analyze", "admin", "oauth", "mcp", "utility")
+DOCS_PAGES: Final = (DOCS, *(f"{DOCS}{group}/" for group in DOCS_GROUPS))
+"""The pages of the reference; each is there as Markdown too, as the `index.md` of its folder."""
 TRY_DOCS: Final = "/docs/try/"
 
 UNSUBSCRIBE: Final = "/unsubscribe"

@@ -20,11 +20,12 @@ from edge_api.web.wire import Wire
 _SMALLEST_CODED: Final = 512
 """Bytes below which compressing saves no packet."""
 
-_CODERS: Mapping[str, Callable[[bytes], bytes]] = {
+CODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "br": lambda body: brotli.compress(body, quality=5),
     "gzip": lambda body: gzip.compress(body, 6, mtime=0),
 }
-_CODINGS: Final = tuple(_CODERS)
+"""For what is made here; a build has the time to compress harder."""
+_CODINGS: Final = tuple(CODERS)
 
 
 class DocumentAnswers:
@@ -48,7 +49,7 @@ class DocumentAnswers:
         return kept or await self._make(document, coding, always)
 
     async def _make(self, document: Document, coding: str, always: Headers) -> Wire:
-        coder = _CODERS.get(coding)
+        coder = CODERS.get(coding)
         body = await asyncio.to_thread(coder, document.body) if coder else document.body
         coded = [("Content-Encoding", coding)] if coding else []
         content = [("Content-Type", document.media_type), *coded]

@@ -16,6 +16,7 @@ from aiohttp import web
 from edge_api.domain.site_files import CODINGS, SiteFile
 from edge_api.schema.problems import Problem
 from edge_api.web.conditional import Span, asked_span, etag_matches, range_holds
+from edge_api.web.documents import CODERS
 from edge_api.web.fields import whole_list
 from edge_api.web.headers import Headers
 from edge_api.web.request import Request
@@ -59,7 +60,19 @@ def load(folder: Path, file: SiteFile, coding: str, said: Said) -> Representatio
     Raises OSError.
     """
     path = folder / f"{file.name}{CODINGS.get(coding, '')}"
-    etag, size, body = _read(path)
+    return _represent(path, *_read(path), coding, said)
+
+
+def encode(file: SiteFile, body: bytes, coding: str, said: Said) -> Representation:
+    """Return one form of a file that is in no folder, in a thread: it is compressed here."""
+    if coding:
+        body = CODERS[coding](body)
+    return _represent(Path(file.name), _validate(body), len(body), body, coding, said)
+
+
+def _represent(  # noqa: PLR0913, PLR0917  what a form is made of
+    path: Path, etag: str, size: int, body: bytes | None, coding: str, said: Said
+) -> Representation:
     coded: Headers = (("Content-Encoding", coding),) if coding else ()
     headers = (*said.headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
     return Representation(
@@ -82,7 +95,15 @@ def _read(path: Path) -> tuple[str, int, bytes | None]:
             digest.update(piece)
             size += len(piece)
             small = piece if size <= SMALL else b""
-    return f'"{digest.hexdigest()[:24]}"', size, small if size <= SMALL else None
+    return _quote(digest.hexdigest()), size, small if size <= SMALL else None
+
+
+def _validate(body: bytes) -> str:
+    return _quote(sha256(body).hexdigest())
+
+
+def _quote(digest: str) -> str:
+    return f'"{digest[:24]}"'
 
 
 async def answer_file(form: Representation, request: Request) -> web.StreamResponse:

@@ -20,13 +20,14 @@ from edge_api.web.access_form import ACCESS, AccessForm
 from edge_api.web.cache import SizedCache
 from edge_api.web.contact import CONTACT, Contact
 from edge_api.web.fields import whole_list
-from edge_api.web.files import Representation, Said, answer_file, load
+from edge_api.web.files import Representation, Said, answer_file, encode, load
 from edge_api.web.forms import lead_on
 from edge_api.web.headers import PAGE_HEADERS
 from edge_api.web.media import BRIEFLY, address_of, describe, twin_of
 from edge_api.web.missing import MissingPages
 from edge_api.web.negotiation import best_coding
 from edge_api.web.pages import EdgePages
+from edge_api.web.reference import Ground, Reference
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, send
 
@@ -48,12 +49,15 @@ class _Choice(NamedTuple):
 
 
 class Pages:
-    """The files of one edition's site, and what was made ready of them."""
+    """The files of one edition's site and the reference, and what was made ready of them."""
 
-    def __init__(self, edition: Edition) -> None:
+    def __init__(self, edition: Edition, reference: Reference) -> None:
         """Take from the edition what is needed, not the edition: its search may be closed first."""
-        self.files = edition.files
+        self.built = edition.files
+        self.files = {**edition.files, **reference.files}
         self._folder = edition.folder / SITE_FOLDER
+        self._reference = reference
+        self._ground = Ground(edition.folder, edition.head.site_title, edition.newest_slug)
         self._ready: SizedCache[Representation] = SizedCache()
         self._missing = MissingPages(edition.files)
 
@@ -88,7 +92,11 @@ class Pages:
     async def _prepare(self, choice: _Choice) -> Representation:
         headers = describe(self.files, choice.file, negotiated=choice.negotiated)
         said = Said(choice.status, tuple(headers))
-        form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, said)
+        if self._reference.has(choice.file):
+            body = await self._reference.read(choice.file, self._ground)
+            form = await asyncio.to_thread(encode, choice.file, body, choice.coding, said)
+        else:
+            form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, said)
         self._ready.keep(choice, form, _LARGE if form.body is None else form.size)
         return form
 
@@ -121,6 +129,7 @@ class Site:
             CONTACT: Contact(service, edge_pages),
             ACCESS: AccessForm(service, edge_pages),
         }
+        self._reference = Reference(service.papers.reference, service.settings.site_url)
         self._pages: Pages | None = None
 
     async def answer(self, request: Request) -> web.StreamResponse:
@@ -152,8 +161,8 @@ class Site:
 
     def _current(self) -> Pages:
         edition = self._shelf.edition()
-        if self._pages is None or self._pages.files is not edition.files:
-            self._pages = Pages(edition)
+        if self._pages is None or self._pages.built is not edition.files:
+            self._pages = Pages(edition, self._reference)
         return self._pages
 
     def _refuse_method(self, request: Request) -> Wire:

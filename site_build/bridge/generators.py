@@ -16,7 +16,6 @@ from pelican.generators import (  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
 from pelican.urlwrappers import Author  # type: ignore[import-untyped]
 
-from edge_api.schema.edge_pages import SHELL
 from site_build.bridge.writer import find_production
 from site_build.making.tasks import render_page
 from site_build.post import Document
@@ -104,10 +103,11 @@ class Outputs(Generator):  # type: ignore[misc]
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
         """Finish the build."""
         production = find_production(self.settings)
-        if production.handover.has_pages:
-            template = self.get_template(SHELL.removesuffix(".html"))
-            shell = render_page(template, {**self.context, "output_file": SHELL}, SHELL)
-            production.handover = production.handover.with_shell(shell)
+        for frame in production.handover.frames:
+            template = self.get_template(frame.file.removesuffix(".html"))
+            values = {**self.context, "output_file": frame.file}
+            built = render_page(template, values, frame.file)
+            production.handover = production.handover.with_frame(frame, built)
         production.finish()
 
 

@@ -15,15 +15,16 @@ from jinja2 import Environment, Template, TemplateSyntaxError, meta
 from edge_api.schema.edge_pages import (
     CONTACT_PAGE,
     FORMS,
+    FRAMES,
     PAGES,
-    SHELL,
+    REFERENCE,
     SHELL_CONTENT,
-    SHELL_TITLE,
     TEMPLATES_FOLDER,
     Form,
+    Frame,
 )
 from site_build.faults import BuildError
-from site_build.making.samples import sample_form, sample_page
+from site_build.making.samples import sample_form, sample_page, sample_reference
 
 _FORM_NAMES = ("values", "faults")
 _ASSET = re.compile(r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}")
@@ -39,19 +40,20 @@ class Handover:
     sources: Mapping[str, str]
 
     @property
-    def has_pages(self) -> bool:
-        """Whether there is a page among them, which is nothing without the shell."""
-        return any(f"{name}.html" in self.sources for name in PAGES)
+    def frames(self) -> tuple[Frame, ...]:
+        """Those that its pages stand in, without which they are nothing."""
+        return tuple(frame for frame in FRAMES if frame.templates & self.sources.keys())
 
-    def with_shell(self, shell: str) -> "Handover":
-        """Return all this and the shell, as it was built; raises BuildError for one of no use."""
-        is_whole = SHELL_TITLE in shell and shell.count(SHELL_CONTENT) == 1
-        if not is_whole:
+    def with_frame(self, frame: Frame, built: str) -> "Handover":
+        """Return all this and a frame, as it was built; raises BuildError for one of no use."""
+        lacking = [mark for mark in frame.marks if mark not in built]
+        if lacking or built.count(SHELL_CONTENT) != 1:
             raise BuildError(
-                f"{SHELL} has no place for what the edge puts in; write {SHELL_TITLE} where the "
-                f"title goes, and {SHELL_CONTENT} once, where the content goes"
+                f"{frame.file} has no place for what the edge puts in; write "
+                f"{', '.join(frame.marks)} where that goes, and {SHELL_CONTENT} once, where the "
+                "content goes"
             )
-        return Handover({**self.sources, SHELL: shell})
+        return Handover({**self.sources, frame.file: built})
 
     def check_contact_page(self, page: str) -> None:
         """Raise BuildError when the contact page has no place for a form that is handed over."""
@@ -89,6 +91,8 @@ def _list_wanted() -> Iterator[tuple[str, Sequence[str], Samples]]:
         yield form.template, _FORM_NAMES, sample_form(form.fields)
     for page, given in PAGES.items():
         yield f"{page}.html", given, sample_page(page)
+    for name, given in REFERENCE.items():
+        yield name, given, sample_reference(name)
 
 
 def _check_place(form: Form, page: str) -> None:

@@ -84,6 +84,89 @@ _PAGES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
 )
 
 
+_PROSE: Sample = {"html": "<p>Words.</p>", "line": "Words.", "markdown": "Words."}
+_NONE: Sample = {"html": "", "line": "", "markdown": ""}
+_CODE: Sample = {"html": "<span>1</span>", "text": "1", "language": "json"}
+_FIELD: Sample = {
+    "name": "limit",
+    "kind": "integer",
+    "mark": "needed",
+    "sentence": _PROSE,
+    "place": "query",
+}
+_BODY: Sample = {
+    "media_types": ("application/json",),
+    "fields": (_FIELD, {**_FIELD, "mark": "", "sentence": _NONE}),
+    "is_deeper": True,
+    "example": _CODE,
+}
+_ANSWER: Sample = {
+    "status": "200",
+    "phrase": "OK",
+    "sentence": _PROSE,
+    "headers": {"ETag": _PROSE},
+    "body": _BODY,
+}
+_BARE_ANSWER: Sample = {**_ANSWER, "headers": {}, "body": None}
+_ENTRY: Sample = {
+    "anchor": "list_posts",
+    "method": "GET",
+    "path": "/api/public/v1/posts",
+    "summary": "List posts",
+    "about": _PROSE,
+    "access": _PROSE,
+    "parameters": (_FIELD,),
+    "body": {**_BODY, "is_deeper": False, "example": None},
+    "answers": (_ANSWER, _BARE_ANSWER),
+    "problems": (_BARE_ANSWER,),
+    "examples": ({"label": "curl", "code": _CODE},),
+    "remark": _NONE,
+}
+_BARE_ENTRY: Sample = {
+    **_ENTRY,
+    "about": _NONE,
+    "parameters": (),
+    "body": None,
+    "problems": (),
+    "examples": (),
+    "remark": _PROSE,
+}
+_DOCS_PAGE: Sample = {
+    "path": "/docs/",
+    "title": "API",
+    "description": "How to call it.",
+    "prose": _PROSE,
+    "entries": (),
+}
+_DOCS_GROUP: Sample = {
+    **_DOCS_PAGE,
+    "path": "/docs/posts/",
+    "prose": _NONE,
+    "entries": (_ENTRY, _BARE_ENTRY),
+}
+_REFERENCE: Mapping[str, Sequence[Sample]] = MappingProxyType(
+    {
+        "docs.html": tuple(
+            {"page": page, "pages": (_DOCS_PAGE, _DOCS_GROUP)} for page in (_DOCS_PAGE, _DOCS_GROUP)
+        ),
+        "docs_try.html": (
+            {
+                "site_title": "Journal",
+                "docs": "/docs/",
+                "sheets": ("/theme/try/look.css",),
+                "scripts": ("/theme/try/start.js",),
+                "document": "/api/public/v1/openapi.json",
+            },
+        ),
+    }
+)
+
+
+def sample_reference(name: str) -> Sequence[Sample]:
+    """Return values for a template of the reference, by its file name."""
+    return _REFERENCE[name]
+
+
 def sample_page(name: PageName) -> Sequence[Sample]:
     """Return values for a page."""
     return _PAGES[name]

@@ -1,0 +1,126 @@
+"""Operations as entries of the reference, made from their declarations and the OpenAPI document."""
+
+import json
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from edge_api.api.operation import Operation
+from edge_api.api.reference.calls import is_callable, make_call
+from edge_api.api.reference.fields import RECEIVED, SENT, Marks, Schemas
+from edge_api.api.reference.languages import make_examples
+from edge_api.api.reference.prose import Code, Prose
+from edge_api.api.reference.values import Answer, Body, Entry, Field
+
+Json = Mapping[str, Any]
+_FIRST_FAILURE: Final = 400
+_EVERYWHERE: Final = "X-Request-ID"
+"""A header of all answers, which is told once and not with each of them."""
+
+
+class Entries:
+    """Makes entries; `document` is the OpenAPI document of the very same operations."""
+
+    def __init__(self, document: Json, site_url: str, limits: Mapping[str, str]) -> None:
+        """Take the rate limits by their names too, as the settings spell them."""
+        self._document = document
+        self._schemas = Schemas(document["components"]["schemas"])
+        self._site_url = site_url
+        self._limits = limits
+
+    def make(self, operation: Operation) -> Entry:
+        """Return the entry of one operation."""
+        entry = self._document["paths"][operation.path][operation.method.lower()]
+        answers = [self._answer(*each) for each in entry["responses"].items()]
+        successes = {str(success.status) for success in operation.successes}
+        callable_ = is_callable(operation)
+        return Entry(
+            anchor=operation.name,
+            method=operation.method,
+            path=operation.path,
+            summary=operation.summary,
+            about=Prose(operation.description),
+            access=Prose(" ".join(self._access(operation))),
+            parameters=tuple(self._parameters(entry)),
+            body=self._request_body(entry),
+            answers=tuple(each for each in answers if each.status in successes),
+            problems=tuple(each for each in answers if each.status not in successes),
+            examples=make_examples(make_call(operation, entry, self._site_url))
+            if callable_
+            else (),
+            remark=Prose("" if callable_ else _remark(operation)),
+        )
+
+    def _access(self, operation: Operation) -> Iterator[str]:
+        """Yield sentences on who may call it, and how often."""
+        yield _CREDENTIALS[operation.credential, operation.door]
+        if operation.scope:
+            needed = "Scope" if operation.credential == "required" else "Its scope"
+            yield f"{needed}: `{operation.scope}`."
+        if operation.limit:
+            yield f"At most {self._limits[operation.limit]} without a credential."
+
+    def _parameters(self, entry: Json) -> Iterator[Field]:
+        for each in entry.get("parameters", ()):
+            schema = {**each["schema"], "description": each.get("description", "")}
+            mark = SENT.there if each.get("required", False) else SENT.absent
+            yield self._schemas.field(each["name"], schema, mark, each["in"])
+
+    def _request_body(self, entry: Json) -> Body | None:
+        content = entry.get("requestBody", {}).get("content", {})
+        if not content:
+            return None
+        body = next(iter(content.values()))
+        examples = [each["value"] for each in body.get("examples", {}).values()]
+        return self._body(tuple(content), body["schema"], examples[:1], SENT)
+
+    def _answer(self, status: str, response: Json) -> Answer:
+        content = response.get("content", {})
+        headers = response.get("headers", {})
+        return Answer(
+            status=status,
+            phrase=HTTPStatus(int(status)).phrase,
+            sentence=Prose(response["description"]),
+            headers={
+                name: Prose(each["description"])
+                for name, each in headers.items()
+                if name != _EVERYWHERE
+            },
+            body=self._answer_body(content) if int(status) < _FIRST_FAILURE else None,
+        )
+
+    def _answer_body(self, content: Json) -> Body | None:
+        if not content:
+            return None
+        first = next(iter(content.values()))
+        return self._body(tuple(content), first["schema"], [first.get("example")], RECEIVED)
+
+    def _body(
+        self, media_types: tuple[str, ...], schema: Json, examples: list[Any], marks: Marks
+    ) -> Body:
+        example = next((each for each in examples if each is not None), None)
+        return Body(
+            media_types=media_types,
+            fields=tuple(self._schemas.fields(schema, marks)),
+            is_deeper=self._schemas.is_deeper(schema),
+            example=None if example is None else Code("json", _write_json(example)),
+        )
+
+
+_CREDENTIALS: Final = {
+    ("none", "rest"): "No credential is needed.",
+    ("optional", "rest"): "No credential is needed; one that is sent must be valid.",
+    ("required", "rest"): "Needs an API key, or an access token for the REST API.",
+    ("required", "mcp"): "Needs an access token for the MCP endpoint.",
+}
+
+
+def _write_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _remark(operation: Operation) -> str:
+    """Return why a reader's own program does not call it."""
+    if operation.body is not None and operation.body.vouch is not None:
+        return "The mail service calls this, and signs what it sends."
+    return "For a person at a browser; programs have no use for it."

@@ -1,0 +1,113 @@
+"""The pages of the reference: an overview, and a page for each group of operations."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import groupby
+from string import Template
+from typing import Any, Final
+
+from edge_api.api.operation import Operation
+from edge_api.api.reference.entries import Entries
+from edge_api.api.reference.prose import Prose
+from edge_api.api.reference.values import Page
+from edge_api.schema.paths import DOCS, DOCS_GROUPS, DOORS
+from edge_api.schema.problems import PROBLEMS
+from edge_api.schema.scopes import SCOPES
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operations that one page is about, told by their tags."""
+
+    title: str
+    sentence: str
+    tags: tuple[str, ...]
+
+
+_OVERVIEW: Final = Group("API", "How to call it: addresses, credentials, errors, limits.", ())
+GROUPS: Final[Mapping[str, Group]] = {
+    "posts": Group(
+        "Posts", "Read the journal: lists, search, one post as Markdown and HTML.", ("posts",)
+    ),
+    "leads": Group("Leads", "Send an enquiry, and list those that came.", ("leads",)),
+    "analyze": Group("Analysis", "Measure a document, and hear what to mend in it.", ("analyze",)),
+    "admin": Group("Administrative tables", "Read, insert, change and delete rows.", ("admin",)),
+    "oauth": Group(
+        "Access and OAuth",
+        "Ask for a credential, or let a person grant one: registration, tokens, keys.",
+        ("access", "oauth"),
+    ),
+    "mcp": Group("MCP", "The Model Context Protocol, and how agents find it.", ("mcp",)),
+    "utility": Group(
+        "Service and mail",
+        "Whether the service runs, what describes it, and what mail programs call.",
+        ("utility", "mail"),
+    ),
+}
+assert tuple(GROUPS) == DOCS_GROUPS  # noqa: S101  one list, stated twice for who knows paths alone
+
+_LIMITS: Final[Mapping[str, str]] = {
+    "leads": "address, without a credential: leads that are stored",
+    "leads_attempts": "address, without a credential: leads and requests for access that are sent",
+    "analyze": "address",
+    "authenticated": "credential",
+    "failed_auth": "address: credentials that are not valid",
+    "token": "address: tokens, revocations and registrations",
+}
+
+
+def make_pages(
+    operations: Sequence[Operation], document: Json, site_url: str, limits: Mapping[str, str]
+) -> tuple[Page, ...]:
+    """Return every page, the overview first; `document` is the OpenAPI document of `operations`.
+
+    `limits` are rates by the names of limits, as the settings spell them.
+    """
+    entries = Entries(document, site_url, limits)
+    return (
+        _overview(site_url, limits),
+        *(_page(slug, group, operations, entries) for slug, group in GROUPS.items()),
+    )
+
+
+def _page(slug: str, group: Group, operations: Sequence[Operation], entries: Entries) -> Page:
+    chosen = [operation for tag in group.tags for operation in operations if operation.tag == tag]
+    return Page(
+        path=f"{DOCS}{slug}/",
+        title=group.title,
+        description=group.sentence,
+        prose=Prose(""),
+        entries=tuple(entries.make(operation) for operation in chosen),
+    )
+
+
+def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
+    source = files(__package__).joinpath("overview.md").read_text(encoding="utf-8")
+    rows = {
+        "pages": "\n".join(
+            f"- [{group.title}]({DOCS}{slug}/): {group.sentence}" for slug, group in GROUPS.items()
+        ),
+        "scopes": "\n".join(f"| `{name}` | {sentence} |" for name, sentence in SCOPES.items()),
+        "problems": _problems(),
+        "limits": "\n".join(
+            f"| {name} | {_rate(limits[name])} | {counted} |" for name, counted in _LIMITS.items()
+        ),
+    }
+    text = Template(source).safe_substitute(rows, site=site_url, mcp=DOORS["mcp"])
+    return Page(DOCS, _OVERVIEW.title, _OVERVIEW.sentence, Prose(text))
+
+
+def _rate(rate: str) -> str:
+    return "no limit" if rate == "0" else rate.replace(";", ", ")
+
+
+def _problems() -> str:
+    """Return a row for each status: what a client reads with it."""
+    kinds = sorted(PROBLEMS.values(), key=lambda kind: kind.status)
+    rows = groupby(kinds, key=lambda kind: kind.status)
+    return "\n".join(
+        f"| {status} | {'; '.join(kind.sentence for kind in group)} |" for status, group in rows
+    )

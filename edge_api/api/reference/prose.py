@@ -1,0 +1,90 @@
+"""Text that stands in two forms: the Markdown it is written in, and HTML for the page."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+
+_FORMATTER: Final = HtmlFormatter(nowrap=True)
+_NO_LETTER: Final = re.compile(r"[^a-z0-9]+")
+_LEXERS: Final = {"js": "javascript", "curl": "bash"}
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A block of code in `language`, as a fence of Markdown names it."""
+
+    language: str
+    text: str
+
+    @property
+    def html(self) -> Markup:
+        """The code with the classes that the theme colours."""
+        lexer = get_lexer_by_name(_LEXERS.get(self.language, self.language))
+        return Markup(highlight(self.text, lexer, _FORMATTER))  # noqa: S704  it escapes
+
+    @property
+    def markdown(self) -> str:
+        """The code between fences."""
+        return f"```{self.language}\n{self.text}\n```"
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A text in Markdown (CommonMark, with tables); HTML in it is shown, not obeyed."""
+
+    markdown: str
+
+    @property
+    def html(self) -> Markup:
+        """The text as blocks: paragraphs, lists, tables, and headings that can be linked to."""
+        return Markup(_BLOCKS.render(self.markdown))  # noqa: S704  html=False escapes
+
+    @property
+    def line(self) -> Markup:
+        """The text within a paragraph or a cell of somebody else's."""
+        return Markup(_BLOCKS.renderInline(self.markdown))  # noqa: S704  likewise
+
+
+def make_anchor(heading: str) -> str:
+    """Return the fragment by which a heading is linked to."""
+    return _NO_LETTER.sub("-", heading.lower()).strip("-")
+
+
+def _make_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("fence", _render_fence)
+    parser.add_render_rule("th_open", _render_head_cell)
+    parser.add_render_rule("heading_open", _render_heading)
+    parser.add_render_rule("table_open", _render_table)
+    parser.add_render_rule("table_close", _render_table)
+    return parser
+
+
+def _render_fence(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
+    token = tokens[index]
+    html = Code(token.info or "text", token.content.rstrip("\n")).html
+    return f'<div class="highlight"><pre><code>{html}</code></pre></div>\n'
+
+
+def _render_head_cell(*_: Any) -> str:
+    return '<th scope="col">'
+
+
+def _render_heading(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
+    return f'<{tokens[index].tag} id="{make_anchor(tokens[index + 1].content)}">'
+
+
+def _render_table(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
+    """Put a table into what scrolls by itself where the screen is too narrow for it."""
+    if tokens[index].nesting > 0:
+        return '<div class="wide" tabindex="0" role="region" aria-label="Table">\n<table>\n'
+    return "</table>\n</div>\n"
+
+
+_BLOCKS: Final = _make_parser()

@@ -1,0 +1,27 @@
+"""Swagger UI and what starts it, as files that the page of `/docs/try/` asks for.
+
+`tools/vendor_swagger.py` brings the files of `swagger_ui/` and says which they are; the others are
+ours. Their names carry a digest, so that browsers keep them for good.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Final
+
+_FOLDER: Final = "/theme/try/"
+"""Below the site's own static files, whose names all carry a digest."""
+SHEETS: Final = ("swagger_ui/swagger-ui.css", "look.css")
+SCRIPTS: Final = ("swagger_ui/swagger-ui-bundle.js", "start.js")
+_DIGITS: Final = 12
+
+
+def read_parts(names: tuple[str, ...]) -> Mapping[str, bytes]:
+    """Return the files of these names by the addresses that they are served at."""
+    found = {}
+    for name in names:
+        data = files(__package__).joinpath(name).read_bytes()
+        stem, _, ending = name.rpartition("/")[2].rpartition(".")
+        digest = hashlib.sha256(data).hexdigest()[:_DIGITS]
+        found[f"{_FOLDER}{stem}.{digest}.{ending}"] = data
+    return found
