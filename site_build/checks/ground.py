@@ -23,7 +23,7 @@ _FIXED = frozenset(
         addresses.FEED,
         addresses.FEED_JSON,
         paths.SEARCH.removeprefix("/"),
-        paths.DOCS.removeprefix("/"),
+        *(path.removeprefix("/") for path in paths.DOCS_PAGES),
         paths.TRY_DOCS.removeprefix("/"),
         addresses.SITEMAP,
         addresses.ROBOTS,

@@ -133,6 +133,7 @@ _BARE_ENTRY: Sample = {
 }
 _DOCS_PAGE: Sample = {
     "path": "/docs/",
+    "name": "Overview",
     "title": "API",
     "description": "How to call it.",
     "prose": _PROSE,
@@ -141,6 +142,8 @@ _DOCS_PAGE: Sample = {
 _DOCS_GROUP: Sample = {
     **_DOCS_PAGE,
     "path": "/docs/posts/",
+    "name": "Posts",
+    "title": "API: Posts",
     "prose": _NONE,
     "entries": (_ENTRY, _BARE_ENTRY),
 }

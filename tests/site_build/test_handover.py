@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.schema.edge_pages import FORMS, PAGES
-from edge_api.schema.edge_pages import SHELL as SHELL_NAME
+from edge_api.schema.edge_pages import FORMS, FRAMES, PAGES, REFERENCE
 from site_build.faults import BuildError
 from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
 
@@ -226,6 +225,15 @@ def test_a_shell_that_holds_nothing_stops_the_build(
         ("notice", "{{ claim_token }}", "asks for claim_token"),
         ("notice", "{% if link %}{{ link.x.y }}{% endif %}", r"notice\.html:1: "),
         ("access_requested", "{% include 'base.html' %}", "takes in another template"),
+        ("docs", "{{ asset('docs.css') }}", "asks for asset, but the edge gives it nothing"),
+        (
+            "docs",
+            "{% for each in page.entries %}{{ each.body.x.y }}{% endfor %}",
+            r"docs\.html:1: ",
+        ),
+        ("docs", "{{ page.entries[0].examples }}{{ page.prose.html.x.y }}", r"docs\.html:1: "),
+        ("docs_try", "{% include 'base.html' %}", "takes in another template"),
+        ("docs_try", "{{ scripts[0].x.y }}", r"docs_try\.html:1: "),
     ],
 )
 def test_a_page_that_the_edge_cannot_show_stops_the_build(
@@ -239,6 +247,19 @@ def test_a_page_that_the_edge_cannot_show_stops_the_build(
         make(desk, theme)
 
     assert not (theme.parent / "output").exists()
+
+
+@pytest.mark.parametrize("lost", ["<!-- path -->", "<!-- description -->", "<!-- content -->"])
+def test_the_reference_needs_a_frame_of_its_own(desk: Desk, theme: Path, lost: str) -> None:
+    """Its frame has a place for all that the edge puts in, or the build stops."""
+    frame = f'{SHELL}<link rel="canonical" href="<!-- path -->"><p><!-- description --></p>'
+    write(theme, "docs.html", "{{ page.title }}")
+    write(theme, "docs_shell.html", frame)
+    assert handed(make(desk, theme))["docs_shell.html"] == frame
+
+    write(theme, "docs_shell.html", frame.replace(lost, ""))
+    with pytest.raises(BuildError, match=r"docs_shell\.html has no place"):
+        make(desk, theme)
 
 
 def test_another_page_of_the_edge_is_another_build(desk: Desk, theme: Path) -> None:
@@ -259,9 +280,11 @@ def test_the_journals_own_templates_are_handed_over(desk: Desk, tmp_path: Path) 
 
     got = handed(tmp_path)
     written = {name: (ROOT / "theme/templates" / name).read_text(encoding="utf-8") for name in got}
-    assert got.keys() == {SHELL_NAME, *(form.template for form in FORMS), *map(file_of, PAGES)}
+    frames = {frame.file for frame in FRAMES}
+    forms = {form.template for form in FORMS}
+    assert got.keys() == {*frames, *forms, *map(file_of, PAGES), *REFERENCE}
     named = {name for name in got if "asset(" in written[name]}
-    assert {name for name in got if got[name] != written[name]} == {SHELL_NAME, *named}
+    assert {name for name in got if got[name] != written[name]} == {*frames, *named}
 
 
 def file_of(page: str) -> str:

@@ -13,6 +13,8 @@ from edge_api.api.reference.prose import Code, Prose
 from edge_api.api.reference.values import Answer, Body, Entry, Field
 
 Json = Mapping[str, Any]
+NO_LIMIT: Final = "0"
+"""How settings spell a rate that nothing is held to."""
 _FIRST_FAILURE: Final = 400
 _EVERYWHERE: Final = "X-Request-ID"
 """A header of all answers, which is told once and not with each of them."""
@@ -57,8 +59,9 @@ class Entries:
         if operation.scope:
             needed = "Scope" if operation.credential == "required" else "Its scope"
             yield f"{needed}: `{operation.scope}`."
-        if operation.limit:
-            yield f"At most {self._limits[operation.limit]} without a credential."
+        rate = self._limits[operation.limit] if operation.limit else NO_LIMIT
+        if rate != NO_LIMIT:
+            yield f"Limit `{operation.limit}`: {spell_rate(rate)}."
 
     def _parameters(self, entry: Json) -> Iterator[Field]:
         for each in entry.get("parameters", ()):
@@ -71,8 +74,7 @@ class Entries:
         if not content:
             return None
         body = next(iter(content.values()))
-        examples = [each["value"] for each in body.get("examples", {}).values()]
-        return self._body(tuple(content), body["schema"], examples[:1], SENT)
+        return self._body(tuple(content), body["schema"], None, SENT)
 
     def _answer(self, status: str, response: Json) -> Answer:
         content = response.get("content", {})
@@ -93,12 +95,9 @@ class Entries:
         if not content:
             return None
         first = next(iter(content.values()))
-        return self._body(tuple(content), first["schema"], [first.get("example")], RECEIVED)
+        return self._body(tuple(content), first["schema"], first.get("example"), RECEIVED)
 
-    def _body(
-        self, media_types: tuple[str, ...], schema: Json, examples: list[Any], marks: Marks
-    ) -> Body:
-        example = next((each for each in examples if each is not None), None)
+    def _body(self, media_types: tuple[str, ...], schema: Json, example: Any, marks: Marks) -> Body:
         return Body(
             media_types=media_types,
             fields=tuple(self._schemas.fields(schema, marks)),
@@ -113,6 +112,11 @@ _CREDENTIALS: Final = {
     ("required", "rest"): "Needs an API key, or an access token for the REST API.",
     ("required", "mcp"): "Needs an access token for the MCP endpoint.",
 }
+
+
+def spell_rate(rate: str) -> str:
+    """Return a rate of the settings, such as `10/minute;100/day`, as a reader reads it."""
+    return "no limit" if rate == NO_LIMIT else rate.replace("/", " a ").replace(";", ", ")
 
 
 def _write_json(value: Any) -> str:

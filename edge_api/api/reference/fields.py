@@ -113,7 +113,11 @@ class Schemas:
         if span := _span(schema):
             yield f"{span}."
         if schema.get("default") is not None:
-            yield f"Default: `{schema['default']}`."
+            yield f"Default: `{_spell(schema['default'])}`."
+
+
+def _spell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _plain(schema: Schema) -> Schema:

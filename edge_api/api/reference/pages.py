@@ -8,7 +8,7 @@ from string import Template
 from typing import Any, Final
 
 from edge_api.api.operation import Operation
-from edge_api.api.reference.entries import Entries
+from edge_api.api.reference.entries import Entries, spell_rate
 from edge_api.api.reference.prose import Prose
 from edge_api.api.reference.values import Page
 from edge_api.schema.paths import DOCS, DOCS_GROUPS, DOORS
@@ -22,12 +22,12 @@ Json = Mapping[str, Any]
 class Group:
     """Operations that one page is about, told by their tags."""
 
-    title: str
+    name: str
     sentence: str
     tags: tuple[str, ...]
 
 
-_OVERVIEW: Final = Group("API", "How to call it: addresses, credentials, errors, limits.", ())
+_OVERVIEW: Final = Group("Overview", "How to call it: addresses, credentials, errors, limits.", ())
 GROUPS: Final[Mapping[str, Group]] = {
     "posts": Group(
         "Posts", "Read the journal: lists, search, one post as Markdown and HTML.", ("posts",)
@@ -77,7 +77,8 @@ def _page(slug: str, group: Group, operations: Sequence[Operation], entries: Ent
     chosen = [operation for tag in group.tags for operation in operations if operation.tag == tag]
     return Page(
         path=f"{DOCS}{slug}/",
-        title=group.title,
+        name=group.name,
+        title=f"API: {group.name}",
         description=group.sentence,
         prose=Prose(""),
         entries=tuple(entries.make(operation) for operation in chosen),
@@ -88,20 +89,17 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
     source = files(__package__).joinpath("overview.md").read_text(encoding="utf-8")
     rows = {
         "pages": "\n".join(
-            f"- [{group.title}]({DOCS}{slug}/): {group.sentence}" for slug, group in GROUPS.items()
+            f"- [{group.name}]({DOCS}{slug}/): {group.sentence}" for slug, group in GROUPS.items()
         ),
         "scopes": "\n".join(f"| `{name}` | {sentence} |" for name, sentence in SCOPES.items()),
         "problems": _problems(),
         "limits": "\n".join(
-            f"| {name} | {_rate(limits[name])} | {counted} |" for name, counted in _LIMITS.items()
+            f"| {name} | {spell_rate(limits[name])} | {counted} |"
+            for name, counted in _LIMITS.items()
         ),
     }
     text = Template(source).safe_substitute(rows, site=site_url, mcp=DOORS["mcp"])
-    return Page(DOCS, _OVERVIEW.title, _OVERVIEW.sentence, Prose(text))
-
-
-def _rate(rate: str) -> str:
-    return "no limit" if rate == "0" else rate.replace(";", ", ")
+    return Page(DOCS, _OVERVIEW.name, "API", _OVERVIEW.sentence, Prose(text))
 
 
 def _problems() -> str:

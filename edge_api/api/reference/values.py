@@ -30,6 +30,7 @@ class Body:
     is_deeper: bool
     """Whether there are members that are not listed here for their depth."""
     example: Code | None
+    """`None` also for what is sent: the examples in the languages show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Page:
     """One page of the reference: its own words, then operations."""
 
     path: str
+    name: str
+    """As the list of pages has it."""
     title: str
     description: str
     prose: Prose

@@ -1,0 +1,55 @@
+"""The examples of the reference are run as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from edge_api.api.operations import OPERATIONS
+from edge_api.api.reference.calls import is_callable
+from tests.edge.docs.conftest import Reader, read_reference
+
+_MEANT_FOR_NO_PROGRAM = {
+    "access_request_form",
+    "oauth_authorize",
+    "oauth_consent",
+    "show_unsubscribe",
+    "take_email_event",
+    "unsubscribe",
+}
+"""Pages for a person, and what the mail service signs."""
+
+
+@pytest.mark.parametrize("language", ["bash", "python", "js"])
+def test_every_example_does_what_is_promised(language: str, tmp_path: Path) -> None:
+    """Each operation that a program can call has one in each language, and it succeeds."""
+    with read_reference(tmp_path) as reader:
+        documented = reader.documented()
+        examples = dict(sorted(reader.examples(language), key=_by_effect))
+        got = {name: reader.run(name, fence) for name, fence in examples.items()}
+
+    assert set(documented) - set(got) == _MEANT_FOR_NO_PROGRAM
+    assert {
+        name: printed for name, (status, printed) in got.items() if status not in documented[name]
+    } == {}
+    assert {
+        name: status for name, (status, _) in got.items() if not re.fullmatch("20.", status)
+    } == {}
+
+
+def _by_effect(example: tuple[str, object]) -> int:
+    """Put what deletes before what inserts: rows that are there already stand in its way."""
+    words = example[0].split("_")
+    return ("delete" in words) + 2 * ("insert" in words) + 3 * ("revoke" in words)
+
+
+def test_what_has_no_example_says_why(reader: Reader) -> None:
+    """An operation without examples has a sentence in their place."""
+    text = reader.page("/docs/oauth/index.md") + reader.page("/docs/utility/index.md")
+
+    for operation in OPERATIONS:
+        if is_callable(operation):
+            continue
+        section = text.partition(f'<a id="{operation.name}"></a>')[2].partition("<a id=")[0]
+        assert "For a person at a browser" in section or "signs what it sends" in section
+        assert "```bash" not in section
