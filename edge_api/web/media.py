@@ -12,8 +12,11 @@ from urllib.parse import quote
 from edge_api.domain.site_files import INDEX, WELL_KNOWN, SiteFile
 from edge_api.web.headers import ANY_ORIGIN, API_LINKS, SITE_HEADERS, Headers, embedding
 
-_HASHED: Final = re.compile(r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+")
-"""An asset whose name carries the hash of its content: such a name never changes meaning."""
+_HASHED: Final = re.compile(
+    r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+|pictures/[0-9a-f]{8,64}/[^/]+"
+)
+"""What carries the hash of its content in its name or its folder: such a name never changes
+meaning."""
 
 FOREVER: Final = "public, max-age=31536000, immutable"
 REVALIDATED: Final = "public, no-cache"

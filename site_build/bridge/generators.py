@@ -118,6 +118,7 @@ def _stock(settings: dict[str, Any]) -> Shelf:
     return Shelf(
         settings,
         production.texts,
+        production.gathered.gallery,
         Author(site.identity.author, settings),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
         production.gathered.minutes,

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,11 @@ from site_build.bridge.structured_data import StructuredData
 from site_build.bridge.writer import TaskWriter, find_production
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.spread import count_processors
+from site_build.making.plates import find_card
 from site_build.making.production import Production, Style
 from site_build.making.recipe import fingerprint_settings
 from site_build.making.tasks import explain_syntax
+from site_build.paint import choose_hue
 from site_build.policy import read_policy
 from site_build.post import Finding
 from site_build.reading.front_matter import parse_instant
@@ -61,12 +64,14 @@ def _choose_writer(_: Any) -> type[TaskWriter]:
 
 
 def _equip(generator: Any) -> None:
-    """Give templates `asset()` and `structured_data`, and watch what they look up."""
+    """Give templates what they ask for, and watch what they look up."""
     production = find_production(generator.settings)
     assets = production.assets
     logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
     generator.env.globals["asset"] = assets.locate
     generator.env.globals["structured_data"] = StructuredData(production.site.identity, logo)
+    generator.env.globals["find_card"] = partial(find_card, production.font)
+    generator.env.filters["hue"] = choose_hue
     generator.env.context_class = watch(production.seen)
 
 

@@ -23,7 +23,6 @@ from edge_api.schema.index import (
 from site_build.incremental.ledger import Ledger, Line, Stamp
 from site_build.markup.sanitize import sanitize
 from site_build.post import Document
-from site_build.reading.texts import Text
 
 _SPOOL = ".lines-"
 
@@ -43,7 +42,7 @@ class Piece:
     length: int
 
 
-def make_record(document: Document, text: Text, minutes: int, url: str) -> PostRecord:
+def make_record(document: Document, markdown: str, html: str, minutes: int, url: str) -> PostRecord:
     """Return the record of a post, checked; `url` is where people read it."""
     return PostRecord.model_validate(
         {
@@ -57,8 +56,8 @@ def make_record(document: Document, text: Text, minutes: int, url: str) -> PostR
             "readingMinutes": minutes,
             "tags": document.tags,
             "url": url,
-            "content": text.markdown,
-            "content_html": sanitize(text.conversion.html, url),
+            "content": markdown,
+            "content_html": sanitize(html, url),
         }
     )
 

@@ -15,6 +15,8 @@ from site_build import addresses
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.ledger import Entry, Ledger, list_carried, read_ledger, write_ledger
+from site_build.incremental.plates import STAGE as PLATES
+from site_build.incremental.plates import Plates
 from site_build.incremental.spread import spread
 from site_build.incremental.tree import Tree
 from site_build.making.assets import Assets
@@ -22,6 +24,7 @@ from site_build.making.digests import list_digests
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
 from site_build.making.outputs import list_files, list_notices, list_outputs
+from site_build.making.plates import PlateTask, find_font, list_cards, list_pictures
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
 from site_build.policy import Policy
@@ -33,6 +36,12 @@ from site_build.views.sight import Sight
 
 _DIGITS = 12
 """Of the digest in a build's id, hexadecimal."""
+
+
+_CARDS = addresses.CARDS.rstrip("/")
+
+_Yield = tuple[list[Result], list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]
+"""What a group of tasks brings: results, texts and pictures that were made for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,7 @@ class Production:
         with self._cache:
             self.gathered = self._gather(code, identity.url)
         self.assets = Assets(style.theme / "static")
+        self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates"]
         self.handover = find_handover(folders, self.assets.locate)
         self.site = publish(identity, self.gathered.documents, request.now)
@@ -113,6 +123,8 @@ class Production:
             Tree(place.site, self._before, before.site),
             IndexFile(place.state, self._before, before.state),
             self.texts,
+            self.gathered.gallery,
+            Plates(self._cache),
             Sight(),
             {document.path: document for document in self.gathered.documents},
             self.seen,
@@ -129,12 +141,20 @@ class Production:
         """Do all tasks, write what builds on them, and remember what was written."""
         for task in list_files(self.request.content, self.gathered.files, self.assets):
             self.add(task)
+        for task in self._list_plates():
+            self.add(task)
         for task in list_outputs(self.site, self.gathered.minutes, self._leaf_size):
             self.add(task)
         for task in list_notices(self.site.identity, self._policy, self.request.now):
             self.add(task)
         with self._cache:
             self._make()
+
+    def _list_plates(self) -> Iterator[Task]:
+        """Yield what is drawn; pictures first, since they take longest."""
+        yield from list_pictures(self.request.content, self.gathered.gallery, self.site)
+        if self.font:
+            yield from list_cards(self.site, self.font)
 
     def _make(self) -> None:
         outcome = _Outcome(self._before.entries)
@@ -144,23 +164,29 @@ class Production:
         build_id = self._name(outcome, pieces)
         self._write_index(build_id, outcome.entries, pieces)
         self._cache.keep_only(STAGE, map(self.texts.key, self.site.posts + self.site.pages))
+        plates = (task for task in self._tasks.values() if isinstance(task, PlateTask))
+        self._cache.keep_only(PLATES, (plate.key for plate in plates))
         self.report = self._report(build_id, outcome.entries)
 
     def _run(self, tasks: Sequence[Task], outcome: _Outcome) -> None:
         groups = _group(tasks)
         self.request.observer.begin("writing", len(groups))
-        for _, (results, texts) in spread(self._run_group, groups, self.request.jobs):
+        for _, (results, texts, plates) in spread(self._run_group, groups, self.request.jobs):
             for result in results:
                 outcome.add(result)
             if texts:
                 self._cache.put(STAGE, texts)
+            if plates:
+                self._cache.put(PLATES, plates)
             self.request.observer.advance()
 
-    def _run_group(self, tasks: Sequence[Task]) -> tuple[list[Result], list[tuple[bytes, Text]]]:
-        """Do the tasks of one folder; return also the texts that the cache does not know yet."""
+    def _run_group(self, tasks: Sequence[Task]) -> _Yield:
+        """Do the tasks of one folder; return also what the cache does not know yet."""
         results = [task.run(self._workshop) for task in tasks]
+        made = self._workshop.plates
         texts, self.texts.fresh = self.texts.fresh, []
-        return results, texts
+        plates, made.fresh = made.fresh, []
+        return results, texts, plates
 
     def _name(self, outcome: _Outcome, pieces: Sequence[Piece]) -> str:
         """Return the build's id: the instant, and a digest of all that it says."""
@@ -203,11 +229,12 @@ class Production:
         self.handover.write(place.state)
 
     def _carry(self) -> Iterator[Entry]:
-        """Keep the static files that pages of the build before ask for."""
-        fresh = [asset.path for asset in self.assets.published.values()]
-        for entry in list_carried(self._before, fresh, addresses.THEME):
-            if self._workshop.tree.keep(entry):
-                yield entry._replace(carried=True)
+        """Keep the static files and pictures that pages of the build before ask for."""
+        for folder in (addresses.THEME, addresses.PICTURES):
+            fresh = [path for path in self._tasks if path.startswith(folder)]
+            for entry in list_carried(self._before, fresh, folder):
+                if self._workshop.tree.keep(entry):
+                    yield entry._replace(carried=True)
 
     def _report(self, build_id: str, entries: dict[str, Entry]) -> Report:
         before = self._before.entries
@@ -229,10 +256,14 @@ class Production:
 
 
 def _group(tasks: Iterable[Task]) -> list[list[Task]]:
-    """Put the tasks of one folder together: they ask for the same text."""
+    """Put the tasks of one folder together: they ask for the same text, or unpack one picture.
+
+    Cards have nothing in common, and are spread.
+    """
     groups: dict[str, list[Task]] = defaultdict(list)
     for task in tasks:
-        groups[task.path.rpartition("/")[0]].append(task)
+        folder, _, name = task.path.rpartition("/")
+        groups[f"{folder}/{name}" if folder == _CARDS else folder].append(task)
     return list(groups.values())
 
 

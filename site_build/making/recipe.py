@@ -11,7 +11,17 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
-_PACKAGES = ("brotli", "jinja2", "markdown", "markupsafe", "nh3", "pelican", "pydantic", "pygments")
+_PACKAGES = (
+    "brotli",
+    "jinja2",
+    "markdown",
+    "markupsafe",
+    "nh3",
+    "pelican",
+    "pillow",
+    "pydantic",
+    "pygments",
+)
 """Libraries whose release shows in the output."""
 
 _ROOT = Path(__file__).resolve().parents[2]

@@ -16,8 +16,10 @@ from jinja2.exceptions import TemplateSyntaxError
 from site_build.faults import BuildError
 from site_build.incremental.cache import make_key
 from site_build.incremental.ledger import Entry
+from site_build.incremental.plates import Plates
 from site_build.incremental.tree import Recipe, Tree
 from site_build.making.index_file import IndexFile, Piece, make_record
+from site_build.pictures.gallery import Gallery
 from site_build.post import Document
 from site_build.reading.texts import Texts
 from site_build.views.sight import Sight, UnknownValueError
@@ -30,6 +32,8 @@ class Workshop:
     tree: Tree
     index: IndexFile
     texts: Texts
+    gallery: Gallery
+    plates: Plates
     sight: Sight
     documents: Mapping[str, Document]
     """By path."""
@@ -146,11 +150,14 @@ class RecordTask:
     def run(self, workshop: Workshop) -> Piece:
         """Make the line unless the post is as it was."""
         document = self.document
-        sources = make_key(workshop.method, document.path, document.digest, self.url).hex()
+        pictures = workshop.gallery.list_digests(document.path)
+        causes = (workshop.method, document.path, document.digest, self.url, pictures)
+        sources = make_key(*causes).hex()
         if before := workshop.index.recall(self.document.slug, sources):
             return before
-        text = workshop.texts.read(self.document)
-        record = make_record(self.document, text, self.minutes, self.url)
+        text = workshop.texts.read(document)
+        html = workshop.gallery.state_sizes(text.conversion.html, self.path)
+        record = make_record(document, text.markdown, html, self.minutes, self.url)
         return workshop.index.spool(record, sources)
 
 

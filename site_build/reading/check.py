@@ -11,11 +11,13 @@ from pathlib import Path
 from site_build.checks.cross import cross_check
 from site_build.checks.examine import examine, study
 from site_build.checks.facts import Facts
+from site_build.checks.illustrations import judge_pictures
 from site_build.incremental.spread import spread
 from site_build.markup.convert import Conversion
 from site_build.post import Document, Finding
 from site_build.reading.document import read_document
 from site_build.reading.folder import explain_refusal, list_content, read_bytes
+from site_build.reading.survey import survey
 
 __all__ = ["Facts", "Inspection", "Report", "check_content", "cross_check", "examine", "inspect"]
 
@@ -66,6 +68,7 @@ def check_content(folder: Path, now: datetime, jobs: int = 1) -> Report:
             facts[inspection.document.path] = inspection.facts
     complete = len(documents) == len(listing.sources)
     findings += cross_check(documents, facts, listing.files, now, complete=complete)
+    findings += judge_pictures(documents, facts, survey(folder, listing.files, jobs))
     return Report(len(listing.sources), tuple(sorted(findings)))
 
 

@@ -11,12 +11,16 @@ from functools import partial
 from pathlib import Path
 
 from edge_api.schema.reading import reading_minutes
+from site_build.checks.illustrations import judge_pictures, list_shown
 from site_build.faults import BuildError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.spread import spread
+from site_build.pictures.gallery import Gallery
+from site_build.pictures.measure import Measured
 from site_build.post import Document, Finding
-from site_build.reading.check import Inspection, cross_check, inspect
+from site_build.reading.check import Facts, Inspection, cross_check, inspect
 from site_build.reading.folder import list_content, read_bytes
+from site_build.reading.survey import survey
 from site_build.reading.texts import STAGE as TEXTS
 from site_build.reading.texts import Text, drop_text, make_text_key
 from site_build.request import Request
@@ -45,6 +49,7 @@ class Gathered:
     """Reading time by path."""
     files: tuple[str, ...]
     """What is published as it is, by path."""
+    gallery: Gallery
     findings: tuple[Finding, ...]
     sources: int
     hits: int
@@ -82,12 +87,14 @@ def gather(request: Request, cache: Cache, code: str, site_url: str) -> Gathered
         STAGE, (make_key(code, path, reading.digest) for path, reading in readings.items())
     )
     ordered = [readings[path] for path in listing.sources]
-    findings = [*listing.findings, *_judge(ordered, listing.files, request.now)]
+    album = survey(content, listing.files, request.jobs, cache, code)
+    findings = [*listing.findings, *_judge(ordered, listing.files, album, request.now)]
     documents = [r.inspection.document for r in ordered if r.inspection.document]
     return Gathered(
         tuple(documents),
         {r.inspection.document.path: r.minutes for r in ordered if r.inspection.document},
         listing.files,
+        _hang(ordered, album),
         tuple(sorted(findings)),
         len(ordered),
         len(known),
@@ -124,11 +131,25 @@ def _read(content: Path, site_url: str, path: str) -> tuple[Reading, Text | None
     return reading, Text(document.markdown, conversion) if conversion else None
 
 
-def _judge(readings: list[Reading], files: tuple[str, ...], now: datetime) -> list[Finding]:
+def _judge(
+    readings: list[Reading], files: tuple[str, ...], album: dict[str, Measured], now: datetime
+) -> list[Finding]:
     """Return the findings about each file, and those that only all files together show."""
     found = [finding for reading in readings for finding in reading.inspection.findings]
+    documents, facts = _list_facts(readings)
+    complete = len(documents) == len(readings)
+    crossed = cross_check(documents, facts, files, now, complete=complete)
+    return [*found, *crossed, *judge_pictures(documents, facts, album)]
+
+
+def _hang(readings: list[Reading], album: dict[str, Measured]) -> Gallery:
+    """Return the pictures that can be shown, and who shows them."""
+    pictures = {path: each.picture for path, each in album.items() if each.picture}
+    return Gallery(pictures, list_shown(*_list_facts(readings), album))
+
+
+def _list_facts(readings: list[Reading]) -> tuple[list[Document], dict[str, Facts]]:
     whole = [reading.inspection for reading in readings]
     documents = [each.document for each in whole if each.document and each.facts]
     facts = {each.document.path: each.facts for each in whole if each.document and each.facts}
-    complete = len(documents) == len(whole)
-    return found + list(cross_check(documents, facts, files, now, complete=complete))
+    return documents, facts

@@ -30,8 +30,10 @@ RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
         folder.rstrip("/")
         for folder in (
             addresses.ARCHIVE,
+            addresses.CARDS,
             addresses.IMAGES,
             addresses.JOURNAL,
+            addresses.PICTURES,
             addresses.TAGS,
             addresses.THEME,
         )

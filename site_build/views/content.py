@@ -17,6 +17,7 @@ from pelican.urlwrappers import Tag as PelicanTag
 
 from site_build import addresses
 from site_build.incremental.cache import make_key
+from site_build.pictures.gallery import Gallery
 from site_build.post import Document
 from site_build.reading.texts import Texts
 from site_build.site import UNDATED, Part
@@ -94,6 +95,7 @@ class Shelf:
 
     settings: Mapping[str, object]
     texts: Texts
+    gallery: Gallery
     author: Author
     tags: Mapping[str, Tag]
     """By every spelling of their names."""
@@ -129,7 +131,7 @@ class _Light:
     def _describe(self, document: Document, shelf: Shelf, url: str, save_as: str) -> None:
         self.document = document
         self.settings = shelf.settings
-        self._texts = shelf.texts
+        self._texts, self._gallery = shelf.texts, shelf.gallery
         self.source_path = self.relative_source_path = document.path
         self.slug, self.title = document.slug, document.title
         self.url, self.save_as = url, save_as
@@ -152,6 +154,7 @@ class _Light:
             (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
             (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
             [(tag.name, tag.slug) for tag in self.tags],
+            self._gallery.list_digests(self.source_path),
             more,
         )
 
@@ -160,8 +163,9 @@ class _Light:
 
     @property
     def content(self) -> Markup:
-        """The text as HTML."""
-        return Markup(self._texts.read(self.document).conversion.html)  # noqa: S704
+        """The text as HTML, its images dressed."""
+        html = self._texts.read(self.document).conversion.html
+        return Markup(self._gallery.dress(html, self.url))  # noqa: S704
 
     @property
     def toc(self) -> Markup:

@@ -1,0 +1,137 @@
+"""Social cards: the picture that stands for a post where somebody shares it.
+
+Paper, ink, and the fore-edge painted in the hues of the post's tags, as on the page. It knows
+values alone, and nothing of posts.
+"""
+
+import hashlib
+import io
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from PIL import Image, ImageDraw, features
+
+from site_build import paint
+from site_build.pictures import lettering
+from site_build.pictures.lettering import Lines, fit, keep_writable, line_height, open_font
+
+SIZE = (1200, 630)
+"""Pixels; what the places where people share links ask for."""
+
+_PAPER: paint.Colour = (0xF8, 0xF5, 0xEE)
+_INK: paint.Colour = (0x1F, 0x22, 0x2C)
+_HAIRLINE: paint.Colour = (0xD8, 0xD2, 0xC3)
+
+# A palette: a ramp from paper to ink, then a colour and its cut for each band.
+_RAMP = 32
+_BANDS = 24
+"""Tags that are painted; a band of less than 26 pixels would be a stripe."""
+
+_MARGIN = 88
+_EDGE = 96
+"""Width of the painted edge."""
+_LEAF, _CUT = 9, 3
+"""Every so many pixels a leaf of the book ends, in a cut as wide."""
+_GAP = 3
+"""Paper between two bands."""
+
+_EFFORT = 5
+"""Of the packer; 9 takes ten times as long and saves a tenth."""
+
+_SMALL = 34
+_SOFT = 178
+"""Ink of the small print, of 255."""
+_TITLE_SIZES = (112, 100, 90, 80, 72, 64, 58)
+_TITLE_TOP = 162
+_TITLE_BOX = (SIZE[0] - _EDGE - 2 * _MARGIN, 360)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a card shows."""
+
+    site: str
+    title: str = ""
+    """Empty on the card of the site."""
+    day: str = ""
+    hues: tuple[int, ...] = ()
+    """Of the tags, in their order."""
+
+
+def digest_card(card: Card, font: Path) -> bytes:
+    """Return the digest of all that makes the card what it is."""
+    said = repr((card, _fingerprint(font))).encode()
+    return hashlib.blake2b(said, digest_size=20).digest()
+
+
+def has_title(card: Card, font: Path) -> bool:
+    """Tell whether the font can write the card's title; else the site's name stands there."""
+    return keep_writable(card.title, font) is not None
+
+
+def draw_card(card: Card, font: Path) -> bytes:
+    """Return the card as PNG; the same card gives the same bytes."""
+    ink = Image.new("L", SIZE, 0)
+    title = keep_writable(card.title, font)
+    _write(ink, card, title, font)
+    sheet = ink.point([level * (_RAMP - 1) // 255 for level in range(256)])
+    _paint_edge(sheet, card.hues[:_BANDS])
+    sheet.putpalette(_make_palette(card.hues[:_BANDS]))
+    file = io.BytesIO()
+    sheet.save(file, "PNG", compress_level=_EFFORT)
+    return file.getvalue()
+
+
+def _write(ink: Image.Image, card: Card, title: str | None, font: Path) -> None:
+    """Write with ink: how dark it is at each pixel, from 0 to 255."""
+    draw = ImageDraw.Draw(ink)
+    small = open_font(font, _SMALL)
+    site = keep_writable(card.site, font) or ""
+    if title:
+        draw.text((_MARGIN, _MARGIN), site, fill=_SOFT, font=small, anchor="ls")
+    draw.text((_MARGIN, SIZE[1] - _MARGIN + 20), card.day, fill=_SOFT, font=small, anchor="ls")
+    _write_title(draw, fit(title or site, font, _TITLE_SIZES, _TITLE_BOX), font)
+
+
+def _write_title(draw: ImageDraw.ImageDraw, title: Lines, font: Path) -> None:
+    """Write the title's lines from the top of its box."""
+    pitch = line_height(title.size)
+    for number, line in enumerate(title.lines):
+        place = (_MARGIN, _TITLE_TOP + round(title.size * 0.74) + number * pitch)
+        draw.text(place, line, fill=255, font=open_font(font, title.size), anchor="ls")
+
+
+def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
+    """Paint a band for each tag down the side, and the cuts of the leaves over all."""
+    draw = ImageDraw.Draw(sheet)
+    left, right, bottom = SIZE[0] - _EDGE, SIZE[0] - 1, SIZE[1]
+    count = max(1, len(hues))
+    for band in range(count):
+        top = bottom * band // count + (_GAP if band else 0)
+        end = bottom * (band + 1) // count - 1
+        colour = _RAMP + 2 * band
+        draw.rectangle((left, top, right, end), fill=colour)
+        for cut in range(left, right, _LEAF):
+            draw.rectangle((cut, top, cut + _CUT - 1, end), fill=colour + 1)
+
+
+def _make_palette(hues: tuple[int, ...]) -> list[int]:
+    """Return the colours of the ramp and of the bands; a book without tags is unpainted."""
+    colours = [paint.blend(_INK, _PAPER, step / (_RAMP - 1)) for step in range(_RAMP)]
+    for hue in hues:
+        colours += [paint.mix_paint(hue), paint.blend(paint.mix_paint(hue), _PAPER, 0.76)]
+    if not hues:
+        colours += [_PAPER, _HAIRLINE]
+    return [channel for colour in colours for channel in colour]
+
+
+@cache
+def _fingerprint(font: Path) -> str:
+    """Return the digest of what draws: this code, the paint, the font and the libraries."""
+    digest = hashlib.blake2b(version("pillow").encode(), digest_size=20)
+    digest.update(str(features.version("raqm")).encode())
+    for source in (__file__, lettering.__file__, paint.__file__, font):
+        digest.update(Path(str(source)).read_bytes())
+    return digest.hexdigest()
