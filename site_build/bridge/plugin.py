@@ -71,7 +71,7 @@ def _equip(generator: Any) -> None:
     generator.env.globals["asset"] = assets.locate
     generator.env.globals["structured_data"] = StructuredData(production.site.identity, logo)
     generator.env.globals["find_card"] = partial(find_card, production.font)
-    generator.env.filters["hue"] = choose_hue
+    generator.env.globals["choose_hue"] = choose_hue
     generator.env.context_class = watch(production.seen)
 
 
@@ -135,6 +135,12 @@ def list_sources(content: Path) -> list[Path]:
     settings = _read_settings({"PATH": os.fspath(content.absolute())})
     folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
     return [content, SETTINGS_FILE, *map(Path, folders)]
+
+
+def read_frame(site_url: str) -> tuple[Identity, Path]:
+    """Return who the site is, and where its theme lies; raises BuildError."""
+    settings = _read_settings({"SITEURL": site_url})
+    return _identify(settings), Path(settings["THEME"])
 
 
 def _read_settings(override: dict[str, str]) -> dict[str, Any]:

@@ -21,6 +21,9 @@ from site_build.text import shorten
 _MOST_COMPARED = 200
 """Anchors of a page that are compared with a misspelt one."""
 
+_ALIKE = 0.8
+"""Share of signs that a misspelt name of a file has in common with the right one."""
+
 _HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}/")
 """The beginning of an address of another site that lacks its scheme."""
 
@@ -125,9 +128,17 @@ class _Guide:
             return f"write /{meant}"
         if _HOST.match(reference.address):
             return f"write https://{reference.address}"
+        if reference.shown and (meant := self._find_namesake(path)):
+            return f"did you mean /{meant}?"
         last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
         meant = self.ground.slugs.get(last) or self.ground.slugs.get(make_slug(last))
         return f"did you mean /{meant}?" if meant else "mend the address, or take it away"
+
+    def _find_namesake(self, path: str) -> str | None:
+        """Return the file whose name differs by a slip, or by capitals alone."""
+        files = {file.casefold(): file for file in sorted(self.ground.others) if "." in file}
+        near = get_close_matches(path.casefold(), files, n=1, cutoff=_ALIKE)
+        return files[near[0]] if near else None
 
     def _find_source(self, address: str) -> str | None:
         """Return what answers for a path that is right among the source files."""

@@ -30,10 +30,11 @@ _FIXED = frozenset(
         addresses.LLMS,
         addresses.LLMS_FULL,
         addresses.AUTH,
+        addresses.SITE_CARD,
     }
 )
-_ELSEWHERE = ("api/", ".well-known/", addresses.THEME)
-"""Answered by the edge and the theme, whose addresses the content cannot know."""
+_ELSEWHERE = ("api/", ".well-known/", addresses.THEME, addresses.PICTURES, addresses.CARDS)
+"""Answered by the edge, or made by the build at addresses that the content cannot know."""
 
 _LEAF = re.compile(r"page/[1-9][0-9]*/$")
 

@@ -41,6 +41,11 @@ def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> 
         metavar="DIR",
         help="BUILD_DIR, default build",
     )
+    add_site_url(parser, settings)
+
+
+def add_site_url(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare for which origin the site is."""
     port = settings.get("PORT", "8000")
     parser.add_argument(
         "--site-url",

@@ -29,7 +29,10 @@ HEAVY = 2_000_000
 WIDE = 3_840
 """Pixels: twice the widest form."""
 
-_KINDS = {"AVIF": "avif", "GIF": "gif", "JPEG": "jpeg", "MPO": "jpeg", "PNG": "png", "WEBP": "webp"}
+_FORMATS = ("AVIF", "GIF", "JPEG", "PNG", "WEBP")
+"""What is opened, by the library's names."""
+_SEVERAL = "MPO"
+"""What the library calls a JPEG with further pictures behind it, which no browser shows."""
 _LYING = range(5, 9)
 """Values of EXIF's orientation for pictures that lie on their side."""
 _DRAWING_HEAD = 65_536
@@ -76,10 +79,10 @@ def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     if len(data) > LARGEST_FILE:
         raise _FaultError(f"has more than {LARGEST_FILE // 1_000_000} MB; save it smaller")
     with _open(data) as image:
-        kind = _KINDS[image.format or ""]
+        kind = "jpeg" if image.format == _SEVERAL else str(image.format).lower()
         image.load()
         exif = image.getexif()
-        moves = getattr(image, "is_animated", False) and image.format != "MPO"
+        moves = getattr(image, "is_animated", False) and image.format != _SEVERAL
         lies = exif.get(ExifTags.Base.Orientation) in _LYING
         width, height = (image.height, image.width) if lies else image.size
         tells_place = bool(exif.get_ifd(ExifTags.IFD.GPSInfo))
@@ -94,7 +97,7 @@ def _open(data: bytes) -> Image.Image:
         with warnings.catch_warnings():
             # What is too large is told below, by our own measure.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            image = Image.open(io.BytesIO(data), formats=list(_KINDS))
+            image = Image.open(io.BytesIO(data), formats=_FORMATS)
     except Image.DecompressionBombError:
         raise _FaultError(_explain_size("far too many")) from None
     except UnidentifiedImageError:

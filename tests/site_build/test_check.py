@@ -488,6 +488,7 @@ def test_a_folder_as_a_whole(tmp_path: Path) -> None:
     assert list_paths(tmp_path) == [
         "notes.markdown:1 warning the file is not built",
         "posts/a.md:8 warning the image has no alt text",
+        "posts/a.md:8 error the picture images/d.png is no picture that can be read",
         "posts/bad.md:1 error byte 0xFF is not UTF-8",
     ]
 

@@ -27,13 +27,15 @@ GIVEN = {
     "articles_paginator",
     "articles_previous_page",
     "asset",
+    "choose_hue",
     "dates",
+    "find_card",
     "output_file",
     "page",
     "tag",
     "tags",
 }
-"""All that templates may ask for: Pelican's names, and `asset`."""
+"""All that templates may ask for: Pelican's names, and what the build gives besides."""
 
 PAGES = [
     "index.html",

@@ -6,6 +6,8 @@ from pathlib import Path
 import brotli
 import jinja2
 
+from site_build.paint import CHROMA, HUES, LIGHTNESS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUDGET = 14_000
 """Bytes of CSS that a page may load, as brotli."""
@@ -91,10 +93,13 @@ def test_every_class_is_styled(style: str, templates: jinja2.Environment) -> Non
     assert {name for name in styled - used if not MADE_ELSEWHERE.fullmatch(name)} == set()
 
 
-def test_hues_agree(style: str, templates: jinja2.Environment) -> None:
-    """The templates choose among exactly the hues that the style sheet paints."""
-    painted = {int(number) for number in re.findall(r"^\.hue-(\d+) ", style, re.MULTILINE)}
-    modulus = re.search(r"hue-\{\{.*% (\d+) \}\}", source_of(templates, "marks.html"))
+def test_hues_agree(style: str) -> None:
+    """The style sheet paints exactly the hues that tags have, in the paint of the cards."""
+    painted = dict(re.findall(r"^\.hue-(\d+) \{ --hue: ([\d.]+); \}", style, re.MULTILINE))
+    by_day = re.search(r"--paint: light-dark\(oklch\(([\d.]+) ([\d.]+) ", style)
 
-    assert modulus
-    assert painted == set(range(int(modulus[1])))
+    assert {int(number): float(angle) for number, angle in painted.items()} == {
+        number: number * 360 / HUES for number in range(HUES)
+    }
+    assert by_day
+    assert (float(by_day[1]), float(by_day[2])) == (LIGHTNESS, CHROMA)
