@@ -18,7 +18,6 @@ from pelican.urlwrappers import Author  # type: ignore[import-untyped]
 
 from site_build.bridge.writer import find_production
 from site_build.making.tasks import render_page
-from site_build.post import Document
 from site_build.site import Site
 from site_build.views.content import (
     Article,
@@ -39,9 +38,10 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
 
     def generate_context(self) -> None:
         """Make the posts from what was read, instead of reading them."""
-        site = find_production(self.settings).site
+        production = find_production(self.settings)
+        site = production.site
         self._shelf = _stock(self.settings)
-        self.articles = _make_articles(site, {}, self._shelf)
+        self.articles = _make_articles(site, production.related, self._shelf)
         self.dates = self.articles  # They are newest first already.
         by_path = {article.source_path: article for article in self.articles}
         self.tags = [
@@ -125,9 +125,7 @@ def _stock(settings: dict[str, Any]) -> Shelf:
     )
 
 
-def _make_articles(
-    site: Site, related: Mapping[str, Sequence[Document]], shelf: Shelf
-) -> list[Article]:
+def _make_articles(site: Site, related: Mapping[str, Sequence[str]], shelf: Shelf) -> list[Article]:
     """Make each post with what its page shows of others; posts come newest first."""
     linked = {post.path: make_neighbour(post, shelf.tags) for post in site.posts}
     row = [None, *linked.values(), None]
@@ -138,7 +136,7 @@ def _make_articles(
             earlier=row[index + 2],
             later=row[index],
             series=make_series(part, linked) if part else None,
-            related=tuple(linked[each.path] for each in related.get(post.path, ())),
+            related=tuple(linked[path] for path in related.get(post.path, ())),
         )
         articles.append(Article(post, shelf, surroundings))
     return articles

@@ -31,6 +31,7 @@ from site_build.policy import Policy
 from site_build.reading.gather import Gathered, gather
 from site_build.reading.texts import STAGE, Text, Texts
 from site_build.request import Report, Request
+from site_build.similarity.nearest import recall_related
 from site_build.site import Identity, publish
 from site_build.views.sight import Sight
 
@@ -103,6 +104,8 @@ class Production:
         folders = [*style.overrides, style.theme / "templates"]
         self.handover = find_handover(folders, self.assets.locate)
         self.site = publish(identity, self.gathered.documents, request.now)
+        with self._cache:
+            self.related = recall_related(self._cache, code, self.site.posts, self.gathered.terms)
         self.seen: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, identity.url)
         self._workshop = self._equip(

@@ -24,6 +24,7 @@ from site_build.reading.survey import survey
 from site_build.reading.texts import STAGE as TEXTS
 from site_build.reading.texts import Text, drop_text, make_text_key
 from site_build.request import Request
+from site_build.similarity.terms import NO_TERMS, Terms, count_terms
 
 STAGE = "inspection"
 
@@ -37,6 +38,8 @@ class Reading:
     """SHA-256 of the bytes that were read, hexadecimal."""
     minutes: int
     """Whole minutes that the text takes to read."""
+    terms: Terms
+    """What the text is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Gathered:
     """By path, without their texts, drafts among them."""
     minutes: dict[str, int]
     """Reading time by path."""
+    terms: dict[str, Terms]
+    """What each document is about, by path."""
     files: tuple[str, ...]
     """What is published as it is, by path."""
     gallery: Gallery
@@ -93,6 +98,7 @@ def gather(request: Request, cache: Cache, code: str, site_url: str) -> Gathered
     return Gathered(
         tuple(documents),
         {r.inspection.document.path: r.minutes for r in ordered if r.inspection.document},
+        {r.inspection.document.path: r.terms for r in ordered if r.inspection.document},
         listing.files,
         _hang(ordered, album),
         tuple(sorted(findings)),
@@ -125,9 +131,10 @@ def _read(content: Path, site_url: str, path: str) -> tuple[Reading, Text | None
     inspection = inspect(content, path, site_url)
     document, conversion = inspection.document, inspection.conversion
     if document is None:
-        return Reading(inspection, _digest(content, path), 0), None
+        return Reading(inspection, _digest(content, path), 0, NO_TERMS), None
     light = replace(inspection, document=drop_text(document), conversion=None)
-    reading = Reading(light, document.digest, reading_minutes(document.markdown))
+    minutes = reading_minutes(document.markdown)
+    reading = Reading(light, document.digest, minutes, count_terms(document))
     return reading, Text(document.markdown, conversion) if conversion else None
 
 

@@ -1,0 +1,121 @@
+"""Which posts are close: by the cosine between their terms, each weighed by its rarity.
+
+Terms that many posts share tell little and would cost most, so only the rarest are followed, as
+many as keep the work in proportion to the number of posts.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
+from itertools import chain
+from math import hypot, log
+from typing import Final, TypeAlias
+
+from site_build.incremental.cache import Cache, make_key
+from site_build.post import Document
+from site_build.similarity.terms import LARGEST_COUNT, Terms, unpack
+
+MOST_RELATED: Final = 3
+LEAST_CLOSENESS: Final = 0.09
+"""Cosine below which two posts have little more in common than their language."""
+
+_STEPS: Final = 200
+"""Meetings of one post with another in one term, for each post on the average."""
+
+_STAGE: Final = "related"
+_DAMPED: Final = (0.0, *(1 + log(count) for count in range(1, LARGEST_COUNT + 1)))
+"""What a term's count adds to its weight."""
+
+Vector: TypeAlias = list[tuple[int, float]]
+"""Terms with their weights; the whole has length 1."""
+
+Holders: TypeAlias = Mapping[int, Vector]
+"""By term the numbers of the posts that hold it, with its weights in them."""
+
+
+Related: TypeAlias = dict[str, tuple[str, ...]]
+"""Paths of the posts close to each, by its path."""
+
+
+def recall_related(
+    cache: Cache, code: str, posts: Sequence[Document], terms: Mapping[str, Terms]
+) -> Related:
+    """Return what `find_related` does, from the cache where no post has changed."""
+    key = make_key(code, [(post.path, post.digest) for post in posts])
+    kept = cache.get(_STAGE, key)
+    if isinstance(kept, dict):
+        return kept
+    related = find_related(posts, terms)
+    cache.put(_STAGE, [(key, related)])
+    cache.keep_only(_STAGE, [key])
+    return related
+
+
+def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Related:
+    """Return up to three posts for each, the closest first; `terms` are by path.
+
+    Of posts that are equally close the newer one goes first, then the slug decides.
+    """
+    order = sorted(posts, key=lambda post: (-post.published.timestamp(), post.slug))
+    vectors = _weigh([terms[post.path] for post in order])
+    holders = _index(vectors)
+    related = {}
+    for number, post in enumerate(order):
+        closest = _find_closest(number, vectors[number], holders)
+        related[post.path] = tuple(order[each].path for each in closest)
+    return related
+
+
+def _find_closest(number: int, vector: Vector, holders: Holders) -> list[int]:
+    """Return the numbers of the posts closest to one."""
+    closeness: defaultdict[int, float] = defaultdict(float)
+    for term, weight in vector:
+        for other, its_weight in holders[term]:
+            closeness[other] += weight * its_weight
+    closeness.pop(number, None)
+    near = [(-score, other) for other, score in closeness.items() if score >= LEAST_CLOSENESS]
+    return [other for _, other in nsmallest(MOST_RELATED, near)]
+
+
+def _weigh(terms: Iterable[Terms]) -> list[Vector]:
+    """Return a vector for each post, of the terms that are followed.
+
+    Rarer terms weigh more, repeated ones a little more. What one post has for itself counts
+    towards its length alone, as if another had it too: it should not drown what they share.
+    """
+    counted = [unpack(each) for each in terms]
+    frequency = Counter(chain.from_iterable(names for names, _ in counted))
+    total = len(counted)
+    rarity = {term: log(total / max(count, 2)) for term, count in frequency.items()}
+    most = _find_bound(Counter(frequency.values()), _STEPS * total)
+    followed = {term for term, count in frequency.items() if 1 < count <= most}
+    vectors = []
+    for names, counts in counted:
+        weights = [rarity[name] * _DAMPED[count] for name, count in zip(names, counts, strict=True)]
+        length = hypot(*weights) or 1.0
+        shares = zip(names, weights, strict=True)
+        vectors.append([(name, weight / length) for name, weight in shares if name in followed])
+    return vectors
+
+
+def _index(vectors: Sequence[Vector]) -> Holders:
+    """Return the posts that hold each term, with its weights in them."""
+    holders: defaultdict[int, Vector] = defaultdict(list)
+    for number, vector in enumerate(vectors):
+        for term, weight in vector:
+            holders[term].append((number, weight))
+    return holders
+
+
+def _find_bound(sizes: Mapping[int, int], steps: int) -> int:
+    """Return up to how many holders terms are followed, so that all stay within `steps`.
+
+    `sizes` says how many terms have how many holders; each holder meets each other.
+    """
+    bound = 0
+    for size, count in sorted(sizes.items()):
+        steps -= size * size * count if size > 1 else 0
+        if steps < 0:
+            break
+        bound = size
+    return bound
