@@ -29,14 +29,19 @@ class _Named(Protocol):
     def name(self) -> str: ...
 
 
-class Post(Protocol):
-    """A post, as much as is said of it here."""
+class Standing(Protocol):
+    """A page that stands by itself, as much as is said of it here."""
 
     title: str
     slug: str
     url: str
     description: str
     lang: str
+
+
+class Post(Standing, Protocol):
+    """A post, likewise."""
+
     published: datetime
     updated: datetime
     reading_minutes: int
@@ -44,16 +49,6 @@ class Post(Protocol):
     @property
     def tags(self) -> Sequence[_Named]:
         """The tags that it carries."""
-
-
-class Standing(Protocol):
-    """A page that stands by itself."""
-
-    title: str
-    slug: str
-    url: str
-    description: str
-    lang: str
 
 
 def write_script(nodes: Sequence[Json]) -> str:

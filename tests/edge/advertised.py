@@ -83,6 +83,7 @@ class Visitor:
             return Said(answer.status, answer.headers, await answer.read())
 
     def own(self, text: str) -> list[str]:
-        """Return each URL of this site in a text."""
+        """Return each URL of this site in a text; those that are to be filled in, filled in."""
         found = re.findall(rf"{re.escape(self.origin)}/[^\s\"'<>)\]`|\\]*", text)
-        return [TEMPLATED.sub("light", url.partition("#")[0]).rstrip(".,:;") for url in found]
+        urls = [url.partition("#")[0].rstrip(".,:;") for url in found if "$" not in url]
+        return [TEMPLATED.sub("light", url) for url in urls]

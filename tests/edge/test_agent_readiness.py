@@ -16,7 +16,7 @@ import pytest
 
 from tests.edge.advertised import Said, Visitor
 
-ORIGIN = "https://journal.example"
+ORIGIN = "https://press.example"
 CONTENT = Path(__file__).resolve().parents[2] / "content"
 NOW = "2026-11-20T00:00:00Z"
 AUTHORIZATION_SERVER = "/.well-known/oauth-authorization-server"
@@ -89,7 +89,7 @@ async def sitemap(visitor: Visitor) -> None:
 
 
 async def link_headers(visitor: Visitor) -> None:
-    """Require: a page's header leads to API catalog, descriptions, documentation and its other forms."""
+    """Require: the header leads to API catalog, descriptions, documentation and other forms."""
     for path in ("/", "/about/", "/journal/", "/404-such-page/"):
         rels = {link.rel for link in (await visitor.get(path)).links}
         assert rels >= {"api-catalog", "service-desc", "service-doc", "describedby", "status"}
@@ -97,7 +97,7 @@ async def link_headers(visitor: Visitor) -> None:
 
 
 async def markdown_negotiation(visitor: Visitor) -> None:
-    """Require: every page of the sitemap is Markdown for who asks for that, and HTML for all others."""
+    """Require: every page of the sitemap is Markdown for who asks for it, HTML for others."""
     for url in await list_pages(visitor):
         page = await found(visitor, url, "text/html", Accept="*/*")
         twin = await found(visitor, url, "text/markdown", Accept="text/markdown")
@@ -107,7 +107,7 @@ async def markdown_negotiation(visitor: Visitor) -> None:
 
 
 async def markdown_404(visitor: Visitor) -> None:
-    """Require: a missing page is a 404 in Markdown, which names what is there and what is closest."""
+    """Require: a missing page is a 404 in Markdown that names what there is and what is near."""
     said = await visitor.get("/journal/running-in-production/", Accept="text/markdown")
     assert (said.status, said.media_type) == (404, "text/markdown")
     assert "](/journal/running-it-in-production/)" in said.text
@@ -122,7 +122,7 @@ async def llms_txt(visitor: Visitor) -> None:
     assert lines[2].startswith("> ")
     assert sum(line.startswith("# ") for line in lines) == 1
     assert len(entries) > 15
-    assert all(re.match(r"- \[.+\]\(https://journal\.example/.*\).*: .+", line) for line in entries)
+    assert all(re.match(r"- \[.+\]\(https://press\.example/.*\).*: .+", line) for line in entries)
 
 
 async def llms_full_txt(visitor: Visitor) -> None:
@@ -132,7 +132,7 @@ async def llms_full_txt(visitor: Visitor) -> None:
 
 
 async def api_catalog(visitor: Visitor) -> None:
-    """Require: RFC 9727: a linkset with its profile, each API with description, documentation, status."""
+    """Require: RFC 9727, each API with its description, its documentation and its status."""
     said = await found(visitor, "/.well-known/api-catalog", "application/linkset+json")
     assert 'profile="https://www.rfc-editor.org/info/rfc9727"' in said.headers["Content-Type"]
     *apis, catalog = said.json["linkset"]
@@ -198,7 +198,7 @@ async def mcp_server_card(visitor: Visitor) -> None:
 
 
 async def ai_catalog(visitor: Visitor) -> None:
-    """Require: the catalog names host and artifacts: each by URN, with a type, a URL, and queries."""
+    """Require: the catalog names host and artifacts, each by URN, type, URL and queries."""
     said = await found(visitor, "/.well-known/ai-catalog.json", "application/ai-catalog+json")
     assert said.headers["Access-Control-Allow-Origin"] == "*"
     assert said.json["specVersion"] == "1.0"
@@ -251,7 +251,7 @@ async def json_ld(visitor: Visitor) -> None:
 
 
 async def feeds(visitor: Visitor) -> None:
-    """Require: journal and tags have feeds of both kinds, which their pages name in head and header."""
+    """Require: journal and tags have feeds of both kinds, named in head and header."""
     for path in ("/", "/tags/api/"):
         page = await visitor.get(path)
         for name, kind in (("feed.xml", "atom+xml"), ("feed.json", "feed+json")):
@@ -284,6 +284,7 @@ async def list_pages(visitor: Visitor) -> list[str]:
     return [loc.text or "" for loc in root.iter(LOC)]
 
 
+SKILLS = ("read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp")
 TEXTS = (
     *("/robots.txt", "/llms.txt", "/auth.md", "/.well-known/security.txt", "/sitemap.xml"),
     *("/feed.xml", "/feed.json", "/tags/api/feed.xml", "/tags/api/feed.json"),
@@ -291,10 +292,7 @@ TEXTS = (
     *("/api/public/mcp/server-card", "/.well-known/mcp/server-card.json"),
     *("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"),
     *("/.well-known/agent-skills/index.json", "/api/public/v1/", "/404.md", "/contact/index.md"),
-    *(f"/.well-known/agent-skills/{name}/SKILL.md" for name in ("read-the-journal",)),
-    *(f"/.well-known/agent-skills/{name}/SKILL.md" for name in ("use-the-posts-api",)),
-    *(f"/.well-known/agent-skills/{name}/SKILL.md" for name in ("send-an-enquiry",)),
-    *(f"/.well-known/agent-skills/{name}/SKILL.md" for name in ("connect-over-mcp",)),
+    *(f"/.well-known/agent-skills/{name}/SKILL.md" for name in SKILLS),
     *("/", "/journal/", "/journal/running-it-in-production/", "/tags/api/", "/about/"),
 )
 """What names addresses of the site to programs; of pages, all that is absolute in them."""

@@ -78,9 +78,49 @@ def test_a_page_names_its_other_forms() -> None:
 
     assert headers["Link"].startswith('</a/index.md>; rel="alternate"; type="text/markdown", ')
     assert '</llms.txt>; rel="describedby"' in headers["Link"]
-    assert 'rel="service-desc"' in headers["Link"]
+    assert '</docs/>; rel="service-doc"; type="text/html"' in headers["Link"]
+    for rel in ("api-catalog", "service-desc", "status"):
+        assert f'rel="{rel}"' in headers["Link"]
     assert "sitemap" not in headers["Link"]
+    assert "feed" not in headers["Link"]
     assert headers["Vary"] == "Accept, Accept-Encoding"
+
+
+def test_a_page_names_its_own_feeds_and_the_journals() -> None:
+    """Feeds beside a page come before those of the whole journal, each once."""
+    feeds = ("feed.xml", "feed.json", "tags/a/feed.xml")
+    files = listed("index.html", "404.html", "tags/a/index.html", *feeds)
+
+    def name(path: str) -> list[str]:
+        link = dict(describe(files, files[path], negotiated=False))["Link"]
+        return [each for each in link.split(", ") if "feed" in each]
+
+    everywhere = [
+        '</feed.xml>; rel="alternate"; type="application/atom+xml"',
+        '</feed.json>; rel="alternate"; type="application/feed+json"',
+    ]
+    own = '</tags/a/feed.xml>; rel="alternate"; type="application/atom+xml"'
+    assert name("/") == name("/404.html") == everywhere
+    assert name("/tags/a/") == [own, *everywhere]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_open"),
+    [
+        ("feed.json", True),
+        ("tags/a/feed.xml", True),
+        (".well-known/agent-skills/index.json", True),
+        (".well-known/security.txt", True),
+        ("index.html", False),
+        ("robots.txt", False),
+        ("a.json", False),
+    ],
+)
+def test_what_is_made_for_programs_is_open_to_scripts(name: str, is_open: bool) -> None:  # noqa: FBT001
+    """Feeds and well-known files may be read by scripts of any origin, pages may not."""
+    headers = dict(describe({}, SiteFile(name, 1), negotiated=False))
+
+    assert (headers.get("Access-Control-Allow-Origin") == "*") is is_open
 
 
 def test_a_page_without_a_twin_does_not_vary_by_accept() -> None:
