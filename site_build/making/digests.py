@@ -12,7 +12,7 @@ from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.incremental.cache import make_key
 from site_build.making.index_file import Piece, read_records
-from site_build.making.tasks import Task, TextTask
+from site_build.making.tasks import TextTask
 from site_build.post import Document
 from site_build.reading.texts import Texts
 from site_build.renderers.atom import render_atom
@@ -52,7 +52,7 @@ def _read(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
     return tuple(read_records(pieces))
 
 
-def list_digests(site: Site, pieces: Mapping[str, Piece]) -> Iterator[Task]:
+def list_digests(site: Site, pieces: Mapping[str, Piece]) -> Iterator[TextTask]:
     """Yield a task for each such file; `pieces` has the line of every post by its slug."""
     yield _make_full_text(site, _select(site, site.posts[:NEWEST], pieces))
     journal = open_journal(site)
@@ -69,14 +69,14 @@ def _select(site: Site, posts: Sequence[Document], pieces: Mapping[str, Piece]) 
     )
 
 
-def _make_full_text(site: Site, newest: _Selection) -> Task:
+def _make_full_text(site: Site, newest: _Selection) -> TextTask:
     def render(_: Texts) -> str:
         return render_llms_full(site.identity, newest.read(), len(site.posts))
 
     return TextTask(addresses.LLMS_FULL, render, make_key(len(site.posts), newest.digest))
 
 
-def _list_forms(channel: Channel, newest: _Selection) -> Iterator[Task]:
+def _list_forms(channel: Channel, newest: _Selection) -> Iterator[TextTask]:
     sources = make_key(channel.title, channel.total, newest.digest)
     for feed, write in _FORMS.items():
         path = addresses.locate_feed(channel.folder, feed)

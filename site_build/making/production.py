@@ -163,13 +163,26 @@ class Production:
         outcome = _Outcome(self._before.entries)
         self._run(list(self._tasks.values()), outcome)
         pieces = [outcome.pieces[post.slug] for post in self.site.posts]
-        self._run(list(list_digests(self.site, outcome.pieces)), outcome)
+        self._run(self._find_stale(outcome), outcome)
         build_id = self._name(outcome, pieces)
         self._write_index(build_id, outcome.entries, pieces)
         self._cache.keep_only(STAGE, map(self.texts.key, self.site.posts + self.site.pages))
         plates = (task for task in self._tasks.values() if isinstance(task, PlateTask))
         self._cache.keep_only(PLATES, (plate.key for plate in plates))
         self.report = self._report(build_id, outcome.entries)
+
+    def _find_stale(self, outcome: _Outcome) -> list[Task]:
+        """Take over the digests that are as they were, and return the others.
+
+        After an edit these are few: they are done sooner than processes are started.
+        """
+        stale: list[Task] = []
+        for task in list_digests(self.site, outcome.pieces):
+            if kept := task.keep(self._workshop):
+                outcome.add(kept)
+            else:
+                stale.append(task)
+        return stale
 
     def _run(self, tasks: Sequence[Task], outcome: _Outcome) -> None:
         groups = _group(tasks)

@@ -117,13 +117,20 @@ class TextTask:
 
     def run(self, workshop: Workshop) -> Entry | Kept:
         """Render the file unless its sources are as they were."""
-        key = make_key(workshop.method, self.path, self.sources).hex() if self.sources else ""
-        before = workshop.tree.recall(self.path)
-        if key and before and before.key == key and workshop.tree.keep(before):
-            return Kept(self.path)
+        if kept := self.keep(workshop):
+            return kept
         data = self.render(workshop.texts)
         data = data.encode() if isinstance(data, str) else data
-        return workshop.tree.write(self.path, data, Recipe(key))
+        return workshop.tree.write(self.path, data, Recipe(self._make_key(workshop)))
+
+    def keep(self, workshop: Workshop) -> Kept | None:
+        """Take the file over from the build before, where its sources are as they were."""
+        key, before = self._make_key(workshop), workshop.tree.recall(self.path)
+        is_same = bool(key) and before is not None and before.key == key
+        return Kept(self.path) if before and is_same and workshop.tree.keep(before) else None
+
+    def _make_key(self, workshop: Workshop) -> str:
+        return make_key(workshop.method, self.path, self.sources).hex() if self.sources else ""
 
 
 @dataclass(frozen=True, slots=True)
