@@ -42,7 +42,7 @@ async def run_all(edge: Any, name: str) -> list[bytes]:
     environment = {
         "API_KEY": await edge.key("posts:read"),
         "ACCESS_TOKEN": await edge.token("mcp", "posts:read"),
-        "SLUG": "first",
+        "SLUG": "first-edge",
     }
     return [await run(command, environment) for command in await read_commands(edge, name)]
 
@@ -61,7 +61,7 @@ async def test_the_posts_api_is_used_with_a_key(edge: Any) -> None:
     listed, post = await run_all(edge, "use-the-posts-api")
 
     assert 0 < len(orjson.loads(listed)["posts"]) <= 5
-    assert {"content", "content_html"} <= set(orjson.loads(post)["post"])
+    assert {"content", "content_html"} <= set(orjson.loads(post))
 
 
 async def test_an_enquiry_is_stored_once(edge: Any) -> None:
