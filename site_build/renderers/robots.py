@@ -14,20 +14,21 @@ from site_build.site import Identity
 
 AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(
     {
-        "search": (
-            *("OAI-SearchBot", "Claude-SearchBot", "PerplexityBot", "Applebot", "Amazonbot"),
+        "ai-train": (
+            *("GPTBot", "ClaudeBot", "anthropic-ai", "Google-Extended", "Applebot-Extended"),
+            *("CCBot", "Meta-ExternalAgent", "Bytespider", "cohere-training-data-crawler"),
         ),
         "ai-input": (
             *("ChatGPT-User", "Claude-User", "Perplexity-User", "MistralAI-User"),
             *("DuckAssistBot", "Meta-ExternalFetcher", "Claude-Web"),
         ),
-        "ai-train": (
-            *("GPTBot", "ClaudeBot", "anthropic-ai", "Google-Extended", "Applebot-Extended"),
-            *("CCBot", "Meta-ExternalAgent", "Bytespider", "cohere-training-data-crawler"),
-        ),
+        "search": ("OAI-SearchBot", "Claude-SearchBot", "PerplexityBot", "Applebot", "Amazonbot"),
     }
 )
-"""Crawlers by the content signal under which they fetch, as their operators state it."""
+"""Crawlers by the content signal under which they fetch, as their operators state it.
+
+Longer names come first: some crawlers take the first group whose name begins as theirs does.
+"""
 
 _SENSE = (
     ("search", "to be found: an index, links, short excerpts"),

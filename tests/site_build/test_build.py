@@ -250,7 +250,7 @@ def test_text_comes_compressed(desk: Desk) -> None:
         assert len(files[path]) < len(files[path[:-3]])
     big = {path for path, data in files.items() if len(data) > 500} - packed
     assert {path[:-3] for path in packed} == {path for path in big if not path.endswith(".png")}
-    assert "robots.txt" not in {path[:-3] for path in packed}
+    assert ".well-known/security.txt" not in {path[:-3] for path in packed}
 
 
 def test_images_are_published_as_they_are(desk: Desk) -> None:
@@ -304,6 +304,7 @@ def test_addresses_are_those_of_the_asked_origin(desk: Desk) -> None:
         b"http://www.w3.org",
         b"http://www.sitemaps.org",
         b"https://jsonfeed.org",
+        b"https://schema.org",
         b"https://schemas.agentskills.io",
     }
 
@@ -315,4 +316,5 @@ def test_what_is_private_stays_outside_the_site(desk: Desk, name: str) -> None:
 
     assert (edition / name).is_file()
     assert not list((edition / "site").rglob(name))
-    assert not [path for path in (edition / "site").rglob("*") if path.name.startswith(".")]
+    hidden = [path.name for path in (edition / "site").rglob(".*")]
+    assert set(hidden) <= {".well-known"}
