@@ -6,6 +6,8 @@ all the same, it is taken out before the post is indexed, so that nobody can for
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from edge_api.schema.search import Segment, Segments
@@ -48,9 +50,9 @@ def make_snippet(segments: Segments, most: int) -> Segments:
         return segments
     begin = _begin(text, _best_match(list(_list_matches(segments)), most // 2), most)
     end = _break_before(text, begin + most)
-    before = (Segment(CUT, is_match=False),) if begin else ()
-    behind = (Segment(CUT, is_match=False),) if end < len(text) else ()
-    return (*before, *_cut(segments, begin, end), *behind)
+    before = [Segment(CUT, is_match=False)] if begin else []
+    behind = [Segment(CUT, is_match=False)] if end < len(text) else []
+    return tuple(_join([*before, *_cut(segments, begin, end), *behind]))
 
 
 class _Match(NamedTuple):
@@ -101,3 +103,9 @@ def _cut(segments: Segments, start: int, end: int) -> Iterator[Segment]:
         if piece:
             yield Segment(piece, is_match)
         position += len(text)
+
+
+def _join(segments: Sequence[Segment]) -> Iterator[Segment]:
+    """Yield what stands side by side and is of one kind as one segment."""
+    for is_match, group in groupby(segments, attrgetter("is_match")):
+        yield Segment("".join(segment.text for segment in group), is_match)

@@ -86,7 +86,7 @@ async def unauthenticated(edge: Any, operation: Operation) -> Answer:
 
 
 async def invalid(edge: Any, operation: Operation) -> Answer:
-    """Send two credentials at once, or where none is looked at, a body without sense."""
+    """Send two credentials at once, or where none is looked at, what makes no sense."""
     if operation.credential == "none":
         return await ask(edge, operation, None, **senseless(operation))
     key = await credential_for(edge, operation)
@@ -94,8 +94,9 @@ async def invalid(edge: Any, operation: Operation) -> Answer:
 
 
 def senseless(operation: Operation) -> dict[str, Any]:
-    """Return a body that is of the right type and says nothing."""
-    assert operation.body is not None
+    """Return a body that is of the right type and says nothing, or a query that asks too much."""
+    if operation.body is None:
+        return {"params": {"limit": "999999"}}
     if operation.body.media_type == FORM:
         return {"data": {f"member-{number}": "x" for number in range(200)}}
     return {"json": {}}
@@ -119,10 +120,13 @@ async def table_not_allowed(edge: Any, operation: Operation) -> Answer:
 
 
 async def unavailable(edge: Any, operation: Operation) -> Answer:
-    """Ask while the store is gone, or the workers, where only these are needed."""
+    """Ask while the store is gone, or the workers or the index, where only these are needed."""
     if operation.name == "analyze":
         await edge.service.analyst.close()
         return await ask(edge, operation, None)
+    if operation.tag == "search":
+        await edge.service.shelf.edition().search.close()
+        return await ask(edge, operation, None, params={"q": "edge"})
     key = await credential_for(edge, operation)
     await edge.service.store.close()
     return await ask(edge, operation, key)

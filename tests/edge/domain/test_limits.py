@@ -62,6 +62,7 @@ def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
         '"authenticated";q=600;w=60',
         '"failed_auth";q=300;w=60',
         '"token";q=30;w=60',
+        '"search";q=300;w=60',
     ]
 
 

@@ -13,10 +13,10 @@ from tests.edge.mcp.agents import LEGACY, PATH, Agent
 METADATA = "http://journal.test/.well-known/oauth-protected-resource/api/public/mcp"
 WANTED = 'scope="mcp posts:read leads:read leads:write"'
 SCOPES = {
-    "search": "posts:read",
     "list_posts": "posts:read",
     "fetch": "posts:read",
     "get_post": "posts:read",
+    "search": "posts:read",
     "create_lead": "leads:write",
     "list_leads": "leads:read",
     "analyze": "",
