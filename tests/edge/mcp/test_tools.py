@@ -14,10 +14,10 @@ from tests.edge.small_builds import make_post, point_at, write_build
 
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
 TOOLS = {
-    "search": {"query": "edge"},
     "list_posts": {},
     "fetch": {"id": "first-edge"},
     "get_post": {"slug": "first-edge"},
+    "search": {"query": "edge"},
     "create_lead": LEAD,
     "list_leads": {},
     "analyze": {"text": "Binders painted on the fore-edge of a book."},
@@ -86,6 +86,22 @@ async def test_search_and_fetch_have_the_shapes_of_a_connector(agent: Agent) -> 
     assert (fetched["id"], fetched["url"]) == (first["id"], first["url"])
     assert fetched["text"].startswith("Binders painted")
     assert all(isinstance(value, str) for value in fetched["metadata"].values())
+
+
+async def test_search_gives_the_best_first(make_edge: Any, tmp_path: Path) -> None:
+    """A post about the words comes before a newer one that has them too, as on the page."""
+    posts = [
+        make_post("newer", 1, content_html="<p>A word about gilding, and much about ink.</p>"),
+        make_post("older", 0, title="Gilding", content_html="<p>Gold on the edge.</p>"),
+    ]
+    point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0001", posts))
+    async with make_edge(BUILD_DIR=str(tmp_path / "b")) as edge:
+        agent = Agent(edge, await edge.token(), LEGACY)
+        found = (await agent.call("search", query="gilding"))["structuredContent"]["results"]
+        listed = (await agent.call("list_posts", q="gilding"))["structuredContent"]["posts"]
+
+    assert [each["id"] for each in found] == ["older", "newer"]
+    assert [each["slug"] for each in listed] == ["newer", "older"]
 
 
 async def test_posts_are_those_of_rest(agent: Agent) -> None:
