@@ -70,10 +70,11 @@ PAGES: Mapping[PageName, tuple[str, ...]] = MappingProxyType(
 """What the template of each page is given; its file is the name with `.html` behind it."""
 assert tuple(PAGES) == get_args(PageName)  # noqa: S101  one list, stated twice for the type
 
+DOCS_PAGE, DOCS_TRY = "docs.html", "docs_try.html"
 REFERENCE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "docs.html": ("page", "pages"),
-        "docs_try.html": ("site_title", "docs", "sheets", "scripts", "document"),
+        DOCS_PAGE: ("page", "pages"),
+        DOCS_TRY: ("site_title", "docs", "sheets", "scripts", "document"),
     }
 )
 """The templates of the reference by file name, and what each is given.
@@ -97,5 +98,5 @@ class Frame:
 
 FRAMES = (
     Frame(SHELL, frozenset(f"{name}.html" for name in PAGES), (SHELL_TITLE,)),
-    Frame(DOCS_SHELL, frozenset({"docs.html"}), (SHELL_TITLE, DOCS_PATH, DOCS_DESCRIPTION)),
+    Frame(DOCS_SHELL, frozenset({DOCS_PAGE}), (SHELL_TITLE, DOCS_PATH, DOCS_DESCRIPTION)),
 )

@@ -53,7 +53,7 @@ class EdgePages:
 
 def _render(folder: Path, name: PageName, title: str, values: dict[str, Any]) -> bytes:
     try:
-        templates = open_templates(folder / TEMPLATES_FOLDER)
+        templates = _templates(folder / TEMPLATES_FOLDER)
         content = templates.get_template(f"{name}.html").render(values)
         shell = (folder / TEMPLATES_FOLDER / SHELL).read_text(encoding="utf-8")
     except (jinja2.TemplateNotFound, OSError):
@@ -65,7 +65,7 @@ def _render(folder: Path, name: PageName, title: str, values: dict[str, Any]) ->
 def _refill(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
     try:
         page = (folder / SITE_FOLDER / CONTACT_PAGE).read_text(encoding="utf-8")
-        template = open_templates(folder / TEMPLATES_FOLDER).get_template(form.template)
+        template = _templates(folder / TEMPLATES_FOLDER).get_template(form.template)
     except (jinja2.TemplateNotFound, OSError):
         sentence = "The form could not be taken, and its page cannot be shown: try again later"
         raise _missing(sentence) from None
@@ -80,11 +80,11 @@ def _missing(sentence: str) -> Problem:
 
 
 @lru_cache(maxsize=2)
-def open_templates(folder: Path) -> jinja2.Environment:
+def _templates(folder: Path) -> jinja2.Environment:
     """Return the templates of one build; Jinja keeps them, and looks whether one was mended."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return make_environment(jinja2.FileSystemLoader(folder))
+
+
+def make_environment(loader: jinja2.BaseLoader | None = None) -> jinja2.Environment:
+    """Return what templates that a build hands over are rendered with."""
+    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)

@@ -1,6 +1,6 @@
 """The reference as files of the site that no build wrote: pages, their Markdown, Swagger UI.
 
-They are made with the templates of the current build, once, and made again only when a build brings
+Each is made once, with the templates of the current build, and made again only when a build brings
 other templates. What the pages say is not known here.
 """
 
@@ -18,21 +18,25 @@ from edge_api.api.reference.values import Page
 from edge_api.domain.site_files import CODINGS, INDEX, SiteFile
 from edge_api.schema.edge_pages import (
     DOCS_DESCRIPTION,
+    DOCS_PAGE,
     DOCS_PATH,
     DOCS_SHELL,
+    DOCS_TRY,
     SHELL_CONTENT,
     SHELL_TITLE,
     TEMPLATES_FOLDER,
 )
 from edge_api.schema.paths import DOCS, DOCS_PAGES, TRY_DOCS
 from edge_api.schema.problems import Problem
-from edge_api.web.pages import open_templates
+from edge_api.web.pages import make_environment
 from edge_api.web.try_out import SCRIPTS, SHEETS, read_parts
 
-_TEMPLATES: Final = (DOCS_SHELL, "docs.html", "docs_try.html")
+_TEMPLATES: Final = (DOCS_SHELL, DOCS_PAGE, DOCS_TRY)
 _TWIN: Final = "index.md"
 _DOCUMENT: Final = "/api/public/v1/openapi.json"
 _RETRY_SECONDS: Final = 60
+
+_ENVIRONMENT: Final = make_environment()
 
 MakePages = Callable[[str | None], tuple[Page, ...]]
 """Takes the slug of a post that exists, for the examples."""
@@ -48,8 +52,12 @@ class Ground(NamedTuple):
 
 
 class _Makings(NamedTuple):
-    sources: tuple[str | None, ...]
-    """The templates; `None` for one that the build does not have."""
+    """All that decides what the files say; where it is as it was, so are they."""
+
+    shell: str | None
+    docs: str | None
+    try_out: str | None
+    """Sources of templates; `None` for one that the build does not have."""
     site_title: str
     newest_slug: str | None
 
@@ -62,7 +70,7 @@ class Reference:
         self._site_url = site_url
         self._parts = {**read_parts(SHEETS), **read_parts(SCRIPTS)}
         self._turn = asyncio.Lock()
-        self._made: tuple[_Makings, Mapping[str, bytes]] | None = None
+        self._press: _Press | None = None
         pages = [address for path in DOCS_PAGES for address in (path, f"{path}{_TWIN}")]
         self.files: Mapping[str, SiteFile] = MappingProxyType(
             {path: _declare(path) for path in (*pages, TRY_DOCS, *self._parts)}
@@ -76,50 +84,73 @@ class Reference:
 
     async def read(self, file: SiteFile, ground: Ground) -> bytes:
         """Return the content of a file. Raises Problem `unavailable` where the build lacks it."""
+        part = self._parts.get(f"/{file.name}")
+        if part is not None:
+            return part
         async with self._turn:
-            made = await asyncio.to_thread(self._keep, ground)
-        try:
-            return made[file.name]
-        except KeyError:
-            headers = {"Retry-After": str(_RETRY_SECONDS)}
-            sentence = "This page cannot be shown now: try again later"
-            raise Problem("unavailable", sentence, headers=headers) from None
+            return await asyncio.to_thread(self._read, file.name, ground)
 
-    def _keep(self, ground: Ground) -> Mapping[str, bytes]:
-        """Return every file, made anew where another build has other templates."""
-        sources = tuple(_source(ground.folder, name) for name in _TEMPLATES)
-        makings = _Makings(sources, ground.site_title, ground.newest_slug)
-        if self._made is None or self._made[0] != makings:
-            self._made = makings, self._make(makings, ground.folder / TEMPLATES_FOLDER)
-        return self._made[1]
+    def _read(self, name: str, ground: Ground) -> bytes:
+        shell, docs, try_out = (_source(ground.folder, template) for template in _TEMPLATES)
+        makings = _Makings(shell, docs, try_out, ground.site_title, ground.newest_slug)
+        if self._press is None or self._press.makings != makings:
+            pages = self._make_pages(makings.newest_slug)
+            self._press = _Press(makings, pages, self._site_url)
+        return self._press.make(name)
 
-    def _make(self, makings: _Makings, folder: Path) -> Mapping[str, bytes]:
-        pages = self._make_pages(makings.newest_slug)
-        shell, has_docs, has_try = makings.sources
-        made = {path.removeprefix("/"): data for path, data in self._parts.items()}
-        for page in pages:
-            twin = f"{page.path}{_TWIN}".removeprefix("/")
-            made[twin] = write_markdown(page, self._site_url).encode()
-        templates = open_templates(folder)
-        if shell is not None and has_docs is not None:
-            template = templates.get_template("docs.html")
-            for page in pages:
-                made[_name(page.path)] = _fill(shell, template, page, pages)
-        if has_try is not None:
-            template = templates.get_template("docs_try.html")
-            made[_name(TRY_DOCS)] = self._render_try(template, makings.site_title)
-        return made
 
-    def _render_try(self, template: jinja2.Template, site_title: str) -> bytes:
-        sheets, scripts = read_parts(SHEETS), read_parts(SCRIPTS)
-        page = template.render(
-            site_title=site_title,
+class _Press:
+    """Makes each page when it is first asked for, from one set of makings."""
+
+    def __init__(self, makings: _Makings, pages: tuple[Page, ...], site_url: str) -> None:
+        self.makings = makings
+        self._docs = _compile(makings.docs)
+        self._try_out = _compile(makings.try_out)
+        self._pages = pages
+        self._by_folder = {page.path.strip("/"): page for page in pages}
+        self._site_url = site_url
+        self._made: dict[str, bytes] = {}
+
+    def make(self, name: str) -> bytes:
+        """Return the content of a file. Raises Problem `unavailable`."""
+        if name not in self._made:
+            self._made[name] = self._make(name).encode()
+        return self._made[name]
+
+    def _make(self, name: str) -> str:
+        if name == _name(TRY_DOCS):
+            return self._render_try()
+        page = self._by_folder[name.rpartition("/")[0]]
+        if name.endswith(_TWIN):
+            return write_markdown(page, self._site_url)
+        return self._render(page)
+
+    def _render(self, page: Page) -> str:
+        shell = self.makings.shell
+        if shell is None or self._docs is None:
+            raise _missing()
+        content = self._docs.render(page=page, pages=self._pages)
+        marks = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
+        for mark, text in marks.items():
+            shell = shell.replace(mark, escape(text))
+        before, _, after = shell.partition(SHELL_CONTENT)
+        return f"{before}{content}{after}"
+
+    def _render_try(self) -> str:
+        if self._try_out is None:
+            raise _missing()
+        return self._try_out.render(
+            site_title=self.makings.site_title,
             docs=DOCS,
-            sheets=tuple(sheets),
-            scripts=tuple(scripts),
+            sheets=tuple(read_parts(SHEETS)),
+            scripts=tuple(read_parts(SCRIPTS)),
             document=_DOCUMENT,
         )
-        return page.encode()
+
+
+def _missing() -> Problem:
+    sentence = "This page cannot be shown now: try again later"
+    return Problem("unavailable", sentence, headers={"Retry-After": str(_RETRY_SECONDS)})
 
 
 def _declare(path: str) -> SiteFile:
@@ -131,22 +162,13 @@ def _name(path: str) -> str:
     return f"{name}{INDEX}" if name.endswith("/") else name
 
 
+def _compile(source: str | None) -> jinja2.Template | None:
+    """Return the template; its source is kept, since the folder of a build may be cleared away."""
+    return None if source is None else _ENVIRONMENT.from_string(source)
+
+
 def _source(folder: Path, name: str) -> str | None:
     try:
         return (folder / TEMPLATES_FOLDER / name).read_text(encoding="utf-8")
     except OSError:
         return None
-
-
-def _fill(shell: str, template: jinja2.Template, page: Page, pages: tuple[Page, ...]) -> bytes:
-    """Return a whole page."""
-    content = template.render(page=page, pages=pages)
-    marks = {
-        SHELL_TITLE: page.title,
-        DOCS_PATH: page.path,
-        DOCS_DESCRIPTION: page.description,
-    }
-    for mark, text in marks.items():
-        shell = shell.replace(mark, escape(text))
-    before, _, after = shell.partition(SHELL_CONTENT)
-    return f"{before}{content}{after}".encode()

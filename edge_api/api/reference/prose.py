@@ -2,17 +2,18 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
+from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 _FORMATTER: Final = HtmlFormatter(nowrap=True)
 _NO_LETTER: Final = re.compile(r"[^a-z0-9]+")
-_LEXERS: Final = {"js": "javascript", "curl": "bash"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,7 @@ class Code:
     @property
     def html(self) -> Markup:
         """The code with the classes that the theme colours."""
-        lexer = get_lexer_by_name(_LEXERS.get(self.language, self.language))
-        return Markup(highlight(self.text, lexer, _FORMATTER))  # noqa: S704  it escapes
+        return Markup(highlight(self.text, _lexer(self.language), _FORMATTER))  # noqa: S704  it escapes
 
     @property
     def markdown(self) -> str:
@@ -49,6 +49,11 @@ class Prose:
     def line(self) -> Markup:
         """The text within a paragraph or a cell of somebody else's."""
         return Markup(_BLOCKS.renderInline(self.markdown))  # noqa: S704  likewise
+
+
+@cache
+def _lexer(language: str) -> Lexer:
+    return get_lexer_by_name(language)
 
 
 def make_anchor(heading: str) -> str:

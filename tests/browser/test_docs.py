@@ -1,0 +1,156 @@
+"""The reference of the API in a browser, and Swagger UI beside it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, expect
+
+from edge_api.schema.paths import DOCS_PAGES, TRY_DOCS
+from tests.browser.conftest import Journal
+
+_REPORT_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation", event =>
+  console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+"""
+_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+_CONTRASTS = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((c) =>
+      c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const ground = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const colour = rgb(getComputedStyle(each).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
+    const pair = [rgb(getComputedStyle(element).color), ground(element)].map(light);
+    const ratio = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+    if (ratio < 4.5) found.push(`${ratio.toFixed(2)} ${element.className}: ${element.textContent}`);
+  }
+  return found;
+}"""
+
+
+@dataclass
+class Watched:
+    """A page, what it asked for and what it complained of."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+
+    def note(self, message: ConsoleMessage) -> None:
+        """Keep an error or a warning."""
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+    def keep(self, request: Request) -> None:
+        """Keep where a request goes; data: addresses go nowhere."""
+        self.hosts.add(urlsplit(request.url).netloc)
+
+
+@pytest.fixture(params=["light", "dark"])
+def scheme(request: pytest.FixtureRequest) -> Literal["light", "dark"]:
+    """Return each colour scheme."""
+    return "dark" if request.param == "dark" else "light"
+
+
+@pytest.fixture(params=[360, 1280])
+def watched(
+    browser: Browser, scheme: Literal["light", "dark"], request: pytest.FixtureRequest
+) -> Iterator[Watched]:
+    """Return a page that is watched, on a telephone and on a desk."""
+    context = browser.new_context(
+        viewport={"width": request.param, "height": 800}, color_scheme=scheme
+    )
+    context.add_init_script(_REPORT_VIOLATIONS)
+    watched = Watched(context.new_page())
+    watched.page.on("console", watched.note)
+    watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
+    watched.page.on("request", watched.keep)
+    yield watched
+    context.close()
+
+
+def call(page: Page, operation: str) -> Locator:
+    """Open an operation of Swagger UI, execute it, and return what it was answered."""
+    block = page.locator(f"[id$='-{operation}']")
+    block.locator(".opblock-summary-control").click()
+    block.get_by_role("button", name="Execute").click()
+    return block.locator(".live-responses-table .response").first
+
+
+def test_the_reference_is_read_without_a_fault(journal: Journal, watched: Watched) -> None:
+    """No page is wider than the screen, complains, asks elsewhere, or is too pale to read."""
+    for path in DOCS_PAGES:
+        watched.page.goto(f"{journal.url}{path}")
+        for closed in watched.page.locator("main details:not([name])").all():
+            closed.evaluate("each => { each.open = true; }")
+        assert watched.page.evaluate(_OVERFLOW) <= 0, path
+        assert watched.page.evaluate(_CONTRASTS) == [], path
+
+    assert watched.complaints == []
+    assert watched.hosts == {urlsplit(journal.url).netloc}
+
+
+def test_a_language_is_chosen_without_a_script(browser: Browser, journal: Journal) -> None:
+    """Of the examples one is open at a time, by the keyboard too, with JavaScript off."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{journal.url}/docs/posts/")
+    examples = page.locator(".examples").first
+    expect(examples.get_by_text("curl '")).to_be_visible()
+    examples.get_by_text("Python", exact=True).focus()
+    page.keyboard.press("Enter")
+
+    expect(examples.get_by_text("urlopen(request")).to_be_visible()
+    expect(examples.get_by_text("curl '")).to_be_hidden()
+    context.close()
+
+
+def test_operations_are_tried_from_the_page(journal: Journal, watched: Watched) -> None:
+    """Swagger UI runs under the strict policy: ping is answered, and with a key the posts are."""
+    page = watched.page
+    page.goto(f"{journal.url}{TRY_DOCS}")
+    expect(call(page, "ping")).to_contain_text("200")
+    page.get_by_role("button", name="Authorize").first.click()
+    dialog = page.locator(".dialog-ux")
+    dialog.get_by_label("api key value").first.fill(journal.key)
+    dialog.get_by_role("button", name="Apply credentials").first.click()
+    dialog.get_by_role("button", name="Close").click()
+    answer = call(page, "list_posts")
+
+    expect(answer).to_contain_text("200")
+    expect(answer).to_contain_text("first-edge")
+    assert page.evaluate(_OVERFLOW) <= 0
+    assert watched.complaints == []
+    assert watched.hosts <= {urlsplit(journal.url).netloc, ""}
+
+
+def test_who_has_no_javascript_is_led_to_the_reference(browser: Browser, journal: Journal) -> None:
+    """The page says why it is empty, and where the same stands."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{journal.url}{TRY_DOCS}")
+    page.get_by_role("link", name="The reference", exact=True).click()
+
+    expect(page.locator("h1")).to_have_text("API")
+    context.close()

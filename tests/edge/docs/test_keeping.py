@@ -1,0 +1,102 @@
+"""When the pages of the reference are made: once, and again when a build brings something new."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edge_api.api.reference.prose import Prose
+from edge_api.api.reference.values import Page
+from edge_api.schema.problems import Problem
+from edge_api.web.reference import Ground, Reference
+
+SHELL = "<title><!-- title --></title><a href='<!-- path -->'></a><!-- content -->"
+
+
+class Press:
+    """Makes one page, and counts how often it is asked to."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def make(self, slug: str | None) -> tuple[Page, ...]:
+        """Return the pages."""
+        self.count += 1
+        return (Page("/docs/", "Overview", "A & <B>", f"Says {slug}.", Prose("*Words.*")),)
+
+
+def hand_over(folder: Path, **sources: str) -> Ground:
+    """Write templates as a build does, and return what the reference is made with."""
+    (folder / "templates").mkdir(parents=True)
+    for name, source in sources.items():
+        (folder / "templates" / f"{name}.html").write_text(source, encoding="utf-8")
+    return Ground(folder, "Journal", "newest")
+
+
+@pytest.fixture
+def press() -> Press:
+    """Return a press that nobody has used."""
+    return Press()
+
+
+@pytest.fixture
+def reference(press: Press) -> Reference:
+    """Return a reference of one page."""
+    return Reference(press.make, "http://journal.test")
+
+
+async def test_a_page_is_made_once(tmp_path: Path, press: Press, reference: Reference) -> None:
+    """A hundred readers at once, and a build with the same templates, make nothing anew."""
+    file = reference.files["/docs/"]
+    ground = hand_over(tmp_path / "one", docs_shell=SHELL, docs="{{ page.prose.html }}")
+    bodies = await asyncio.gather(*(reference.read(file, ground) for _ in range(100)))
+    again = hand_over(tmp_path / "two", docs_shell=SHELL, docs="{{ page.prose.html }}")
+    later = await reference.read(file, again)
+
+    assert press.count == 1
+    assert all(body is later for body in bodies)
+    assert b"<title>A &amp; &lt;B&gt;</title><a href='/docs/'></a><p><em>Words.</em></p>" in later
+
+
+async def test_a_build_with_another_look_makes_it_anew(
+    tmp_path: Path, press: Press, reference: Reference
+) -> None:
+    """Other templates, another newest post and another name of the site count at once."""
+    file = reference.files["/docs/"]
+    first = hand_over(tmp_path / "one", docs_shell=SHELL, docs="One {{ page.description }}")
+    second = hand_over(tmp_path / "two", docs_shell=SHELL, docs="Two {{ page.description }}")
+    grounds = (first, second, second._replace(newest_slug="next"))
+    said = [(await reference.read(file, ground)).decode() for ground in grounds]
+
+    assert [text.rpartition("</a>")[2] for text in said] == [
+        "One Says newest.",
+        "Two Says newest.",
+        "Two Says next.",
+    ]
+    assert press.count == 3
+
+
+async def test_a_page_outlives_the_folder_of_its_build(
+    tmp_path: Path, reference: Reference
+) -> None:
+    """What was handed over is read whole: a page that nobody asked for yet can still be made."""
+    ground = hand_over(tmp_path / "one", docs_shell=SHELL, docs="One", docs_try="{{ docs }}")
+    await reference.read(reference.files["/docs/"], ground)
+    same = hand_over(tmp_path / "two", docs_shell=SHELL, docs="One", docs_try="{{ docs }}")
+    for file in (tmp_path / "one" / "templates").iterdir():
+        file.unlink()
+
+    assert await reference.read(reference.files["/docs/try/"], same) == b"/docs/"
+
+
+@pytest.mark.parametrize("path", ["/docs/", "/docs/try/"])
+async def test_a_build_without_the_templates_has_the_markdown_alone(
+    tmp_path: Path, reference: Reference, path: str
+) -> None:
+    """The page is 503 with a time to come again; its Markdown needs no template."""
+    ground = hand_over(tmp_path / "bare", docs="No shell.")
+    with pytest.raises(Problem) as caught:
+        await reference.read(reference.files[path], ground)
+
+    assert (caught.value.code, caught.value.headers["Retry-After"]) == ("unavailable", "60")
+    assert b"*Words.*" in await reference.read(reference.files["/docs/index.md"], ground)
