@@ -10,7 +10,7 @@ import pytest
 from jinja2.meta import find_undeclared_variables
 from jinja2.nodes import Assign, FromImport, Name
 
-from edge_api.schema.edge_pages import FORMS, Form
+from edge_api.schema.edge_pages import FORMS, REFERENCE, Form
 from edge_api.schema.edge_pages import PAGES as EDGE_PAGES
 from tests.theme.html_page import read
 
@@ -76,10 +76,19 @@ def names_asked(templates: jinja2.Environment, name: str) -> set[str]:
 
 def test_templates_ask_for_what_they_are_given(templates: jinja2.Environment) -> None:
     """No template looks up a name that nobody declares, and none declared is unused."""
-    built = set(templates.list_templates()) - {f"{page}.html" for page in EDGE_PAGES}
+    of_the_edge = {*(f"{page}.html" for page in EDGE_PAGES), *REFERENCE}
+    built = set(templates.list_templates()) - of_the_edge
     asked = {name for each in built for name in names_asked(templates, each)}
 
     assert asked - {"self"} == GIVEN
+
+
+@pytest.mark.parametrize(("name", "given"), REFERENCE.items(), ids=REFERENCE)
+def test_pages_of_the_reference_use_what_they_are_given(
+    templates: jinja2.Environment, name: str, given: tuple[str, ...]
+) -> None:
+    """What the edge gives to a template of the reference is what that looks up."""
+    assert names_asked(templates, name) == set(given)
 
 
 @pytest.mark.parametrize(("page", "given"), EDGE_PAGES.items(), ids=EDGE_PAGES)
