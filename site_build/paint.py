@@ -26,13 +26,13 @@ def choose_hue(slug: str) -> int:
     return sum(slug.encode()) * _SPREAD % HUES
 
 
-def mix_paint(hue: int) -> Colour:
-    """Return the colour of a hue by day, clipped to sRGB (CSS Color 4, section 9.2)."""
+def mix_paint(hue: int, lightness: float = LIGHTNESS, chroma: float = CHROMA) -> Colour:
+    """Return the colour of a hue, by day unless told, clipped to sRGB (CSS Color 4, 9.2)."""
     angle = math.radians(hue * 360 / HUES)
-    a, b = CHROMA * math.cos(angle), CHROMA * math.sin(angle)
-    long = (LIGHTNESS + 0.3963377774 * a + 0.2158037573 * b) ** 3
-    middle = (LIGHTNESS - 0.1055613458 * a - 0.0638541728 * b) ** 3
-    short = (LIGHTNESS - 0.0894841775 * a - 1.2914855480 * b) ** 3
+    a, b = chroma * math.cos(angle), chroma * math.sin(angle)
+    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+    middle = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
     return (
         _encode(4.0767416621 * long - 3.3077115913 * middle + 0.2309699292 * short),
         _encode(-1.2684380046 * long + 2.6097574011 * middle - 0.3413193965 * short),

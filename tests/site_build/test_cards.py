@@ -1,0 +1,297 @@
+"""Social cards: what they show, what they cost, and where pages name them."""
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from selectolax.lexbor import LexborHTMLParser
+
+from site_build.making.plates import find_font
+from site_build.paint import HUES, blend, choose_hue, mix_paint
+from site_build.pictures import card as cards
+from site_build.pictures.card import SIZE, Card, draw_card, has_title
+from site_build.pictures.lettering import fit, keep_writable, open_font
+from tests.site_build.workbench import (
+    ROOT,
+    SITE_URL,
+    Desk,
+    compare,
+    list_inodes,
+    run,
+    run_journal,
+    take,
+)
+
+PAPER = (0xF8, 0xF5, 0xEE)
+TYPICAL = 60_000
+"""Bytes that no card of a usual title exceeds."""
+
+LONG = (
+    "On the long and winding history of marginalia, commonplace books, and what readers wrote "
+    "where nobody had asked them to write, with forty-one examples and a note on pencils"
+)
+TITLES = [
+    "Ink",
+    "What a fore-edge is",
+    LONG,
+    "Shipping \U0001f680 on a Friday \U0001f469\u200d\U0001f467 is fine \u263a\ufe0f",
+    "asyncio.timeout() around `request.read()` in site_build/incremental/spread.py",
+    "Donaudampfschifffahrtselektrizit\u00e4tenhauptbetriebswerkbauunterbeamtengesellschaft",
+    "\u0416\u0438\u0437\u043d\u044c \u0438 \u03bc\u03ad\u03bb\u03b1\u03bd, d\u1ebfn cu\u1ed1i",
+    "x" * 5_000,
+]
+FOREIGN = [
+    "\u0639\u0646 \u0627\u0644\u062d\u0648\u0627\u0634\u064a",
+    "\u05e9\u05d5\u05dc\u05d9\u05d9\u05dd",
+    "\u4e09\u756a\u76ee",
+    "Half \u4e09 of it",
+    "\u0939\u093f\u0928\u094d\u0926\u0940",
+    "\U0001f680",
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def font() -> Path:
+    """Return the font of the theme's cards."""
+    found = find_font(ROOT / "theme")
+    assert found
+    return found
+
+
+def look(data: bytes) -> Image.Image:
+    """Return a card's pixels."""
+    return Image.open(io.BytesIO(data)).convert("RGB")
+
+
+def find_ink(
+    image: Image.Image, box: tuple[int, int, int, int]
+) -> tuple[int, int, int, int] | None:
+    """Return the box within `box` that has anything darker than paper."""
+    part = image.crop(box).convert("L").point(lambda level: 255 * (level < 200))
+    return part.getbbox()
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_title_stands_in_its_box(font: Path, title: str) -> None:
+    """However long, a title keeps off the edges, and the picture stays small."""
+    data = draw_card(Card("Journal", title, "1 May 2026", (3, 7)), font)
+    image = look(data)
+
+    assert image.size == SIZE == (1200, 630)
+    assert len(data) < TYPICAL
+    assert has_title(Card("Journal", title), font)
+    assert find_ink(image, (88, 130, 1100, 530))
+    assert find_ink(image, (0, 0, 80, 630)) is None
+    assert find_ink(image, (1040, 0, 1100, 630)) is None
+
+
+@pytest.mark.parametrize("title", FOREIGN)
+def test_a_title_that_cannot_be_written_is_left_out(font: Path, title: str) -> None:
+    """No box stands for a letter: the journal's name is there, as on the card of the site."""
+    card, plain = (
+        Card("Journal", title, "1 May 2026", (3,)),
+        Card("Journal", "", "1 May 2026", (3,)),
+    )
+
+    assert not has_title(card, font)
+    assert draw_card(card, font) == draw_card(plain, font)
+
+
+def test_ornaments_are_left_out_and_letters_are_not(font: Path) -> None:
+    """Emoji go, without a trace of a blank; letters, digits and marks all stay."""
+    assert keep_writable("Go \U0001f680 now\u2009!", font) == "Go now !"
+    assert keep_writable("cafe\u0301 \u2192 \u00bd", font) == "caf\u00e9 \u2192 \u00bd"
+    assert keep_writable("tab\tand\nline", font) == "tab and line"
+
+
+def test_a_longer_title_is_set_smaller_and_cut_at_last(font: Path) -> None:
+    """A short title is large, a long one smaller, one beyond all sizes ends in an ellipsis."""
+    short, long, endless = (
+        fit(text, font, (112, 80, 58), (900, 360)) for text in ("Ink", LONG[:90], LONG * 4)
+    )
+
+    assert short.size > long.size >= endless.size
+    assert " ".join(long.lines) == LONG[:90].strip()
+    assert endless.lines[-1].endswith("\u2026")
+    for lines in (short, long, endless):
+        widths = [open_font(font, lines.size).getlength(line) for line in lines.lines]
+        assert max(widths) < 900 * 1.02
+
+
+def test_lines_are_evenly_long(font: Path) -> None:
+    """No title leaves one short word on its last line where the lines above could spare some."""
+    lines = fit("A word about what is left alone on a line", font, (80,), (900, 360)).lines
+
+    widths = [open_font(font, 80).getlength(line) for line in lines]
+    assert min(widths) > max(widths) / 2
+
+
+def test_the_edge_is_painted_in_the_hues_of_the_tags(font: Path) -> None:
+    """Bands stand one below the other in the tags' order; without tags the leaves are bare."""
+    painted = look(draw_card(Card("Journal", "A title", "", (1, 9, 17)), font))
+    bare = look(draw_card(Card("Journal", "A title"), font))
+
+    found = [painted.getpixel((1110, y)) for y in (100, 315, 530)]
+    assert found == [mix_paint(hue) for hue in (1, 9, 17)]
+    assert bare.getpixel((1110, 315)) == PAPER
+
+
+def test_a_post_of_many_tags_has_a_card(font: Path) -> None:
+    """More tags than there is room for bands are painted as far as they go."""
+    data = draw_card(Card("Journal", "A title", "", tuple(n % HUES for n in range(300))), font)
+
+    assert look(data).size == SIZE
+
+
+def test_paper_and_ink_are_those_of_the_pages() -> None:
+    """The card's colours by day stand in the style sheet under their names."""
+    style = (ROOT / "theme" / "static" / "style.css").read_text(encoding="utf-8")
+    for name in ("paper", "ink", "hairline"):
+        found = re.search(rf"--{name}: light-dark\(#(\w{{6}})", style)
+        assert found
+        assert getattr(cards, f"_{name.upper()}") == tuple(bytes.fromhex(found[1]))
+
+
+def test_paint_is_the_colour_that_browsers_mix() -> None:
+    """The paints of some hues, as Chromium shows `oklch(.6 .125 …)`."""
+    assert mix_paint(0) == (187, 93, 125)
+    assert mix_paint(16) == (35, 136, 195)
+    assert choose_hue("api") == sum(b"api") * 7 % 24
+    assert blend((255, 0, 0), (0, 0, 255), 0.5) == (128, 0, 128)
+
+
+def read_head(build: Path, page: str) -> dict[str, str]:
+    """Return what a page's head says by property or name."""
+    tree = LexborHTMLParser((build / "site" / page).read_text(encoding="utf-8"))
+    metas = [dict(each.attributes) for each in tree.css("head meta")]
+    return {
+        each.get("property") or each.get("name") or "": each.get("content") or "" for each in metas
+    }
+
+
+def test_pages_name_their_cards(desk: Desk) -> None:
+    """A post names its own card and every other page that of the site; both are there."""
+    build = desk.build()
+
+    post = read_head(build, "journal/first-light/index.html")
+    home = read_head(build, "index.html")
+
+    assert post["og:image"] == f"{SITE_URL}/cards/first-light.png"
+    assert home["og:image"] == read_head(build, "about/index.html")["og:image"]
+    for head in (post, home):
+        path = build / "site" / head["og:image"].removeprefix(f"{SITE_URL}/")
+        with Image.open(path) as card:
+            assert card.format == "PNG"
+            assert card.size == (int(head["og:image:width"]), int(head["og:image:height"]))
+        assert head["og:image:alt"]
+        assert head["twitter:card"] == "summary_large_image"
+
+
+def test_an_edit_draws_one_card_at_most(desk: Desk) -> None:
+    """Other words leave every card as it is; another title draws that post's anew."""
+    first = desk.build()
+    before = list_inodes(first / "site" / "cards")
+    path = desk.content / "posts" / "first.md"
+    path.write_text(path.read_text(encoding="utf-8") + "\nMore words.\n", encoding="utf-8")
+    assert list_inodes(desk.build() / "site" / "cards") == before
+
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r"(?m)^title: .*$", "title: Another", text), encoding="utf-8")
+    after = list_inodes(desk.build() / "site" / "cards")
+
+    assert {name for name in after if after[name] != before[name]} == {"first-light.png"}
+
+
+def test_cards_of_a_fresh_process_are_the_same(desk: Desk, tmp_path: Path) -> None:
+    """Whoever draws a card, and when, it is the same bytes."""
+    first = take(desk.build(jobs=1) / "site" / "cards")
+    other = Desk(desk.content, tmp_path / "other")
+
+    assert compare(first, take(other.build(jobs=2) / "site" / "cards")) == []
+
+
+def test_drafts_have_no_card_yet(desk: Desk) -> None:
+    """The name of a draft is not given away."""
+    desk.post("hidden", status="draft")
+
+    assert not (desk.build() / "site" / "cards" / "hidden.png").exists()
+
+
+def test_a_theme_without_a_font_has_no_cards(tmp_path: Path) -> None:
+    """Then pages name none, and nothing is drawn."""
+    run_journal(ROOT / "tests" / "site_build" / "journal", tmp_path / "output")
+
+    assert not (tmp_path / "output" / "cards").exists()
+    assert not (tmp_path / "output" / "card.png").exists()
+
+
+def run_card(desk: Desk, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run the command on a desk's content."""
+    command = (sys.executable, "-m", "site_build", "card", "--content", desk.content)
+    return run(*command, "--site-url", SITE_URL, *words)
+
+
+def test_the_command_draws_a_card_and_shows_the_post(desk: Desk, tmp_path: Path) -> None:
+    """A draft's too: the picture is written, and what others will show of the post is printed."""
+    desk.post("hidden", status="draft", title="A hidden thing", description="What it is.")
+
+    done = run_card(desk, "hidden", "--output", tmp_path / "card.png")
+
+    assert done.returncode == 0, done.stderr
+    assert look((tmp_path / "card.png").read_bytes()).size == SIZE
+    assert f"{SITE_URL}/journal/hidden/" in done.stdout
+    assert "A hidden thing" in done.stdout
+    assert "What it is." in done.stdout
+
+
+def test_the_command_draws_what_the_build_draws(desk: Desk, tmp_path: Path) -> None:
+    """The file is the one that the site will have."""
+    run_card(desk, "first-light", "--output", tmp_path / "card.png")
+
+    built = desk.build() / "site" / "cards" / "first-light.png"
+    assert (tmp_path / "card.png").read_bytes() == built.read_bytes()
+
+
+def test_the_command_says_when_a_title_cannot_be_written(desk: Desk, tmp_path: Path) -> None:
+    """An author learns why the card bears the journal's name."""
+    done = run_card(desk, "third", "--output", tmp_path / "card.png")
+
+    assert done.returncode == 0
+    assert "cannot write this title" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["first-lihgt"], 1, "no post has the slug 'first-lihgt'; did you mean 'first-light'?\n"),
+        (["about"], 1, "pages/about.md is a page; pages share the card of the site\n"),
+        (["first-light", "--output", "/dev/null/x.png"], 1, "cannot be written: Not a directory\n"),
+        (["first-light", "--output", "x.md"], 2, "a card is a PNG; end 'x.md' in .png"),
+        ([], 2, "the following arguments are required: SLUG"),
+    ],
+)
+def test_the_command_says_what_is_wrong(
+    desk: Desk, words: list[str], status: int, sentence: str
+) -> None:
+    """A slip is answered with one sentence, and no trace."""
+    done = run_card(desk, *words)
+
+    assert done.returncode == status
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_command_tells_of_files_that_cannot_be_read(desk: Desk) -> None:
+    """The post may be the one whose front matter is broken."""
+    desk.write("posts/broken.md", "---\ntitle: Broken\nslug: broken\ndate: never\n---\nWords.\n")
+
+    done = run_card(desk, "broken")
+
+    assert done.returncode == 1
+    assert "posts/broken.md:4:7" in done.stdout
+    assert "mend these first" in done.stderr
