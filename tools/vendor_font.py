@@ -1,0 +1,197 @@
+"""Makes the two faces of the journal anew, out of the family that it names by version and hash.
+
+What it writes to `theme/static/fonts/` is kept with the source: building the site needs neither
+this nor the network. The same family gives the same bytes.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from fontTools import subset  # type: ignore[import-untyped]
+from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
+from fontTools.varLib.instancer import instantiateVariableFont  # type: ignore[import-untyped]
+
+from tools.environment import ROOT, SetupError, say
+from tools.judges import NODE, NPM
+
+FOLDER = ROOT / "theme" / "static" / "fonts"
+PACKAGE = "source-serif@4.5.1"
+INTEGRITY = (
+    "sha512-NUAh5IzF7KiUu2gTpqE+ed9MNbMe4st7LIIXZ0OHHSPc"
+    "6gg86H67j04M8sIhU2qqFd26btXaFQ2ge5u/p72j0Q=="
+)
+LICENCE = "package/LICENSE.md"
+
+# The licence reserves the name of the family for what its makers release; a subset is not that.
+NAME = "Fore-edge Serif"
+_OWN_NAMES = (1, 3, 4, 6, 16)
+_KEPT_NAMES = (0, 13, 14)  # copyright, licence and its address
+
+_ASCII = {chr(code) for code in range(0x20, 0x7F)}
+# Of Latin-1 and its neighbours: what French, German, Spanish, Portuguese, Italian, Dutch and the
+# Nordic languages write. What is missing is set in the reader's own serif.
+_LETTERS = set("ÀÁÄÅÆÇÈÉÊÍÑÓÖØÚÜàáâãäåæçèéêëìíîïñòóôõöøùúûüÿßŒœ")
+_MARKS = set("\u00a0\u00ad\u2011§©«°±·»½×–—‘’“”„†•…′€−←↑→↓↩")  # noqa: RUF001
+_OPTICAL_SIZE = 14
+"""In points. The text stands at 13 to 15 of them, which is what the eye is to be spared for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """One file: where it comes from, and what is kept of it."""
+
+    source: str
+    file: str
+    style: str
+    weights: float | tuple[float, float]
+    characters: frozenset[str]
+    features: tuple[str, ...]
+
+
+# Kerning and ligatures; figures that stand in text, in line, in columns; small capitals.
+_TEXT = ("kern", "liga")
+_SMALL_PRINT = ("onum", "lnum", "tnum", "smcp", "c2sc")
+FACES = (
+    Face(
+        "package/VAR/SourceSerif4Variable-Roman.ttf",
+        "serif-roman.woff2",
+        "Regular",
+        (400, 600),
+        frozenset(_ASCII | _LETTERS | _MARKS),
+        (*_TEXT, *_SMALL_PRINT),
+    ),
+    Face(
+        "package/VAR/SourceSerif4Variable-Italic.ttf",
+        "serif-italic.woff2",
+        "Italic",
+        400,
+        frozenset(_ASCII | set("ÄÉÖÜßàáâäåæçèéêëíîïñóôöøúûü\u00a0\u00ad–—‘’“”…")),  # noqa: RUF001
+        (*_TEXT, "onum"),
+    ),
+)
+
+
+def fetch(folder: Path) -> Path:
+    """Return the family's archive, its hash checked; SetupError when it is not what is named."""
+    command = [str(NODE), str(NPM), "pack", PACKAGE, "--json", "--ignore-scripts"]
+    path = os.pathsep.join([str(NODE.parent), os.environ.get("PATH", os.defpath)])
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode:
+        raise SetupError(f"{result.stderr.strip()}\n{PACKAGE} could not be fetched.")
+    archive = folder / str(json.loads(result.stdout)[0]["filename"])
+    digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+    if f"sha512-{digest}" != INTEGRITY:
+        raise SetupError(f"{PACKAGE} is not what it was: sha512-{digest}. Nothing was changed.")
+    return archive
+
+
+def cut(data: bytes, face: Face) -> bytes:
+    """Return the face as WOFF2: fewer characters, one optical size, the weights that are used."""
+    font = TTFont(BytesIO(data), recalcTimestamp=False)
+    _limit_small_capitals(font)
+    _keep(font, face)
+    _rename(font, face)
+    at_rest = {"opsz": _OPTICAL_SIZE, "wght": 400}
+    regular = instantiateVariableFont(font, at_rest)
+    if isinstance(face.weights, tuple):
+        # The kerning of the regular weight serves them all: its changes would weigh 5 kB.
+        variable = instantiateVariableFont(font, {**at_rest, "wght": face.weights})
+        variable["GPOS"], variable["GDEF"] = regular["GPOS"], regular["GDEF"]
+        regular = variable
+    regular.flavor = "woff2"
+    made = BytesIO()
+    regular.save(made)
+    return made.getvalue()
+
+
+def _limit_small_capitals(font: TTFont) -> None:
+    """Leave small capitals to the letters of ASCII; the small print is English."""
+    names = font.getBestCmap()
+    plain = {names[ord(character)] for character in _ASCII if character.isalpha()}
+    for mapping in _substitutions(font, {"smcp", "c2sc"}):
+        for glyph in set(mapping) - plain:
+            del mapping[glyph]
+
+
+def _substitutions(font: TTFont, features: set[str]) -> Iterator[dict[str, str]]:
+    table = font["GSUB"].table
+    numbers = {
+        number
+        for record in table.FeatureList.FeatureRecord
+        if record.FeatureTag in features
+        for number in record.Feature.LookupListIndex
+    }
+    for number in sorted(numbers):
+        for subtable in table.LookupList.Lookup[number].SubTable:
+            yield getattr(subtable, "ExtSubTable", subtable).mapping
+
+
+def _keep(font: TTFont, face: Face) -> None:
+    options = subset.Options(
+        layout_features=list(face.features),
+        layout_scripts=["DFLT", "latn"],
+        hinting=False,
+        glyph_names=False,
+        recalc_timestamp=False,
+        name_IDs=[*_KEPT_NAMES, *_OWN_NAMES],
+    )
+    options.drop_tables += ["DSIG", "STAT"]
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(unicodes=[ord(character) for character in face.characters])
+    subsetter.subset(font)
+
+
+def _rename(font: TTFont, face: Face) -> None:
+    full = f"{NAME} {face.style}"
+    names = {1: NAME, 3: full, 4: full, 6: full.replace(" ", ""), 16: NAME}
+    for number, name in names.items():
+        font["name"].removeNames(nameID=number)
+        font["name"].setName(name, number, 3, 1, 0x409)
+
+
+def vendor() -> None:
+    """Write the faces and their licence."""
+    with tempfile.TemporaryDirectory() as name:
+        with tarfile.open(fetch(Path(name))) as archive:
+            read = {
+                path: member.read()
+                for path in (LICENCE, *(face.source for face in FACES))
+                if (member := archive.extractfile(path))
+            }
+        made = {face.file: cut(read[face.source], face) for face in FACES}
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / "OFL.txt").write_bytes(read[LICENCE])
+    for file, data in made.items():
+        (FOLDER / file).write_bytes(data)
+        say(f"{file}: {len(data):,} bytes")
+
+
+def main() -> int:
+    """Make the faces and return the exit status."""
+    try:
+        vendor()
+    except SetupError as error:
+        say(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
