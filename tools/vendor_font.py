@@ -41,7 +41,7 @@ _ASCII = {chr(code) for code in range(0x20, 0x7F)}
 # Of Latin-1 and its neighbours: what French, German, Spanish, Portuguese, Italian, Dutch and the
 # Nordic languages write. What is missing is set in the reader's own serif.
 _LETTERS = set("ÀÁÄÅÆÇÈÉÊÍÑÓÖØÚÜàáâãäåæçèéêëìíîïñòóôõöøùúûüÿßŒœ")
-_MARKS = set("\u00a0\u00ad\u2011§©«°±·»½×–—‘’“”„†•…′€−←↑→↓↩")  # noqa: RUF001
+_MARKS = set("\u00a0\u00ad\u2011§©«°±·»½×–—‘’“”„†•…′€−←↑→↓")  # noqa: RUF001
 _OPTICAL_SIZE = 14
 """In points. The text stands at 13 to 15 of them, which is what the eye is to be spared for."""
 
@@ -58,9 +58,10 @@ class Face:
     features: tuple[str, ...]
 
 
-# Kerning and ligatures; figures that stand in text, in line, in columns; small capitals.
+# Kerning and ligatures; figures that stand in text, beside those in columns that stand there
+# without being asked for; small capitals.
 _TEXT = ("kern", "liga")
-_SMALL_PRINT = ("onum", "lnum", "tnum", "smcp", "c2sc")
+_SMALL_PRINT = ("onum", "lnum", "smcp", "c2sc")
 FACES = (
     Face(
         "package/VAR/SourceSerif4Variable-Roman.ttf",

@@ -11,8 +11,9 @@ Scheme = Literal["light", "dark"]
 Rgb = tuple[float, float, float]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
-TEXT, GRAPHICS = 4.5, 3.0
-"""Least contrast: WCAG 2.2, success criteria 1.4.3 and 1.4.11."""
+TEXT, GRAPHICS, MORE = 4.5, 3.0, 7.0
+"""Least contrast: WCAG 2.2, success criteria 1.4.3, 1.4.11, and 1.4.6 for who asks for more."""
+HUES = 72
 
 CODE = ("ink", "code-word", "code-name", "code-text", "code-number", "code-aside")
 TEXT_PAIRS = [
@@ -66,11 +67,20 @@ def contrast(one: Rgb, other: Rgb) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
+def declarations(style: str) -> tuple[dict[str, re.Match[str]], dict[str, re.Match[str]]]:
+    """Return the colours for everybody, and those that replace some for who asks for contrast."""
+    usual, _, more = style.partition("prefers-contrast: more")
+    first, second = (
+        {found["name"]: found for found in _PROPERTY.finditer(part)} for part in (usual, more)
+    )
+    return first, second
+
+
 @pytest.fixture(scope="session")
 def colour(style: str) -> Callable[[str, Scheme], Rgb]:
     """Return a look-up of a declared colour by its name and scheme."""
-    declared = {found["name"]: found for found in _PROPERTY.finditer(style)}
-    return lambda name, scheme: from_hex(declared[name][scheme])
+    usual, _ = declarations(style)
+    return lambda name, scheme: from_hex(usual[name][scheme])
 
 
 def test_known_ratios() -> None:
@@ -88,6 +98,21 @@ def test_text_is_legible(
 ) -> None:
     """Text of each colour has AA contrast on each ground that it stands on."""
     assert contrast(colour(ink, scheme), colour(ground, scheme)) >= TEXT
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_more_contrast_is_more(style: str, scheme: Scheme) -> None:
+    """Who asks for more contrast gets 7 to 1 for text, and 3 to 1 for hairlines."""
+    usual, more = declarations(style)
+    paper, sheet = (from_hex(more[name][scheme]) for name in ("paper", "sheet"))
+    text = more.keys() - {"paper", "sheet", "hairline"}
+
+    assert text == {"ink", "ink-soft", "accent", "note", "good", "warn"}
+    assert more.keys() <= usual.keys()
+    for name in text:
+        assert contrast(from_hex(more[name][scheme]), paper) >= MORE
+        assert contrast(from_hex(more[name][scheme]), sheet) >= MORE
+    assert contrast(from_hex(more["hairline"][scheme]), paper) >= GRAPHICS
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -109,5 +134,6 @@ def test_tags_can_be_seen(style: str, colour: Callable[[str, Scheme], Rgb], sche
         for _, hue in _HUE.findall(style)
     }
 
-    assert len(ratios) == 24
+    assert len(ratios) == HUES
+    assert len(set(_HUE.findall(style))) == HUES
     assert {hue: ratio for hue, ratio in ratios.items() if ratio < GRAPHICS} == {}

@@ -5,6 +5,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import brotli
 import jinja2
 import pytest
 from jinja2.meta import find_undeclared_variables
@@ -51,7 +52,12 @@ PAGES = [
     "tags/index.html",
     "tags/python/index.html",
 ]
-NAVIGATION = ["/journal/", "/tags/", "/archive/", "/about/", "/contact/"]
+NAVIGATION = ["/journal/", "/tags/", "/archive/", "/about/", "/contact/", "/search"]
+BY_THE_EDGE = ("/api/", "/search")
+"""Where addresses begin that no file answers, but the service."""
+JS_BUDGET = 10_000
+"""Bytes of scripts that a page may load in all, as brotli."""
+POSTS_AND_PAGES = re.compile(r"(?:journal/[^/]+|about)/index\.html")
 
 
 def address(path: str) -> str:
@@ -121,17 +127,64 @@ def test_nothing_is_inline(site: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_scripts_are_the_contact_forms_alone(site: Path, path: str) -> None:
-    """Pages are read without a script; the contact form has one, which waits for its page."""
+def test_scripts_are_few(site: Path, path: str) -> None:
+    """One script is there before the page, for its colours; others wait, and are small."""
     page = read(site, path)
-    loaded = [
-        (script.attributes["src"], script.attributes["type"]) for script in page.all("script")
-    ]
-    is_contact = path == "contact/index.html"
+    scripts = {
+        script.attributes["src"]: script.attributes.get("type") for script in page.all("script")
+    }
+    names = {name_of(source): kind for source, kind in scripts.items()}
+    weight = sum(
+        len(brotli.compress(resolve(site, source).read_bytes(), quality=5)) for source in scripts
+    )
+    further = {"post.js": "module"} if POSTS_AND_PAGES.fullmatch(path) else {}
+    if path == "contact/index.html":
+        further = {"contact.js": "module"}
 
-    assert len(loaded) == (1 if is_contact else 0)
-    assert all(re.fullmatch(r"/theme/contact\.[0-9a-f]{8,}\.js", source) for source, _ in loaded)
-    assert all(kind == "module" and resolve(site, source).is_file() for source, kind in loaded)
+    assert names == {"scheme.js": None, **further}
+    assert weight <= JS_BUDGET
+
+
+def name_of(asset: str) -> str:
+    """Return the name that a file of the theme has without its digest."""
+    found = re.fullmatch(r"/theme/(.+)\.[0-9a-f]{8,}(\.\w+)", asset)
+    assert found
+    return found[1] + found[2]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_colours_are_settled_before_the_page(site: Path, path: str) -> None:
+    """What chooses the scheme stands before all that is painted, behind the metas it changes."""
+    page = read(site, path)
+    order = [page.elements.index(element) for element in page.all("meta", name="theme-color")]
+    order += [page.elements.index(page.all("script")[0])]
+    order += [page.elements.index(page.one("link", rel="stylesheet"))]
+
+    assert order == sorted(order)
+    assert page.one("meta", name="color-scheme").attributes["content"] == "light dark"
+
+
+def test_paper_is_one_colour(site: Path, style: str) -> None:
+    """The colour that browsers give to their own frame is the paper's."""
+    page = read(site, "index.html")
+    metas = [meta.attributes["content"] for meta in page.all("meta", name="theme-color")]
+    paper = re.search(r"--paper: light-dark\((#\w+), (#\w+)\)", style)
+
+    assert paper
+    assert metas == list(paper.groups())
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_faces_are_asked_for_early(site: Path, path: str) -> None:
+    """The head asks for the same two files that the style sheet names."""
+    page = read(site, path)
+    asked = [link.attributes for link in page.all("link", rel="preload")]
+    sheet = resolve(site, page.one("link", rel="stylesheet").attributes["href"])
+    named = re.findall(r'url\("([^"]+)"\) format', sheet.read_text(encoding="utf-8"))
+
+    assert [each["href"] for each in asked] == named
+    assert all("crossorigin" in each and each["as"] == "font" for each in asked)
+    assert all(resolve(site, address).is_file() for address in named)
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -185,7 +238,7 @@ def test_links_lead_somewhere(site: Path, path: str) -> None:
     page = read(site, path)
     hrefs = {link.attributes["href"] for link in page.all("a")}
     relative = {href for href in hrefs if not re.match(r"/|#|https://", href)}
-    within = {href for href in hrefs if href.startswith("/") and not href.startswith("/api/")}
+    within = {href for href in hrefs if href.startswith("/") and not href.startswith(BY_THE_EDGE)}
     ids = {element.attributes.get("id") for element in page.elements}
 
     assert relative == set()
@@ -195,13 +248,13 @@ def test_links_lead_somewhere(site: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_navigation(site: Path, path: str) -> None:
-    """The five parts stand on every page in one order, and the one that is open is marked."""
+    """The six parts stand on every page in one order, and the one that is open is marked."""
     page = read(site, path)
     links = {link.attributes["href"]: link for link in page.all("a")}
     marked = {href: links[href].attributes.get("aria-current") for href in NAVIGATION}
     place = address(path)
 
-    assert [href for href in links if href in NAVIGATION][:5] == NAVIGATION
+    assert [href for href in links if href in NAVIGATION][:6] == NAVIGATION
     assert marked == {
         href: "page" if place == href else "true" if place.startswith(href) else None
         for href in NAVIGATION

@@ -16,8 +16,9 @@ MADE_ELSEWHERE = re.compile(
     r"hue-\d+|heading-anchor|align-\w+|footnote\S*|highlight|linenos"
     r"|admonition\S*|note|info|seealso|tip|hint|success|warning|caution|attention|important|danger"
     r"|error|bug|err|hll|[a-z]{1,2}\d?|cpf|table-scroll"
+    r"|code|copy|unseen|series|related|search-\w+|snippet"
 )
-"""Classes that the conversion of texts, Pygments and the tags' hues bring, in no template."""
+"""Classes that the conversion of texts, Pygments, scripts and the tags' hues bring."""
 
 
 def without_comments(style: str) -> str:
@@ -58,16 +59,35 @@ def test_style_is_small(style: str) -> None:
 
 
 def test_style_asks_nobody(style: str) -> None:
-    """The style sheet loads nothing, from this site or another."""
-    assert re.findall(r"url\(|@import|https?:", without_comments(style)) == []
+    """The style sheet loads its two faces from beside it, and nothing from anybody else."""
+    assert re.findall(r"url\(\"([^\"]*)\"\)|url\(|@import|https?:", without_comments(style)) == [
+        "fonts/serif-roman.woff2",
+        "fonts/serif-italic.woff2",
+    ]
 
 
 def test_nothing_moves(style: str) -> None:
-    """There is no motion, so there is none to reduce."""
-    assert (
-        re.findall(r"(?:animation|transition|(?<!over)scroll-behavior)\b", without_comments(style))
-        == []
+    """Nothing moves but from page to page, and that only for who has not asked for less."""
+    rules = without_comments(style)
+    wanted = re.search(
+        r"@media \(prefers-reduced-motion: no-preference\) \{.*?\n\}", rules, re.DOTALL
     )
+    moving = r"(?:animation|transition|(?<!over)scroll-behavior)\b"
+
+    assert wanted
+    assert "navigation: auto" in wanted[0]
+    assert re.findall(moving, rules.replace(wanted[0], "")) == []
+
+
+def test_faces_never_shift_the_text(style: str) -> None:
+    """A face that comes late is left for the next page, and none is made up by the browser."""
+    faces = re.findall(r"@font-face \{(.*?)\}", without_comments(style), re.DOTALL)
+    loaded = [face for face in faces if "url(" in face]
+
+    assert len(loaded) == 2
+    assert all("font-display: optional" in face for face in loaded)
+    assert all("size-adjust" in face for face in faces if "local(" in face)
+    assert "font-synthesis: none" in style
 
 
 def test_braces_match(style: str) -> None:

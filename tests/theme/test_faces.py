@@ -1,0 +1,72 @@
+"""The two faces of the journal: small enough, with the letters and figures that pages ask for."""
+
+from pathlib import Path
+
+import pytest
+from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
+
+FOLDER = Path(__file__).resolve().parent.parent.parent / "theme" / "static" / "fonts"
+BUDGET = 40_000
+"""Bytes of fonts that a page may load, as they are: WOFF2 is compressed in itself."""
+ENGLISH = {chr(code) for code in range(0x20, 0x7F)} | set("\u00a0–—‘’“”…")  # noqa: RUF001
+WESTERN = set("àâäáãåæçéèêëíìîïñóòôöõøœßúùûüÿÄÉÖÜ")
+
+
+def features(font: TTFont) -> set[str]:
+    """Return the names of the substitutions that a face can do."""
+    return {record.FeatureTag for record in font["GSUB"].table.FeatureList.FeatureRecord}
+
+
+@pytest.fixture(scope="module")
+def roman() -> TTFont:
+    """Return the upright face."""
+    return TTFont(FOLDER / "serif-roman.woff2")
+
+
+@pytest.fixture(scope="module")
+def italic() -> TTFont:
+    """Return the slanted face."""
+    return TTFont(FOLDER / "serif-italic.woff2")
+
+
+def test_faces_are_light() -> None:
+    """Both together stay within what a page may load."""
+    assert sum(path.stat().st_size for path in FOLDER.glob("*.woff2")) <= BUDGET
+
+
+def test_roman_has_what_the_small_print_asks_for(roman: TTFont) -> None:
+    """Small capitals, both kinds of figures, kerning and ligatures are real."""
+    widths = {roman["hmtx"][roman.getBestCmap()[ord(figure)]][0] for figure in "0123456789"}
+
+    assert {"smcp", "c2sc", "onum", "lnum", "liga"} <= features(roman)
+    assert len(widths) == 1  # so that they stand in columns
+    assert {"onum", "liga"} <= features(TTFont(FOLDER / "serif-italic.woff2"))
+    assert "GPOS" in roman
+
+
+def test_roman_varies_in_weight(roman: TTFont) -> None:
+    """From the text's weight to that of a strong word, which the style sheet asks for."""
+    (axis,) = roman["fvar"].axes
+
+    assert (axis.axisTag, axis.minValue, axis.maxValue) == ("wght", 400, 600)
+
+
+def test_letters(roman: TTFont, italic: TTFont) -> None:
+    """English and its neighbours can be written, and arrows stand upright."""
+    upright = {chr(code) for code in roman.getBestCmap()}
+    slanted = {chr(code) for code in italic.getBestCmap()}
+
+    assert ENGLISH | WESTERN | set("←→↑↓×−") <= upright  # noqa: RUF001
+    assert ENGLISH | set("äöüéèàçñß") <= slanted
+
+
+def test_the_licence_is_kept(roman: TTFont, italic: TTFont) -> None:
+    """The licence lies beside the faces, which do not use the name that it reserves."""
+    licence = (FOLDER / "OFL.txt").read_text(encoding="utf-8")
+
+    assert "SIL OPEN FONT LICENSE Version 1.1" in licence
+    assert "Reserved Font Name ‘Source’" in licence  # noqa: RUF001
+    for font in (roman, italic):
+        names = {record.nameID: str(record) for record in font["name"].names}
+        assert all("Source" not in names.get(number, "") for number in (1, 3, 4, 6, 16))
+        assert "Adobe" in names[0]
