@@ -1,0 +1,277 @@
+"""The look of the journal at work: day and night, where one is, what is copied, what never moves."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Journal
+from tests.edge.conftest import CONTENT, run_build
+from tests.edge.edge_process import Installation, free_port
+
+POST = "/journal/chapters/"
+PATHS = ("/", "/journal/", POST, "/tags/", "/tags/paper/", "/archive/", "/about/", "/contact/")
+WIDTHS = (320, 360, 540, 768, 1024, 1280, 1920, 2560)
+DARK, LIGHT = "rgb(23, 24, 29)", "rgb(248, 245, 238)"
+
+# The paper's colour in each frame that is shown until the page has come to rest.
+_WATCH_PAPER = """
+window.papers = [];
+(function look() {
+  if (document.body) window.papers.push(getComputedStyle(document.body).backgroundColor);
+  requestAnimationFrame(look);
+})();
+"""
+_WATCH_SHIFTS = """
+window.shifts = 0;
+new PerformanceObserver(list => list.getEntries().forEach(entry => window.shifts += entry.value))
+  .observe({ type: "layout-shift", buffered: true });
+"""
+_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+_SMALL_TARGETS = """() => {
+  const outsideText = ":is(a, button, summary, select, input:not([type=hidden]))";
+  return [...document.querySelectorAll(outsideText)]
+    .filter(each => !each.closest(".prose, .skip, .trap, h2, .choice, .onward"))
+    .map(each => [each.outerHTML.slice(0, 80), each.getBoundingClientRect()])
+    .filter(([_, box]) => box.height > 0 && (box.height < 23.9 || box.width < 23.9))
+    .map(([html, box]) => `${Math.round(box.width)}x${box.height} ${html}`);
+}"""
+_CHARACTERS_A_LINE = """() => {
+  const text = document.querySelector("#the-paint + p").firstChild;
+  const range = document.createRange();
+  const lines = new Map();
+  for (let at = 0; at < text.length; at++) {
+    range.setStart(text, at);
+    range.setEnd(text, at + 1);
+    const line = range.getBoundingClientRect().bottom;
+    lines.set(line, (lines.get(line) ?? 0) + 1);
+  }
+  const full = [...lines.values()].slice(0, -1);
+  return full.reduce((sum, count) => sum + count, 0) / full.length;
+}"""
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
+    """Return the small journal with a long post more, served by a process of its own."""
+    folder, port = tmp_path_factory.mktemp("theme"), free_port()
+    shutil.copytree(CONTENT, folder / "content")
+    more = Path(__file__).resolve().parent / "content"
+    shutil.copytree(more, folder / "content", dirs_exist_ok=True)
+    url = f"http://127.0.0.1:{port}"
+    run_build(folder / "content", folder / "build", site_url=url)
+    settings = {
+        "PORT": str(port),
+        "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
+        "BUILD_DIR": str(folder / "build"),
+    }
+    installation = Installation(folder, settings)
+    with installation.serving() as edge:
+        yield Journal(url, edge, "", installation)
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Return a page of a reader whose system is light."""
+    context = browser.new_context(color_scheme="light")
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def page_without_scripts(browser: Browser) -> Iterator[Page]:
+    """Return a page of a reader who runs no scripts."""
+    context = browser.new_context(color_scheme="dark", java_script_enabled=False)
+    yield context.new_page()
+    context.close()
+
+
+def paper(page: Page) -> str:
+    """Return the colour of the page."""
+    return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+def test_the_choice_is_remembered_without_a_flash(journal: Journal, page: Page) -> None:
+    """A reader turns to night by day; each further page is dark from its first frame on."""
+    page.goto(journal.url)
+    lamp = page.get_by_role("button", name="Dark page")
+    assert paper(page) == LIGHT
+    expect(lamp).to_have_attribute("aria-pressed", "false")
+
+    lamp.click()
+    assert paper(page) == DARK
+    expect(lamp).to_have_attribute("aria-pressed", "true")
+
+    page.add_init_script(_WATCH_PAPER)
+    page.goto(f"{journal.url}{POST}")
+    expect(lamp).to_have_attribute("aria-pressed", "true")
+    papers = page.evaluate("window.papers")
+
+    assert papers
+    assert set(papers) == {DARK}
+    assert page.evaluate("document.querySelector('meta[name=theme-color]').content") == "#17181d"
+
+
+def test_the_systems_word_is_taken_back(journal: Journal, page: Page) -> None:
+    """Who chooses what the system says anyway follows the system again, also when it changes."""
+    page.goto(journal.url)
+    lamp = page.get_by_role("button", name="Dark page")
+    lamp.press("Enter")
+    lamp.press("Space")
+
+    assert page.evaluate("localStorage.length") == 0
+    assert paper(page) == LIGHT
+    page.emulate_media(color_scheme="dark")
+    assert paper(page) == DARK
+
+
+def test_a_choice_holds_in_other_windows(journal: Journal, page: Page) -> None:
+    """Two windows of the site are never of two schemes."""
+    other = page.context.new_page()
+    for each in (page, other):
+        each.goto(journal.url)
+    page.get_by_role("button", name="Dark page").click()
+
+    expect(other.locator("body")).to_have_css("background-color", DARK)
+    expect(other.locator(".lamp")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_pages_need_no_scripts(journal: Journal, page_without_scripts: Page, path: str) -> None:
+    """Without scripts the system's scheme holds, and nothing is offered that would not work."""
+    page = page_without_scripts
+    page.goto(f"{journal.url}{path}")
+
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator("body")).to_have_css("background-color", DARK)
+    expect(page.locator(".lamp")).to_be_hidden()
+    expect(page.locator(".copy")).to_have_count(0)
+
+
+def test_contents_lead_without_scripts(journal: Journal, page_without_scripts: Page) -> None:
+    """The table of contents is links."""
+    page_without_scripts.goto(f"{journal.url}{POST}")
+    page_without_scripts.locator(".contents-list a", has_text="The gold").click()
+
+    expect(page_without_scripts.locator("h2", has_text="The gold")).to_be_in_viewport()
+
+
+def test_contents_say_where_one_is(journal: Journal, page: Page) -> None:
+    """The entry of the section that is read is marked, one at a time, forth and back."""
+    page.set_viewport_size({"width": 1280, "height": 400})
+    page.goto(f"{journal.url}{POST}")
+    current = page.locator(".contents-list [aria-current]")
+    expect(current).to_have_count(0)
+
+    for title in ("The paint", "Red", "The bench"):
+        page.locator(".prose :is(h2, h3)", has_text=title).evaluate(
+            "heading => scrollTo(0, heading.getBoundingClientRect().top + scrollY - 40)"
+        )
+        expect(current).to_have_text([title])
+        expect(current).to_have_attribute("aria-current", "location")
+    page.evaluate("scrollTo(0, 0)")
+    expect(current).to_have_count(0)
+
+
+def test_headings_are_linked_by_keyboard(journal: Journal, page: Page) -> None:
+    """A heading's link is seen when the keyboard comes to it, and leads to the heading."""
+    page.goto(f"{journal.url}{POST}")
+    anchor = page.locator("#the-paint .heading-anchor")
+    expect(anchor).to_have_css("opacity", "0")
+    page.locator(".prose .footnote-ref").focus()
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if anchor.evaluate("each => each === document.activeElement"):
+            break
+
+    expect(anchor).to_have_css("opacity", "1")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/#the-paint")
+
+
+def test_code_is_copied(journal: Journal, page: Page) -> None:
+    """The button gives the code alone, without prompts, and says so to who cannot see it."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=journal.url)
+    page.goto(f"{journal.url}{POST}")
+    buttons = page.get_by_role("button", name="Copy this code")
+    expect(buttons).to_have_count(2)
+
+    for number, text in ((0, "leaves = 320\nprint(leaves)"), (1, "python -m site_build check")):
+        buttons.nth(number).press("Enter")
+        expect(page.get_by_role("status")).to_have_text("Copied")
+        copied = page.evaluate("navigator.clipboard.readText()").strip()
+        assert copied.splitlines()[0].strip() == text.splitlines()[0]
+        expect(page.get_by_role("status")).to_have_text("")
+
+
+def test_no_page_is_wider_than_its_screen(journal: Journal, page: Page) -> None:
+    """From the narrowest telephone to the widest screen nothing has to be scrolled sideways."""
+    wide = {}
+    for path in PATHS:
+        page.goto(f"{journal.url}{path}")
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            wide[path, width] = page.evaluate(_OVERFLOW)
+
+    assert {place: over for place, over in wide.items() if over > 0} == {}
+
+
+@pytest.mark.parametrize("width", [1024, 1280, 1920, 2560])
+def test_lines_are_of_a_good_length(journal: Journal, page: Page, width: int) -> None:
+    """A line of a post has 60 to 75 characters wherever there is room for them."""
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"{journal.url}{POST}")
+
+    assert 60 <= page.evaluate(_CHARACTERS_A_LINE) <= 75
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_shifts(journal: Journal, browser: Browser, path: str) -> None:
+    """From the first frame to rest nothing changes its place, for a first visit too."""
+    context = browser.new_context(viewport={"width": 412, "height": 823})
+    page = context.new_page()
+    page.add_init_script(_WATCH_SHIFTS)
+    page.goto(f"{journal.url}{path}", wait_until="networkidle")
+    shifts = page.evaluate("window.shifts")
+    context.close()
+
+    assert shifts == 0
+
+
+def test_the_faces_are_used(journal: Journal, page: Page) -> None:
+    """Both files are fetched once, by their first request, and the text is set in them."""
+    fetched = []
+    page.on("request", lambda each: fetched.append(each.url) if ".woff2" in each.url else None)
+    page.goto(f"{journal.url}{POST}", wait_until="networkidle")
+    loaded = page.evaluate(
+        "[...document.fonts].filter(face => face.status === 'loaded').map(face => face.family)"
+    )
+
+    assert len(fetched) == 2
+    assert sum("Fore-edge Serif" in family for family in loaded) == 2
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("width", [360, 1280])
+def test_targets_can_be_hit(journal: Journal, page: Page, path: str, width: int) -> None:
+    """What is pressed outside of the text measures 24 pixels each way (WCAG 2.2, 2.5.8)."""
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"{journal.url}{path}")
+
+    assert page.evaluate(_SMALL_TARGETS) == []
+
+
+def test_paper_is_printed_on(journal: Journal, page: Page) -> None:
+    """Printed, a post is black on white whatever the scheme, without chrome, its links told."""
+    page.goto(f"{journal.url}{POST}")
+    page.get_by_role("button", name="Dark page").click()
+    page.emulate_media(media="print")
+
+    assert paper(page) == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    for chrome in (".running-head nav", ".contents-list", ".lamp", ".fore-edge", ".copy"):
+        expect(page.locator(chrome).first).to_be_hidden()
+    told = "getComputedStyle(document.querySelector('.prose a[href^=http]'), '::after').content"
+    assert "https://elsewhere.example/far" in page.evaluate(told)
