@@ -1,0 +1,59 @@
+"""Two served journals, and what a browser notices on every page of them."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.browser.conftest import chromium
+from tests.edge.edge_process import ROOT
+from tests.judges.pages.extent import WHOLE
+from tests.judges.pages.places import places, strains
+from tests.judges.pages.sample import write_sample
+from tests.judges.pages.served import Served, serve
+from tests.judges.pages.visit import VARIANTS, Visit, look_at_all
+
+__all__ = ["chromium"]
+collect_ignore = [] if WHOLE else ["test_nu.py", "test_lighthouse_whole.py", "test_corpus.py"]
+Outcome = TypeVar("Outcome")
+Await = Callable[[Coroutine[Any, Any, Outcome]], Outcome]
+
+
+def wait_for(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """Run `work` to its end in a thread, whatever loop this one may have."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+@pytest.fixture(scope="session")
+def journal(judges: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Return the product's own journal."""
+    with serve(ROOT / "content", tmp_path_factory.mktemp("journal")) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def sample(judges: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Return the journal of everything that strains a page."""
+    folder = tmp_path_factory.mktemp("sample")
+    with serve(write_sample(folder / "content"), folder) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def visits(chromium: str, journal: Served, sample: Served) -> list[Visit]:
+    """Return what was noticed on each page of both, in each variant."""
+    return [
+        visit
+        for served, found in ((journal, places(journal)), (sample, strains(sample)))
+        for visit in wait_for(look_at_all(chromium, served, found, VARIANTS))
+    ]
+
+
+@pytest.fixture(scope="session")
+def plain_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for programs to run in."""
+    return tmp_path_factory.mktemp("programs")

@@ -1,0 +1,85 @@
+"""A small journal of everything that strains a page: long words, no words, many, and foreign ones.
+
+The product's own journal is well behaved; what a theme does not expect has to be asked for.
+"""
+
+import shutil
+from pathlib import Path
+
+from tests.edge.edge_process import ROOT
+
+_EVERYTHING = ROOT / "tests" / "site_build" / "samples" / "everything.md"
+_CONTACT = ROOT / "content" / "pages" / "contact.md"
+_PICTURE = ROOT / "content" / "images" / "fore-edges.svg"
+_ORDINARY = 45
+"""Posts with one tag in common, so that its list and the journal fill three leaves."""
+_LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 2
+_HEADINGS = "\n\n".join(
+    f"{'#' * (2 + number % 3)} Section {number}, {'of a heading that goes on ' * (number % 3)}\n\n"
+    f"Words of the section {number}. " * 4
+    for number in range(12)
+)
+_POSTS = {
+    "long-word": ("A title with " + _LONG, "tags: [strain]", f"{_LONG}\n\n`{_LONG}`\n\n{_HEADINGS}"),
+    "wide": (
+        "Wide things",
+        "tags: [strain, wide]",
+        "| " + " | ".join(f"column-{n}" for n in range(24)) + " |\n"
+        "|" + "---|" * 24 + "\n"
+        "| " + " | ".join(f"cell-{n}-of-a-row" for n in range(24)) + " |\n\n"
+        "```python\n" + "x = " + " + ".join(f"name_{n}" for n in range(60)) + "\n```\n",
+    ),
+    "arabic": (
+        "حافة الكتاب",
+        "lang: ar\ntags: [strain, كتب]",
+        "الحافة الأمامية للكتاب هي الجانب الذي تُفتح منه الصفحات. انظر `code` هنا.\n\n## عنوان\n\nنص.",
+    ),
+    "japanese": ("小口の絵", "lang: ja\ntags: [紙, strain]", "本の小口に描かれた絵。" * 30),
+    "many-tags": (
+        "Of many tags",
+        "tags: [" + ", ".join(f"subject {n}" for n in range(24)) + "]",
+        "Every tag has a colour of its own.",
+    ),
+    "nothing": ("Almost nothing", "description: No tag at all.", "One."),
+    "quoted": (
+        "“Quotes” & <angles> 'in' \"titles\" {{ braces }} {% too %}",
+        "tags: [C++ & <C>, strain]",
+        "Text.",
+    ),
+    "pictured": (
+        "A picture first",
+        "tags: [strain]",
+        "![Three book edges, painted.](/images/fore-edges.svg)\n\n"
+        "A line.\n\n<figure>\n"
+        '<img src="/images/fore-edges.svg" alt="The same again." width="600" height="200">\n'
+        "<figcaption>With a caption.</figcaption>\n</figure>\n\n"
+        "> A quotation.\n>\n> > Within a quotation.\n\n1. one\n    1. two\n        1. three\n",
+    ),
+}
+STRAINS = tuple(f"/{slug}" for slug in ("everything", *_POSTS))
+"""How the paths of these posts end, but for the last slash."""
+
+
+def _head(title: str, slug: str, day: int, more: str) -> str:
+    quoted = title.replace("'", "''")
+    return f"---\ntitle: '{quoted}'\nslug: {slug}\ndate: 2026-04-{day:02}\n{more}\n---\n\n"
+
+
+def write_sample(content: Path) -> Path:
+    """Write the journal below `content`, and return that."""
+    for folder in ("posts", "pages", "images"):
+        (content / folder).mkdir(parents=True)
+    shutil.copy(_CONTACT, content / "pages")
+    shutil.copy(_PICTURE, content / "images")
+    for name in ("a.svg", "b.svg"):
+        shutil.copy(_PICTURE, content / "images" / name)
+    everything = _EVERYTHING.read_text(encoding="utf-8").replace(".png", ".svg")
+    (content / "posts" / "everything.md").write_text(everything, encoding="utf-8")
+    for day, (slug, (title, more, text)) in enumerate(_POSTS.items(), start=1):
+        source = _head(title, slug, day, more) + text + "\n"
+        (content / "posts" / f"{slug}.md").write_text(source, encoding="utf-8")
+    for number in range(1, _ORDINARY + 1):
+        source = _head(f"Post {number}", f"post-{number}", 1 + number % 28, "tags: [common]")
+        source += f"The post number {number}.\n"
+        (content / "posts" / f"post-{number}.md").write_text(source, encoding="utf-8")
+    return content

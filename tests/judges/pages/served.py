@@ -1,0 +1,95 @@
+"""Journals under judgement: each really built, and served by a process of its own."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from edge_api.schema import paths
+from tests.edge.conftest import run_build
+from tests.edge.edge_process import Installation, ServedEdge, free_port
+from tests.judges.product import Product
+
+NOW = "2026-11-20T00:00:00Z"
+"""Builds stand still at this instant, so that a run of tomorrow judges the same pages."""
+_REDIRECT = "https://client.example/callback"
+_UNLIMITED = ("AUTHENTICATED", "FAILED_AUTH", "LEADS", "LEADS_ATTEMPTS", "TOKEN", "ANALYZE")
+_ADMIN = f"{paths.DOORS['rest']}/admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A journal and the edge that serves it."""
+
+    origin: str
+    """Where it is reached: scheme, host and port."""
+    site_url: str
+    """What its own pages say where it is."""
+    folder: Path
+    """The build: `site/` and what lies beside it."""
+    edge: ServedEdge
+    product: Product
+    key: str
+    """Of its administrator."""
+
+    @property
+    def site(self) -> Path:
+        """The folder of public files."""
+        return self.folder / "site"
+
+    def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        """Return status, headers by their names in lower case, and body."""
+        status, sent, body = self.edge.get(path, headers)
+        return status, {name.lower(): value for name, value in sent.items()}, body
+
+    def send(self, path: str, body: Any) -> tuple[int, Any]:
+        """Post JSON as the administrator; return status and JSON."""
+        headers = {"X-API-Key": self.key, "Content-Type": "application/json"}
+        status, _, said = self.edge.post(path, json.dumps(body).encode(), headers)
+        return status, json.loads(said) if said else None
+
+    def consent_path(self, client_name: str = "A client") -> str:
+        """Register a client, and return the path of the question whether it may act."""
+        body = {"client_name": client_name, "redirect_uris": [_REDIRECT]}
+        status, client = self.send(paths.REGISTER_CLIENT, body)
+        assert status == 201, client
+        asked = {
+            "response_type": "code",
+            "client_id": client["client_id"],
+            "redirect_uri": _REDIRECT,
+            "code_challenge": "x" * 43,
+            "code_challenge_method": "S256",
+        }
+        return f"{paths.AUTHORIZE}?{urlencode(asked)}"
+
+    def unsubscribe_path(self, token: str, address: str) -> str:
+        """Return the path of a link in mail; `token` has 64 hexadecimal digits."""
+        body = {"email": address, "token": token}
+        status, said = self.send(f"{_ADMIN}/email_unsubscribe_tokens", body)
+        assert status == 201, said
+        return f"{paths.UNSUBSCRIBE}?token={token}"
+
+
+@contextmanager
+def serve(content: Path, folder: Path, site_url: str | None = None) -> Iterator[Served]:
+    """Build `content` and serve it from `folder`; `site_url` where it is not the real origin."""
+    port = free_port()
+    origin = f"http://127.0.0.1:{port}"
+    run_build(content, folder / "build", now=NOW, site_url=site_url or origin)
+    settings = {
+        "PORT": str(port),
+        "DATABASE_URL": f"sqlite:///{folder}/edge.db",
+        "BUILD_DIR": str(folder / "build"),
+        "SITE_URL": site_url or origin,
+        **{f"RATE_{name}": "0" for name in _UNLIMITED},
+    }
+    installation = Installation(folder, settings)
+    with installation.serving() as edge:
+        assert edge.process.stdout is not None
+        key = edge.process.stdout.readline().split()[-1] if edge.greeting else ""
+        current = (folder / "build" / "current").resolve()
+        product = Product(installation, origin)
+        yield Served(origin, site_url or origin, current, edge, product, key)
