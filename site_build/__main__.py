@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from site_build.arguments import Parser, read_settings
-from site_build.commands import build, card, check, new, publish
+from site_build.commands import build, card, check, new, publish, serve
 from site_build.faults import BuildError
 
 
@@ -28,6 +28,7 @@ _COMMANDS: Mapping[str, Command] = {
     "build": build,
     "publish": publish,
     "card": card,
+    "serve": serve,
 }
 
 

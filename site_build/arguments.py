@@ -19,6 +19,7 @@ from site_build.faults import BuildError
 from site_build.reading.front_matter import parse_instant
 
 MOST_JOBS = 64
+HIGHEST_PORT = 65_535
 
 
 class Parser(argparse.ArgumentParser):
@@ -106,6 +107,13 @@ def read_jobs(text: str) -> int:
     """Return a number of processes."""
     if not re.fullmatch("[0-9]{1,3}", text) or not 1 <= int(text) <= MOST_JOBS:
         raise ArgumentTypeError(f"{text!r} is no number of processes from 1 to {MOST_JOBS}")
+    return int(text)
+
+
+def read_port(text: str) -> int:
+    """Return a port to listen on; 0 is any free one."""
+    if not re.fullmatch("[0-9]{1,5}", text) or int(text) > HIGHEST_PORT:
+        raise ArgumentTypeError(f"{text!r} is no port from 0 to {HIGHEST_PORT}")
     return int(text)
 
 

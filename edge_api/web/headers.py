@@ -7,16 +7,10 @@ each request. Which file or operation is answered is not known here.
 from typing import Final
 
 from edge_api.schema import paths
+from edge_api.schema.site_policy import SITE_POLICY
 
 Header = tuple[str, str]
 Headers = tuple[Header, ...]
-
-SITE_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "font-src 'self'; media-src 'self'; connect-src 'self'; manifest-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
-"""What a page may load and do (CSP level 3): its own origin only, nothing inline."""
 
 DATA_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
 """For answers that no browser should render."""

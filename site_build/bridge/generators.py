@@ -77,6 +77,9 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
     def refresh_metadata_intersite_links(self) -> None:
         """Do nothing: links say addresses of the site, and the check follows them."""
 
+    def check_disabled_readers(self) -> None:
+        """Do nothing: which files are built is for the check to say, and it has."""
+
 
 class Pages(PagesGenerator):  # type: ignore[misc]
     """Gives the templates every page that stands by itself."""
@@ -94,6 +97,9 @@ class Pages(PagesGenerator):  # type: ignore[misc]
         signals.page_generator_finalized.send(self)
 
     def refresh_metadata_intersite_links(self) -> None:
+        """Do nothing, as for posts."""
+
+    def check_disabled_readers(self) -> None:
         """Do nothing, as for posts."""
 
 

@@ -95,6 +95,12 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
 
     def build(self, request: Request) -> Report:
         """Build what is asked for; raises BuildError and OSError."""
+        production = Production(request, *self.describe())
+        self.carry_out(production)
+        return production.report
+
+    def describe(self) -> tuple[Identity, Style]:
+        """Return whose site it is, and how it is made."""
         settings = self.settings
         style = Style(
             Path(self.theme),
@@ -103,15 +109,17 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             settings["DEFAULT_PAGINATION"],
             read_policy(settings),
         )
-        production = Production(request, _identify(settings), style)
-        settings["BUILD_PRODUCTION"] = production
+        return _identify(settings), style
+
+    def carry_out(self, production: Production) -> None:
+        """Let Pelican do its round for a build; raises BuildError and OSError."""
+        self.settings["BUILD_PRODUCTION"] = production
         try:
             super().run()
         except TemplateSyntaxError as error:
             raise explain_syntax(error) from error
         except PelicanTemplateNotFound as error:
             raise BuildError(f"the theme lacks a template: {error}") from error
-        return production.report
 
     def _get_generator_classes(self) -> list[type]:
         return [_REPLACED.get(each, each) for each in super()._get_generator_classes()]
@@ -119,15 +127,20 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
 
 def run_pelican(request: Request, site_url: str) -> Report:
     """Build what is asked for with the settings of `pelicanconf.py`; raises BuildError, OSError."""
+    if not request.content.is_dir():
+        raise BuildError(f"the content folder {request.content} is not there; make it")
+    with contained():
+        return open_journal(request, site_url).build(request)
+
+
+def open_journal(request: Request, site_url: str) -> Journal:
+    """Return Pelican with the settings of `pelicanconf.py`; raises BuildError."""
     override = {
         "PATH": os.fspath(request.content.absolute()),
         "OUTPUT_PATH": os.fspath(request.place.site),
         "SITEURL": site_url,
     }
-    if not request.content.is_dir():
-        raise BuildError(f"the content folder {request.content} is not there; make it")
-    with contained():
-        return Journal(_read_settings(override)).build(request)
+    return Journal(_read_settings(override))
 
 
 def list_sources(content: Path) -> list[Path]:

@@ -46,7 +46,7 @@ def cross_check(
     `complete` is False where a file could not be read: a post that is missed may be that one.
     """
     ground = lay_out(documents, files)
-    findings = [*_find_repeated_slugs(documents), *_find_near_series(documents)]
+    findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
     for document in documents:
         own = facts[document.path]
         findings += [
@@ -62,7 +62,7 @@ def cross_check(
     return sorted(findings)
 
 
-def _find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
+def find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
     """Report every file of a group that shares an address, naming the others."""
     sharing: dict[str, list[Document]] = defaultdict(list)
     for document in documents:

@@ -60,7 +60,8 @@ def study(document: Document, site_url: str | None = None) -> Study:
     if not document.markdown:
         empty = "the text is empty; write it, or take the file away"
         note = Note(document.body_line, 1, "warning", empty)
-        return Study(Facts((note,), (), frozenset()), None)
+        blank = None if site_url is None else convert(document, "", site_url)
+        return Study(Facts((note,), (), frozenset()), blank)
     places = Places(document.markdown, document.body_line)
     if burden := find_burden(document.markdown):
         return _refuse(places, *burden)

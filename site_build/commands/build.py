@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     console = open_console()
     try:
-        with _watch(console) as observer:
+        with watch_progress(console) as observer:
             report = _build_in_turn(_order(arguments, observer))
     except ContentError as refusal:
         print_findings(console, arguments.content, refusal.findings)
@@ -103,7 +103,7 @@ def _order(arguments: argparse.Namespace, observer: Observer) -> Order:
 
 
 @contextmanager
-def _watch(console: Console) -> Iterator[Observer]:
+def watch_progress(console: Console) -> Iterator[Observer]:
     """Show progress as fits the console."""
     if not console.is_terminal:
         yield Lines(console)

@@ -18,13 +18,19 @@ from site_build.site import Identity, Site
 _CONTACT = addresses.locate_page("contact")
 
 
-def list_outputs(site: Site, minutes: Mapping[str, int], leaf_size: int) -> Iterator[Task]:
-    """Yield a task for every twin, every line of the index and every overview of the site."""
+def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTask]:
+    """Yield a task for every line of the posts index; `minutes` are by path."""
+    for post in site.posts:
+        path = addresses.locate_post(post.slug)
+        yield RecordTask(path, post, minutes[post.path], site.identity.absolute(path))
+
+
+def list_outputs(site: Site, leaf_size: int) -> Iterator[Task]:
+    """Yield a task for every twin and every overview of the site."""
     identity = site.identity
     for post in site.posts:
         path = addresses.locate_post(post.slug)
         yield _make_twin(identity, post, path, _tell_series(site, post))
-        yield RecordTask(path, post, minutes[post.path], identity.absolute(path))
     for page in site.pages:
         yield _make_twin(identity, page, addresses.locate_page(page.slug), [])
     yield from _list_overviews(site)

@@ -7,6 +7,7 @@ builds are kept.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from edge_api.schema.edge_pages import CONTACT_PAGE
@@ -23,7 +24,7 @@ from site_build.making.assets import Assets
 from site_build.making.digests import list_digests
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
-from site_build.making.outputs import list_files, list_notices, list_outputs
+from site_build.making.outputs import list_files, list_notices, list_outputs, list_records
 from site_build.making.plates import PlateTask, find_font, list_cards, list_pictures
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
@@ -102,7 +103,7 @@ class Production:
         self.assets = Assets(style.theme / "static")
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates"]
-        self.handover = find_handover(folders, self.assets.locate)
+        self.handover = self._find_handover(folders)
         self.site = publish(identity, self.gathered.documents, request.now)
         with self._cache:
             self.related = recall_related(self._cache, code, self.site.posts, self.gathered.terms)
@@ -118,6 +119,9 @@ class Production:
         if any(request.strict or each.severity == "error" for each in gathered.findings):
             raise ContentError(gathered.findings)
         return gathered
+
+    def _find_handover(self, folders: Sequence[Path]) -> Handover:
+        return find_handover(folders, self.assets.locate)
 
     def _equip(self, method: bytes) -> Workshop:
         place, before = self.request.place, self.request.before
@@ -142,16 +146,18 @@ class Production:
 
     def finish(self) -> None:
         """Do all tasks, write what builds on them, and remember what was written."""
-        for task in list_files(self.request.content, self.gathered.files, self.assets):
-            self.add(task)
-        for task in self._list_plates():
-            self.add(task)
-        for task in list_outputs(self.site, self.gathered.minutes, self._leaf_size):
-            self.add(task)
-        for task in list_notices(self.site.identity, self._policy, self.request.now):
+        for task in self._list_others(self.request.now):
             self.add(task)
         with self._cache:
             self._make()
+
+    def _list_others(self, now: datetime) -> Iterator[Task]:
+        """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
+        yield from list_files(self.request.content, self.gathered.files, self.assets)
+        yield from self._list_plates()
+        yield from list_records(self.site, self.gathered.minutes)
+        yield from list_outputs(self.site, self._leaf_size)
+        yield from list_notices(self.site.identity, self._policy, now)
 
     def _list_plates(self) -> Iterator[Task]:
         """Yield what is drawn; pictures first, since they take longest."""

@@ -8,6 +8,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,8 +32,12 @@ _PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG
 """Settings that say where things lie or how to run, and nothing of what pages say."""
 
 
+@cache
 def fingerprint_code() -> str:
-    """Return the digest of this program's own sources and of the libraries that it writes with."""
+    """Return the digest of this program's own sources and of the libraries that it writes with.
+
+    It is worked out once: what runs is what was loaded, whatever becomes of the files.
+    """
     digest = hashlib.blake2b(sys.version.encode(), digest_size=20)
     for package in _PACKAGES:
         digest.update(f"{package} {version(package)}\n".encode())

@@ -63,6 +63,8 @@ def explain_refusal(path: str, refusal: OSError) -> Finding:
 
 def show_path(path: str) -> str:
     """Return `path` as it can be printed anywhere."""
+    if path.isprintable():
+        return path
     text = path.encode("utf-8", "backslashreplace").decode()
     return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
 

@@ -5,6 +5,7 @@ texts, which `site_build.reading.texts` reads when a page needs them.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -19,7 +20,7 @@ from site_build.pictures.gallery import Gallery
 from site_build.pictures.measure import Measured
 from site_build.post import Document, Finding
 from site_build.reading.check import Facts, Inspection, cross_check, inspect
-from site_build.reading.folder import list_content, read_bytes
+from site_build.reading.folder import Listing, list_content, read_bytes
 from site_build.reading.survey import survey
 from site_build.reading.texts import STAGE as TEXTS
 from site_build.reading.texts import Text, drop_text, make_text_key
@@ -27,6 +28,9 @@ from site_build.request import Request
 from site_build.similarity.terms import NO_TERMS, Terms, count_terms
 
 STAGE = "inspection"
+
+Album = Mapping[str, Measured]
+"""What is known of the pictures, by path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +72,76 @@ def gather(request: Request, cache: Cache, code: str, site_url: str) -> Gathered
 
     Raises BuildError when the folder cannot be read; what is wrong in it are findings.
     """
-    content, observer = request.content, request.observer
+    listing = list_folder(request.content)
+    readings, hits = read_sources(request, listing.sources, cache, code, site_url)
+    album = survey(request.content, listing.files, request.jobs, cache, code)
+    findings = [*listing.findings, *judge(readings, listing.files, album, request.now)]
+    return hold(readings, listing.files, album, tuple(sorted(findings)), hits)
+
+
+def hold(
+    readings: Mapping[str, Reading],
+    files: tuple[str, ...],
+    album: Album,
+    findings: tuple[Finding, ...],
+    hits: int,
+) -> Gathered:
+    """Return what a build is given; of the `readings`, the cache knew `hits`."""
+    whole = [each for each in readings.values() if each.inspection.document]
+    documents = [each.inspection.document for each in whole if each.inspection.document]
+    paths = [document.path for document in documents]
+    return Gathered(
+        tuple(documents),
+        {path: reading.minutes for path, reading in zip(paths, whole, strict=True)},
+        {path: reading.terms for path, reading in zip(paths, whole, strict=True)},
+        files,
+        _hang(readings, album),
+        findings,
+        len(readings),
+        hits,
+    )
+
+
+def list_folder(content: Path) -> Listing:
+    """Return what is in the content folder; raises BuildError when it cannot be read."""
     try:
-        listing = list_content(content)
+        return list_content(content)
     except OSError as error:
         sentence = f"the content folder {content} cannot be read: {error.strerror}"
         raise BuildError(sentence) from error
-    known, unknown = _recall(content, listing.sources, cache, code)
+
+
+def read_sources(
+    request: Request, paths: tuple[str, ...], cache: Cache, code: str, site_url: str
+) -> tuple[dict[str, Reading], int]:
+    """Return what each source file says, by path in the order of `paths`.
+
+    The second value is how many of them the cache knew; it is given the others.
+    """
+    content, observer = request.content, request.observer
+    known, unknown = _recall(content, paths, cache, code)
     readings = dict(known)
     fresh = []
     observer.begin("reading", len(unknown))
-    read = partial(_read, content, site_url)
+    read = partial(read_source, content, site_url)
     for index, (reading, text) in spread(read, unknown, request.jobs):
         readings[unknown[index]] = reading
         if reading.digest:
             fresh.append((make_key(code, unknown[index], reading.digest), reading))
-        if text and reading.inspection.document:
-            key = make_text_key(code, site_url, reading.inspection.document)
-            cache.put(TEXTS, [(key, text)])
+        keep_text(cache, code, site_url, reading, text)
         observer.advance()
     cache.put(STAGE, fresh)
     cache.keep_only(
         STAGE, (make_key(code, path, reading.digest) for path, reading in readings.items())
     )
-    ordered = [readings[path] for path in listing.sources]
-    album = survey(content, listing.files, request.jobs, cache, code)
-    findings = [*listing.findings, *_judge(ordered, listing.files, album, request.now)]
-    documents = [r.inspection.document for r in ordered if r.inspection.document]
-    return Gathered(
-        tuple(documents),
-        {r.inspection.document.path: r.minutes for r in ordered if r.inspection.document},
-        {r.inspection.document.path: r.terms for r in ordered if r.inspection.document},
-        listing.files,
-        _hang(ordered, album),
-        tuple(sorted(findings)),
-        len(ordered),
-        len(known),
-    )
+    return {path: readings[path] for path in paths}, len(known)
+
+
+def keep_text(cache: Cache, code: str, site_url: str, reading: Reading, text: Text | None) -> None:
+    """Put a text that came with a reading into the cache, where pages look for it."""
+    if text and reading.inspection.document:
+        key = make_text_key(code, site_url, reading.inspection.document)
+        cache.put(TEXTS, [(key, text)])
 
 
 def _recall(
@@ -126,7 +163,7 @@ def _digest(content: Path, path: str) -> str:
         return ""
 
 
-def _read(content: Path, site_url: str, path: str) -> tuple[Reading, Text | None]:
+def read_source(content: Path, site_url: str, path: str) -> tuple[Reading, Text | None]:
     """Read one file; return also its text, where the check came by it."""
     inspection = inspect(content, path, site_url)
     document, conversion = inspection.document, inspection.conversion
@@ -138,25 +175,25 @@ def _read(content: Path, site_url: str, path: str) -> tuple[Reading, Text | None
     return reading, Text(document.markdown, conversion) if conversion else None
 
 
-def _judge(
-    readings: list[Reading], files: tuple[str, ...], album: dict[str, Measured], now: datetime
+def judge(
+    readings: Mapping[str, Reading], files: tuple[str, ...], album: Album, now: datetime
 ) -> list[Finding]:
     """Return the findings about each file, and those that only all files together show."""
-    found = [finding for reading in readings for finding in reading.inspection.findings]
+    found = [finding for reading in readings.values() for finding in reading.inspection.findings]
     documents, facts = _list_facts(readings)
     complete = len(documents) == len(readings)
     crossed = cross_check(documents, facts, files, now, complete=complete)
     return [*found, *crossed, *judge_pictures(documents, facts, album)]
 
 
-def _hang(readings: list[Reading], album: dict[str, Measured]) -> Gallery:
+def _hang(readings: Mapping[str, Reading], album: Album) -> Gallery:
     """Return the pictures that can be shown, and who shows them."""
     pictures = {path: each.picture for path, each in album.items() if each.picture}
     return Gallery(pictures, list_shown(*_list_facts(readings), album))
 
 
-def _list_facts(readings: list[Reading]) -> tuple[list[Document], dict[str, Facts]]:
-    whole = [reading.inspection for reading in readings]
+def _list_facts(readings: Mapping[str, Reading]) -> tuple[list[Document], dict[str, Facts]]:
+    whole = [reading.inspection for reading in readings.values()]
     documents = [each.document for each in whole if each.document and each.facts]
     facts = {each.document.path: each.facts for each in whole if each.document and each.facts}
     return documents, facts

@@ -1,0 +1,120 @@
+"""`serve`: a preview of the content as it is in hand, drafts and scheduled posts included."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import webbrowser
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from socket import socket
+
+from rich.console import Console
+
+from site_build import arguments as options
+from site_build.bridge.plugin import list_sources
+from site_build.commands.build import watch_progress
+from site_build.incremental.spread import count_processors
+from site_build.preview.door import is_loopback, listen, name_origin
+from site_build.preview.server import Preview, serve
+from site_build.preview.stage import Stage, State
+from site_build.preview.telling import list_troubles
+from site_build.preview.trouble import Trouble
+from site_build.progress import Observer
+from site_build.request import Place, Request
+from site_build.terminal import count, open_console
+
+SUMMARY = "preview the content, drafts and scheduled posts included"
+
+_FOLDER = ".preview"
+_EVERYTHING = datetime.max.replace(tzinfo=UTC)
+"""The instant for which a preview is made: by then, every post has appeared."""
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    options.add_content(parser, settings)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path(settings.get("BUILD_DIR", "build")),
+        metavar="DIR",
+        help="BUILD_DIR, default build; what was read is remembered below it",
+    )
+    parser.add_argument(
+        "--port", type=options.read_port, default=8001, metavar="P", help="default 8001; 0 is any"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="H", help="default 127.0.0.1: this machine alone"
+    )
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
+    parser.add_argument(
+        "--jobs", type=options.read_jobs, default=None, metavar="N", help="processes; one a core"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the preview until a signal ends it, which is a success. Raises BuildError."""
+    console = open_console()
+    with closing(listen(arguments.host, arguments.port)) as listening:
+        origin = name_origin(listening)
+        if not is_loopback(listening):
+            sys.stderr.write("other machines can reach this preview, and read drafts in it\n")
+        sources = list_sources(arguments.content)
+        with watch_progress(console) as observer:
+            stage = Stage(_request(arguments, observer), origin, sources[1:])
+        chronicle = _Chronicle(console, arguments.content)
+        chronicle.tell(stage.state)
+        posts = count(len(stage.state.documents), "document")
+        console.print(f"{posts} at {origin}/; Ctrl-C ends the preview")
+        console.file.flush()
+        preview = Preview(stage, arguments.content, arguments.host, chronicle.tell)
+        if arguments.open:
+            webbrowser.open(origin)
+        asyncio.run(_serve_until_told(preview, listening, sources))
+    return 0
+
+
+async def _serve_until_told(preview: Preview, listening: socket, sources: list[Path]) -> None:
+    """Serve until SIGINT or SIGTERM comes."""
+    ending, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ending.set)
+    await serve(preview, listening, sources, ending)
+
+
+def _request(arguments: argparse.Namespace, observer: Observer) -> Request:
+    folder = arguments.output / _FOLDER
+    place = Place(folder / "site", folder)
+    return Request(
+        content=arguments.content,
+        place=place,
+        before=place,
+        cache=folder / "cache.sqlite",
+        now=_EVERYTHING,
+        jobs=arguments.jobs or count_processors(),
+        observer=observer,
+    )
+
+
+@dataclass(slots=True)
+class _Chronicle:
+    """Prints what keeps the site from being built, once."""
+
+    console: Console
+    content: Path
+    told: list[Trouble] = field(default_factory=list)
+
+    def tell(self, state: State) -> None:
+        troubles = list_troubles(state, "", self.content)
+        if troubles == self.told:
+            return
+        for trouble in troubles:
+            self.console.print(f"{trouble.place or 'error'}  {trouble.message}")
+        if self.told and not troubles:
+            self.console.print("all errors are mended")
+        self.told = troubles
+        self.console.file.flush()

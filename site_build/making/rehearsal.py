@@ -1,0 +1,158 @@
+"""A build that writes nothing: it takes every task, and makes a file when somebody asks for it.
+
+It shows what a build would show, drafts and scheduled posts included. It knows neither Pelican nor
+who asks.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from site_build import addresses
+from site_build.faults import BuildError
+from site_build.incremental.ledger import Entry, Ledger
+from site_build.incremental.plates import STAGE as PLATES
+from site_build.incremental.plates import Plates
+from site_build.incremental.tree import Recipe, Tree
+from site_build.making.digests import list_digests
+from site_build.making.handover import Handover
+from site_build.making.index_file import IndexFile, Piece
+from site_build.making.outputs import list_records
+from site_build.making.production import Production, Style
+from site_build.making.tasks import RecordTask, Task, Workshop
+from site_build.reading.gather import Gathered
+from site_build.reading.texts import STAGE as TEXTS
+from site_build.request import Request
+from site_build.site import Identity
+from site_build.views.sight import Sight
+
+_MADE_OF_RECORDS = (".json", ".txt", ".xml")
+"""Suffixes of files that may hold whole posts."""
+
+
+class Glass(Tree):
+    """A site's folder that holds what was written last, in memory, and remembers nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), Ledger({}, {}, None), Path())
+        self.data = b""
+
+    def write(self, path: str, data: bytes, recipe: Recipe) -> Entry:
+        """Hold `data`."""
+        self.data = data
+        digest = hashlib.sha256(data).hexdigest()
+        return Entry(path, recipe.key, digest, [len(data)], [0], recipe.names, recipe.texts)
+
+
+class Rehearsal(Production):
+    """The site as it would be built with every document public."""
+
+    def __init__(
+        self,
+        request: Request,
+        identity: Identity,
+        style: Style,
+        gathered: Gathered,
+        handover: Handover | None,
+    ) -> None:
+        """Take what was read and checked already, and templates that were tried already, if any.
+
+        Raises BuildError when a template of the theme is not what the edge can show.
+        """
+        self._given, self._tried, self._glass = gathered, handover, Glass()
+        super().__init__(request, identity, style)
+
+    def _gather(self, _code: str, _site_url: str) -> Gathered:
+        documents = self._given.documents
+        public = (replace(each, draft=False) if each.draft else each for each in documents)
+        return replace(self._given, documents=tuple(public))
+
+    def _find_handover(self, folders: Sequence[Path]) -> Handover:
+        return self._tried or super()._find_handover(folders)
+
+    def _equip(self, method: bytes) -> Workshop:
+        state, nothing = self.request.place.state, Ledger({}, {}, None)
+        state.mkdir(parents=True, exist_ok=True)
+        index = IndexFile(state, nothing, state)
+        index.discard()
+        return Workshop(
+            self._glass,
+            index,
+            self.texts,
+            self.gathered.gallery,
+            Plates(self._cache),
+            Sight(),
+            {document.path: document for document in self.gathered.documents},
+            self.seen,
+            method.hex(),
+        )
+
+    def finish(self) -> None:
+        """Make nothing; pages are known now, and other files are looked for when asked for."""
+
+    def make(self, path: str) -> bytes | None:
+        """Return a file of the site, made now, or None when there is no such file.
+
+        Raises BuildError when it cannot be made.
+        """
+        with self._cache:
+            task = self._tasks.get(path) or self._others.get(path) or self._find_digest(path)
+            if task is None:
+                return None
+            return self._perform(task)
+
+    @cached_property
+    def _others(self) -> Mapping[str, Task]:
+        """Files that no template makes."""
+        return {task.path: task for task in self._list_others(datetime.now(UTC))}
+
+    def _perform(self, task: Task) -> bytes:
+        try:
+            task.run(self._workshop)
+        except OSError as error:
+            raise BuildError(f"{error.filename} cannot be read: {error.strerror}") from error
+        if self.texts.fresh:
+            self._cache.put(TEXTS, self.texts.fresh)
+            self.texts.fresh = []
+        if self._workshop.plates.fresh:
+            self._cache.put(PLATES, self._workshop.plates.fresh)
+            self._workshop.plates.fresh.clear()
+        return self._glass.data
+
+    def _find_digest(self, path: str) -> Task | None:
+        """Return the task of a file that holds whole posts, whose lines nobody has made yet."""
+        if not path.endswith(_MADE_OF_RECORDS):
+            return None
+        tags = tuple(
+            tag for tag in self.site.tags if path.startswith(addresses.locate_tag(tag.slug))
+        )
+        site = replace(self.site, tags=tags)
+        return next((task for task in list_digests(site, self._lines) if task.path == path), None)
+
+    @cached_property
+    def _lines(self) -> Mapping[str, Piece]:
+        """The line of each post, made when it is asked for."""
+        return _Lines(self._workshop, list_records(self.site, self.gathered.minutes))
+
+
+class _Lines(Mapping[str, Piece]):
+    """Lines of the posts index by slug, each made once and on demand."""
+
+    def __init__(self, workshop: Workshop, tasks: Iterable[RecordTask]) -> None:
+        self._workshop = workshop
+        self._tasks = {task.document.slug: task for task in tasks}
+        self._made: dict[str, Piece] = {}
+
+    def __getitem__(self, slug: str) -> Piece:
+        if slug not in self._made:
+            self._made[slug] = self._tasks[slug].run(self._workshop)
+        return self._made[slug]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)

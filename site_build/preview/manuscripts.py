@@ -1,0 +1,162 @@
+"""The content folder held in memory: only files that changed are read again.
+
+A file that cannot be used keeps what it said before, so that the rest of the site can be looked at
+while its author mends it. It knows no pages.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from site_build.checks.cross import find_repeated_slugs
+from site_build.incremental.cache import Cache
+from site_build.post import Finding
+from site_build.reading.folder import Listing
+from site_build.reading.gather import (
+    Album,
+    Gathered,
+    Reading,
+    hold,
+    judge,
+    keep_text,
+    list_folder,
+    read_source,
+    read_sources,
+)
+from site_build.reading.survey import survey
+from site_build.reading.texts import STAGE as TEXTS
+from site_build.reading.texts import make_text_key
+from site_build.request import Request
+
+
+class _Stamp(NamedTuple):
+    """How a file looked when it was read; a file that was replaced has another inode."""
+
+    mtime: int
+    size: int
+    inode: int
+
+
+_GONE = _Stamp(0, 0, 0)
+
+
+class Manuscripts:
+    """Every source file as it is, and the last one of it that could be used."""
+
+    def __init__(self, request: Request, code: str, site_url: str) -> None:
+        """Read the folder; raises BuildError when it cannot be read.
+
+        `code` says which program reads, `site_url` for which origin texts are converted.
+        """
+        self._request = request
+        self._code, self._site_url = code, site_url
+        self._cache = Cache(request.cache)
+        self._listing = list_folder(request.content)
+        self._stamps = self._stamp(self._listing)
+        with self._cache:
+            self._readings, self._hits = read_sources(
+                request, self._listing.sources, self._cache, code, site_url
+            )
+            self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
+            self._album = self._survey(self._listing)
+            self._forget_old_texts()
+
+    def refresh(self) -> bool:
+        """Read what changed since the last time; tell whether anything did.
+
+        Raises BuildError when the folder cannot be read; what was read stays then.
+        """
+        listing = list_folder(self._request.content)
+        stamps = self._stamp(listing)
+        if stamps == self._stamps and listing == self._listing:
+            return False
+        changed = [
+            path
+            for path in listing.sources
+            if path not in self._readings or stamps[path] != self._stamps.get(path)
+        ]
+        with self._cache:
+            fresh = {path: self._read(path) for path in changed}
+            if [stamps[path] for path in listing.files] != self._list_stamps():
+                self._album = self._survey(listing)
+        known = {**self._readings, **fresh}
+        self._readings = {path: known[path] for path in listing.sources}
+        good = {**self._good, **{path: r for path, r in fresh.items() if _is_usable(r)}}
+        self._good = {path: reading for path, reading in good.items() if path in self._readings}
+        self._listing, self._stamps = listing, stamps
+        return True
+
+    def list_errors(self) -> tuple[Finding, ...]:
+        """Return what would stop a build, sorted by place."""
+        found = [each for each in self._listing.findings if each.severity == "error"]
+        for reading in self._readings.values():
+            found += _list_errors(reading)
+        usable = [r.inspection.document for r in self._readings.values() if _is_usable(r)]
+        found += find_repeated_slugs(document for document in usable if document)
+        return tuple(sorted(found))
+
+    def judge(self, now: datetime) -> tuple[Finding, ...]:
+        """Return every finding about the content as readers would see it at `now` (UTC)."""
+        judged = judge(self._readings, self._listing.files, self._album, now)
+        found = [*self._listing.findings, *judged]
+        return tuple(sorted(found))
+
+    def gather(self) -> Gathered:
+        """Return what can be shown; of files that want the same address, the first."""
+        shown = dict(_drop_repeated(self._good.items()))
+        return hold(shown, self._listing.files, self._album, (), self._hits)
+
+    def _read(self, path: str) -> Reading:
+        reading, text = read_source(self._request.content, self._site_url, path)
+        keep_text(self._cache, self._code, self._site_url, reading, text)
+        return reading
+
+    def _survey(self, listing: Listing) -> Album:
+        request = self._request
+        return survey(request.content, listing.files, request.jobs, self._cache, self._code)
+
+    def _list_stamps(self) -> list[_Stamp]:
+        """Return how the files looked that are published as they are."""
+        return [self._stamps[path] for path in self._listing.files]
+
+    def _stamp(self, listing: Listing) -> dict[str, _Stamp]:
+        folder = os.fspath(self._request.content)
+        return {path: _stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
+
+    def _forget_old_texts(self) -> None:
+        """Keep the texts of today alone, so that the cache does not grow with every save."""
+        documents = (reading.inspection.document for reading in self._good.values())
+        keys = (make_text_key(self._code, self._site_url, each) for each in documents if each)
+        self._cache.keep_only(TEXTS, keys)
+
+
+def _stamp(path: str) -> _Stamp:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
+    except OSError:
+        return _GONE
+    return _Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _list_errors(reading: Reading) -> Iterator[Finding]:
+    inspection = reading.inspection
+    yield from (each for each in inspection.findings if each.severity == "error")
+    if inspection.document and inspection.facts:
+        path = inspection.document.path
+        for note in inspection.facts.notes:
+            if note.severity == "error":
+                yield Finding(path, note.line, note.column, note.severity, note.message)
+
+
+def _is_usable(reading: Reading) -> bool:
+    return reading.inspection.document is not None and not any(_list_errors(reading))
+
+
+def _drop_repeated(readings: Iterable[tuple[str, Reading]]) -> Iterator[tuple[str, Reading]]:
+    taken = set()
+    for path, reading in sorted(readings):
+        document = reading.inspection.document
+        if document and (document.kind, document.slug) not in taken:
+            taken.add((document.kind, document.slug))
+            yield path, reading

@@ -1,0 +1,203 @@
+"""The preview over HTTP: pages made as they are asked for, and news of changes as they come.
+
+It knows requests and answers; what is on the pages is the stage's knowledge. All work with the
+stage goes through one thread.
+"""
+
+import asyncio
+import json
+import mimetypes
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from aiohttp import web
+
+from edge_api.schema import paths
+from edge_api.schema.site_policy import SITE_POLICY
+from site_build import addresses
+from site_build.preview.badges import mark_page, name_hidden
+from site_build.preview.door import admits
+from site_build.preview.pages import EVENTS, draw_page, equip, read_files
+from site_build.preview.stage import Stage, State
+from site_build.preview.telling import tell_state
+from site_build.preview.watching import watch
+
+T = TypeVar("T")
+
+_HEARTBEAT_SECONDS = 15
+_PATIENCE_SECONDS = 1.0
+"""How long answers may take that are under way when the preview ends."""
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": SITE_POLICY,
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "strict-origin-when-cross-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+_TYPES = {".avif": "image/avif", ".md": "text/markdown", ".woff2": "font/woff2"}
+_EDGE = ("/api/", "/.well-known/", paths.SEARCH, paths.DOCS, paths.UNSUBSCRIBE)
+"""What the edge answers and no build makes."""
+
+_ELSEWHERE = draw_page(
+    "Not in the preview",
+    "The service answers this, and a preview shows only what a build makes.",
+    "Type `make run`, and look there.",
+)
+_TURNED_AWAY = draw_page(
+    "This preview is for its own machine",
+    "It was asked for under a name that is not its own. Open it by its address, such as 127.0.0.1.",
+)
+
+
+class Preview:
+    """Answers requests, and tells browsers of each change."""
+
+    def __init__(
+        self, stage: Stage, content: Path, host: str, tell: Callable[[State], None]
+    ) -> None:
+        """Take what is to be shown; `tell` hears of each new state."""
+        self._stage = stage
+        self._content = content
+        self._host = host
+        self._tell = tell
+        self._hand = ThreadPoolExecutor(max_workers=1, thread_name_prefix="preview")
+        self._news = asyncio.Event()
+        self._is_ending = False
+        self._files = read_files()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request."""
+        if not admits(request.headers.get("Host", ""), self._host):
+            return _page(_TURNED_AWAY, 403)
+        if request.method not in {"GET", "HEAD"}:
+            return _page(_ELSEWHERE, 405, Allow="GET, HEAD")
+        if request.path == EVENTS:
+            return await self._stream(request)
+        if known := self._files.get(request.path):
+            return _file(*known)
+        return await self._show(request.path)
+
+    async def follow(self, places: Sequence[Path]) -> None:
+        """Take in every change of these files and folders, until cancelled.
+
+        The whole content is checked in the first quiet second after a change.
+        """
+        is_checked = False
+        async with aclosing(watch(places)) as glances:
+            async for _ in glances:
+                if await self._ask(self._stage.refresh):
+                    self._announce()
+                    is_checked = False
+                elif not is_checked:
+                    is_checked = True
+                    if await self._ask(self._stage.check):
+                        self._announce()
+
+    def end(self) -> None:
+        """Let every stream end, and the work that is under way."""
+        self._is_ending = True
+        self._news.set()
+        self._hand.shutdown(cancel_futures=True)
+
+    async def _ask(self, question: Callable[..., T], *values: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._hand, question, *values)
+
+    def _announce(self) -> None:
+        """Wake every stream."""
+        self._tell(self._stage.state)
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _show(self, path: str) -> web.Response:
+        name = addresses.name_file(path.removeprefix("/"))
+        showing = await self._ask(self._stage.show, name)
+        if showing.is_news:
+            self._announce()
+        if showing.data is None:
+            return await self._explain_absence(path)
+        if not name.endswith(".html"):
+            return _file(_name_type(name), showing.data)
+        status = 500 if name in showing.state.faults else 200
+        return self._dress(path.removeprefix("/"), showing.data, showing.state, status)
+
+    async def _explain_absence(self, path: str) -> web.Response:
+        if path.startswith(_EDGE):
+            return _page(_ELSEWHERE, 501)
+        folder = f"{path.removeprefix('/')}/"
+        if not path.endswith("/"):
+            beside = await self._ask(self._stage.show, addresses.name_file(folder))
+            if beside.data is not None:
+                return web.Response(status=307, headers={**_HEADERS, "Location": f"/{folder}"})
+        missing = await self._ask(self._stage.show, addresses.MISSING)
+        return self._dress("", missing.data or b"", missing.state, 404)
+
+    def _dress(self, address: str, data: bytes, state: State, status: int) -> web.Response:
+        """Return a page with its marks and the script that follows changes."""
+        html = data.decode() or draw_page("This page cannot be made")
+        hidden = name_hidden(state.documents, datetime.now(UTC))
+        address = address.removesuffix("index.html")
+        return _page(equip(mark_page(html, address, hidden), state.version), status)
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        """Send the state now and whenever it is another (server-sent events)."""
+        page = addresses.name_file(request.query.get("page", "/").removeprefix("/"))
+        headers = {**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
+        response = web.StreamResponse(headers=headers)
+        await response.prepare(request)
+        told = ""
+        with suppress(ConnectionError):
+            while not self._is_ending:
+                news = self._news
+                said = json.dumps(tell_state(self._stage.state, page, self._content))
+                line = f"event: state\ndata: {said}\n\n" if said != told else ": still here\n\n"
+                await response.write(line.encode())
+                told = said
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_HEARTBEAT_SECONDS):
+                        await news.wait()
+        return response
+
+
+async def serve(
+    preview: Preview, listening: socket.socket, places: Sequence[Path], ending: asyncio.Event
+) -> None:
+    """Answer on a socket and follow changes until `ending` is set."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", preview.answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_PATIENCE_SECONDS)
+    await runner.setup()
+    await web.SockSite(runner, listening).start()
+    following = asyncio.create_task(preview.follow(places))
+    stopping = asyncio.create_task(ending.wait())
+    try:
+        await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if following.done():
+            following.result()
+    finally:
+        following.cancel()
+        stopping.cancel()
+        await asyncio.gather(following, stopping, return_exceptions=True)
+        preview.end()
+        await runner.cleanup()
+
+
+def _name_type(name: str) -> str:
+    return _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "text/plain"
+
+
+def _file(media_type: str, data: bytes) -> web.Response:
+    is_text = media_type.startswith("text/") or media_type.endswith(("json", "xml"))
+    charset = "; charset=utf-8" if is_text else ""
+    headers = {**_HEADERS, "Content-Type": f"{media_type}{charset}"}
+    return web.Response(body=data, headers=headers)
+
+
+def _page(html: str, status: int, **headers: str) -> web.Response:
+    headers = {**_HEADERS, **headers, "Content-Type": "text/html; charset=utf-8"}
+    return web.Response(status=status, body=html.encode(), headers=headers)

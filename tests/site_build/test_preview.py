@@ -1,0 +1,424 @@
+"""The preview: what an editor sees of the content as it is in hand, and of what is wrong in it."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.site_build.previewing import Shown, previewing, wait_for
+from tests.site_build.workbench import ROOT, Desk, run, take
+
+BADGE = re.compile(r'<small class="preview-badge"[^>]*>([^<]*)</small>')
+
+
+@pytest.fixture
+def shown(desk: Desk) -> Iterator[Shown]:
+    """Return a preview of the small journal."""
+    with previewing(desk) as preview:
+        yield preview
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a copy of all that a build needs, to work on its theme."""
+    folder = tmp_path / "project"
+    for part in ("site_build", "theme", "edge_api/schema"):
+        shutil.copytree(ROOT / part, folder / part)
+    for part in ("edge_api/__init__.py", "pelicanconf.py"):
+        shutil.copy(ROOT / part, folder / part)
+    return folder
+
+
+def plain(html: str) -> str:
+    """Return a page without what the preview has put into it."""
+    html = re.sub(r'<(?:link|script)[^>]*"/\.preview/[^>]*>(?:</script>)?\n', "", html)
+    html = re.sub(r"\n<p><small class=\"preview-badge\".*?</small></p>", "", html)
+    return re.sub(r" <small class=\"preview-badge\".*?</small>", "", html)
+
+
+def test_every_file_is_as_a_build_makes_it(desk: Desk) -> None:
+    """But for its marks and its script, a preview shows what a build writes, file by file."""
+    for path in ("posts/draft.md", "pages/veiled.md"):
+        (desk.content / path).unlink()
+    with previewing(desk) as shown:
+        words = ["--content", desk.content, "--output", desk.output, "--site-url", shown.url]
+        done = run(sys.executable, "-m", "site_build", "build", *words)
+        assert done.returncode == 0, done.stderr
+        built = take(desk.output / "current" / "site")
+        pages = {path: data for path, data in built.items() if not path.endswith((".gz", ".br"))}
+        for path, data in pages.items():
+            answer = shown.ask(f"/{path}")
+            assert answer.status == 200, path
+            assert plain(answer.text) == data.decode(), path
+
+
+def test_drafts_and_scheduled_posts_are_shown_and_marked(shown: Shown) -> None:
+    """They stand in the lists and on their own pages, each with a badge that says why."""
+    shown.desk.post("to-come", "2999-03-01", "See [the draft](/journal/veiled-draft/).")
+    shown.desk.post("at-noon", "2999-03-01T12:30:00Z")
+
+    listed = wait_for(lambda: shown.ask("/journal/").text, lambda text: "At-Noon" in text)
+    assert set(BADGE.findall(listed)) == {
+        "Appears on 1 March 2999",
+        "Appears on 1 March 2999, 12:30 UTC",
+        "Draft",
+    }
+    post = shown.ask("/journal/to-come/").text
+    assert re.search(r"</h1>\n<p><small[^>]*>Appears on 1 March 2999</small></p>", post)
+    assert re.search(r'veiled-draft/">the draft</a> <small[^>]*>Draft</small>', post)
+    assert "</h1>\n<p><small" not in shown.ask("/journal/first-light/").text
+
+
+def test_a_build_beside_it_carries_no_mark(shown: Shown) -> None:
+    """What only the preview shows never reaches a build."""
+    shown.desk.post("to-come", "2999-03-01")
+    wait_for(lambda: shown.ask("/journal/to-come/").status, lambda status: status == 200)
+
+    site = shown.desk.build("2026-11-01T00:00:00Z") / "site"
+
+    assert not [path for path, data in take(site).items() if b"preview" in data]
+    assert not (site / "journal" / "to-come").exists()
+
+
+def test_a_saved_post_is_told_and_shown(shown: Shown) -> None:
+    """A browser hears of a new version, and finds the new text there."""
+    with shown.listening("/journal/first-light/") as told:
+        before = next(told)["version"]
+        assert f'data-version="{before}"' in shown.ask("/journal/first-light/").text
+        source = shown.desk.content / "posts" / "first.md"
+        source.write_text(f"{source.read_text()}\nQuokka.\n")
+        after = next(state["version"] for state in told if state["version"] != before)
+
+    page = shown.ask("/journal/first-light/").text
+    assert f'data-version="{after}"' in page
+    assert "Quokka." in page
+
+
+def test_ten_quick_saves_end_with_the_last(shown: Shown) -> None:
+    """Whatever is told in between, the page shows what was saved last."""
+    for number in range(10):
+        shown.desk.post("hasty", text=f"Save number {number}.")
+
+    assert "Save number 9." in shown.ask("/journal/hasty/").text
+
+
+def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
+    """Half a file beside it shows nowhere; renamed over the post, it is the post."""
+    source = shown.desk.content / "posts" / "first.md"
+    partial = source.with_name(".first.md.swp")
+    partial.write_text("half a")
+    assert "First light" in shown.ask("/journal/first-light/").text
+    partial.write_text(f"{source.read_text()}\nRenamed over.\n")
+    partial.replace(source)
+
+    assert "Renamed over." in shown.ask("/journal/first-light/").text
+
+
+@pytest.mark.parametrize(
+    ("data", "place", "message"),
+    [
+        (b"---\ntitle: [\n---\n", "posts/first.md:3:1", "close the bracket"),
+        (b"---\ntitle: A\nslug: first-light\ndate: 2026-02-30\n---\n", "first.md:4:7", "calendar"),
+        (b"---\ntitle: A\xff\n---\n", "posts/first.md:2:9", "save the file as UTF-8"),
+        (b"", "posts/first.md:1:1", "the file is empty"),
+    ],
+)
+def test_a_defect_is_told_with_its_place_and_its_mend(
+    shown: Shown, data: bytes, place: str, message: str
+) -> None:
+    """The post stays as it was, the error is told until it is mended, and then it is gone."""
+    source = shown.desk.content / "posts" / "first.md"
+    good = source.read_bytes()
+    source.write_bytes(data)
+
+    page = shown.ask("/journal/first-light/")
+    (error,) = shown.state()["errors"]
+    assert page.status == 200
+    assert "<h1" in page.text
+    assert error["place"].endswith(place)
+    assert message in error["message"]
+    source.write_bytes(good)
+    shown.ask("/")
+    assert shown.state()["errors"] == []
+
+
+def test_two_posts_of_one_address_are_told(shown: Shown) -> None:
+    """Both places are named, the first file is shown, and the rest of the site stands."""
+    shown.desk.write("posts/zz.md", "---\ntitle: Z\nslug: first-light\ndate: 2026-01-01\n---\nZ.\n")
+
+    page = shown.ask("/journal/first-light/")
+    errors = shown.state()["errors"]
+    assert page.status == 200
+    assert "<title>First light" in page.text
+    assert [error["place"].rpartition("/")[2] for error in errors] == ["first.md:4:7", "zz.md:3:7"]
+    assert shown.ask("/journal/").status == 200
+
+
+def test_deleted_and_renamed_posts_are_followed(shown: Shown) -> None:
+    """An address that is gone is the site's 404 page, and a new slug is a new address."""
+    source = shown.desk.content / "posts" / "first.md"
+    source.write_text(source.read_text().replace("slug: first-light", "slug: dawn"))
+    assert shown.ask("/journal/dawn/").status == 200
+    gone = shown.ask("/journal/first-light/")
+    assert gone.status == 404
+    assert "/.preview/preview.js" in gone.text
+
+    source.rename(source.with_name("moved.md"))
+    assert shown.ask("/journal/dawn/").status == 200
+    source.with_name("moved.md").unlink()
+    assert shown.ask("/journal/dawn/").status == 404
+
+
+def test_a_post_that_was_just_started_is_shown(shown: Shown) -> None:
+    """A draft without a text is a page with its title and its badge."""
+    done = run(
+        sys.executable, "-m", "site_build", "new", "A start", "--content", shown.desk.content
+    )
+    assert done.returncode == 0
+
+    page = shown.ask("/journal/a-start/")
+    assert page.status == 200
+    assert BADGE.findall(page.text)[0] == "Draft"
+
+
+def test_a_new_picture_is_served(shown: Shown) -> None:
+    """A file below images/ is there as soon as it is saved, and a page asks for it anew."""
+    version = shown.state()["version"]
+    shown.desk.write("images/dot.svg", "<svg/>")
+    wait_for(lambda: shown.state()["version"], lambda now: now != version)
+
+    answer = shown.ask("/images/dot.svg")
+    assert (answer.status, answer.text) == (200, "<svg/>")
+    assert answer.headers["Content-Type"].startswith("image/svg+xml")
+
+
+def test_a_content_folder_that_was_moved_away_is_told(shown: Shown) -> None:
+    """The last site stays, with a sentence over it, until the folder is back."""
+    away = shown.desk.content.with_name("away")
+    shown.desk.content.rename(away)
+
+    assert shown.ask("/journal/first-light/").status == 200
+    (error,) = shown.state()["errors"]
+    assert "cannot be read: No such file or directory" in error["message"]
+    away.rename(shown.desk.content)
+    wait_for(lambda: shown.state()["errors"], lambda errors: errors == [])
+    shown.desk.post("after-all")
+    wait_for(lambda: shown.state()["version"], lambda _: True)
+    assert shown.ask("/journal/after-all/").status == 200
+
+
+def test_warnings_are_told_where_they_are(shown: Shown) -> None:
+    """A browser hears the warnings about its own page, and how many there are elsewhere."""
+    shown.desk.post("crooked", text="See [nothing](/journal/nowhere/).")
+    shown.ask("/")
+
+    own = wait_for(lambda: shown.state("/journal/crooked/"), lambda state: state["warnings"])
+    (warning,) = own["warnings"]
+    assert warning["place"].endswith("posts/crooked.md:7:15")
+    assert "leads nowhere" in warning["message"]
+    assert shown.state("/")["others"] == own["others"] + 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("{% if %}", "article.html:1"), ("{{ nothing.at.all }}", "article.html:1")],
+)
+def test_a_fault_in_a_template_is_told(desk: Desk, project: Path, fault: str, message: str) -> None:
+    """Its file and line stand over the page as it was, and go when it is mended."""
+    template = project / "theme" / "templates" / "article.html"
+    good = template.read_text()
+    with previewing(desk, project=project) as shown:
+        before = shown.ask("/journal/first-light/")
+        template.write_text(good.replace("{#", f"{fault}{{#", 1))
+        if "%" not in fault:
+            template.write_text(good.replace("{% block main %}", "{% block main %}" + fault, 1))
+
+        wait_for(lambda: shown.ask("/journal/first-light/"), lambda _: faults(shown))
+        page = shown.ask("/journal/first-light/")
+        (error,) = faults(shown)
+        assert "theme/templates/article.html:" in error["place"]
+        assert plain(page.text) == plain(before.text)
+        assert shown.ask("/about/").status == 200
+        template.write_text(good)
+        wait_for(lambda: shown.ask("/journal/first-light/"), lambda _: not faults(shown))
+        assert shown.ask("/journal/first-light/").status == 200
+    assert message.partition(":")[0] in error["place"]
+
+
+def faults(shown: Shown) -> list[dict[str, str]]:
+    """Return the errors that a browser on the first post is told."""
+    found: list[dict[str, str]] = shown.state("/journal/first-light/")["errors"]
+    return found
+
+
+def test_a_changed_style_sheet_is_shown(desk: Desk, project: Path) -> None:
+    """Pages name the sheet as it is now, and it is served."""
+    sheet = project / "theme" / "static" / "style.css"
+    with previewing(desk, project=project) as shown:
+        sheet.write_text(f"{sheet.read_text()}\n.quokka {{ color: red }}\n")
+        page = shown.ask("/").text
+        (address,) = re.findall(r'href="(/theme/style\.[^"]*)"', page)
+        assert ".quokka" in shown.ask(address).text
+
+
+@pytest.mark.parametrize("path", ["/search?q=x", "/api/public/v1/posts", "/docs/"])
+def test_what_the_service_answers_is_said(shown: Shown, path: str) -> None:
+    """A page says in a sentence where to look for it."""
+    answer = shown.ask(path)
+
+    assert answer.status == 501
+    assert "make run" in answer.text
+
+
+def test_a_form_is_not_taken(shown: Shown) -> None:
+    """A message sent from the contact page is not accepted in silence."""
+    answer = shown.ask("/contact/", "POST")
+
+    assert answer.status == 405
+    assert answer.headers["Allow"] == "GET, HEAD"
+    assert "make run" in answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../pelicanconf.py",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/..%2f..%2fetc%2fpasswd",
+        "//etc/passwd",
+        "/images/..%2f..%2fposts%2fdraft.md",
+        "/posts/draft.md",
+        "/.preview/../../pelicanconf.py",
+        "/%00",
+        "/.preview/cache.sqlite",
+    ],
+)
+def test_no_path_leaves_the_site(shown: Shown, path: str) -> None:
+    """Whatever is asked for, only files of the site are given."""
+    answer = shown.ask(path)
+
+    assert answer.status in {400, 404}
+    assert "root:" not in answer.text
+    assert "veiledword" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.1.nip.io"])
+def test_a_foreign_name_is_turned_away(shown: Shown, host: str) -> None:
+    """A page of another site that leads its name here reads nothing."""
+    for path in ("/", "/.preview/events", "/journal/veiled-draft/"):
+        answer = shown.ask(path, Host=host)
+        assert answer.status == 403
+        assert "veiled" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["localhost:9", "127.0.0.1", "[::1]:80", "edit.localhost"])
+def test_names_of_this_machine_are_answered(shown: Shown, host: str) -> None:
+    """An address is nobody else's name."""
+    assert shown.ask("/", Host=host).status == 200
+
+
+def test_readers_policy_holds(shown: Shown) -> None:
+    """Pages come under the policy of the site, so that its violations show here too."""
+    headers = shown.ask("/").headers
+
+    assert "script-src 'self'" in headers["Content-Security-Policy"]
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["Cache-Control"] == "no-store"
+
+
+def test_an_address_without_its_slash_leads_on(shown: Shown) -> None:
+    """As at the edge, a folder's address ends with a slash."""
+    answer = shown.ask("/journal/first-light")
+
+    assert (answer.status, answer.headers["Location"]) == (307, "/journal/first-light/")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly(shown: Shown, number: int) -> None:
+    """Browsers that listen do not hold it up, and nothing is printed but what there was to say."""
+    with shown.listening() as told:
+        next(told)
+        status, said = shown.end(number)
+
+    assert (status, said) == (0, "")
+
+
+def test_nothing_is_written_but_its_own_folder(desk: Desk) -> None:
+    """The content stays as it is, and the folder of builds has one hidden folder more."""
+    before = take(desk.content)
+    with previewing(desk) as shown:
+        shown.ask("/journal/")
+        shown.ask("/feed.xml")
+
+    assert take(desk.content) == before
+    assert [path.name for path in desk.output.iterdir()] == [".preview"]
+    assert {path.name for path in (desk.output / ".preview").iterdir()} <= {
+        "cache.sqlite",
+        "cache.sqlite-shm",
+        "cache.sqlite-wal",
+    }
+
+
+def test_a_port_in_use_is_a_sentence(desk: Desk) -> None:
+    """The command names the way out and ends with status 2."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        words = ["--content", desk.content, "--output", desk.output, "--port", port]
+        done = run(sys.executable, "-m", "site_build", "serve", *words)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"the preview cannot listen on 127.0.0.1 port {port} (Address already in use); "
+        "name another with --port or --host\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--port", "70000"], "'70000' is no port from 0 to 65535"),
+        (["--host", "no.such.host.invalid"], "there is no host 'no.such.host.invalid' here"),
+        (["--content", "/nowhere"], "there is no folder '/nowhere'"),
+    ],
+)
+def test_what_makes_no_sense_is_a_sentence(words: list[str], sentence: str) -> None:
+    """Each refusal names the mend and no trace."""
+    done = run(sys.executable, "-m", "site_build", "serve", *words)
+
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_content_that_is_bad_from_the_start_is_shown_as_far_as_it_goes(desk: Desk) -> None:
+    """The preview starts, says what is wrong on the terminal and over the page."""
+    desk.write("posts/bad.md", "no front matter")
+    with previewing(desk) as shown:
+        (error,) = shown.state()["errors"]
+        assert error["place"].endswith("posts/bad.md:1:1")
+        assert shown.ask("/journal/first-light/").status == 200
+
+
+def test_an_empty_folder_has_a_preview(empty_desk: Desk) -> None:
+    """A journal without a post is a site too."""
+    with previewing(empty_desk) as shown:
+        assert shown.ask("/").status == 200
+        empty_desk.post("the-first")
+        assert shown.ask("/journal/the-first/").status == 200
+
+
+def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
+    """A post that the disk does not give is told like any defect."""
+    source = shown.desk.content / "posts" / "first.md"
+    source.unlink()
+    os.symlink("/nowhere", source)
+
+    shown.ask("/")
+    (error,) = shown.state()["errors"]
+    assert "the link leads nowhere" in error["message"]
