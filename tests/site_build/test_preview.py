@@ -1,6 +1,5 @@
 """The preview: what an editor sees of the content as it is in hand, and of what is wrong in it."""
 
-import os
 import re
 import shutil
 import signal
@@ -417,7 +416,7 @@ def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
     """A post that the disk does not give is told like any defect."""
     source = shown.desk.content / "posts" / "first.md"
     source.unlink()
-    os.symlink("/nowhere", source)
+    source.symlink_to("/nowhere")
 
     shown.ask("/")
     (error,) = shown.state()["errors"]
