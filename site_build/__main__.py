@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from site_build.arguments import Parser, read_settings
-from site_build.commands import build, card, check, new, publish, serve
+from site_build.commands import build, card, check, list_documents, new, publish, schema, serve
 from site_build.faults import BuildError
 
 
@@ -29,6 +29,8 @@ _COMMANDS: Mapping[str, Command] = {
     "publish": publish,
     "card": card,
     "serve": serve,
+    "list": list_documents,
+    "schema": schema,
 }
 
 

@@ -9,7 +9,7 @@ import os
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -115,6 +115,13 @@ def read_port(text: str) -> int:
     if not re.fullmatch("[0-9]{1,5}", text) or int(text) > HIGHEST_PORT:
         raise ArgumentTypeError(f"{text!r} is no port from 0 to {HIGHEST_PORT}")
     return int(text)
+
+
+def read_days(text: str) -> timedelta:
+    """Return a number of days."""
+    if not re.fullmatch("[0-9]{1,5}", text):
+        raise ArgumentTypeError(f"{text!r} is no number of days from 0 to 99999")
+    return timedelta(days=int(text))
 
 
 def read_origin(text: str) -> str:

@@ -18,7 +18,7 @@ from site_build import arguments as options
 from site_build.bridge.plugin import list_sources
 from site_build.commands.build import watch_progress
 from site_build.incremental.spread import count_processors
-from site_build.preview.door import is_loopback, listen, name_origin
+from site_build.preview.door import DEFAULT_PORT, is_loopback, listen, name_origin
 from site_build.preview.server import Preview, serve
 from site_build.preview.stage import Stage, State
 from site_build.preview.telling import list_troubles
@@ -45,7 +45,11 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         help="BUILD_DIR, default build; what was read is remembered below it",
     )
     parser.add_argument(
-        "--port", type=options.read_port, default=8001, metavar="P", help="default 8001; 0 is any"
+        "--port",
+        type=options.read_port,
+        default=DEFAULT_PORT,
+        metavar="P",
+        help=f"default {DEFAULT_PORT}; 0 is any",
     )
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="H", help="default 127.0.0.1: this machine alone"

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from site_build.faults import BuildError
 
+DEFAULT_PORT = 8001
+
 
 class AddressError(BuildError):
     """The preview cannot listen where it was asked to."""

@@ -3,6 +3,7 @@
 One thread works with it at a time; whoever only looks at `state` may do so from any other.
 """
 
+import gc
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -69,6 +70,7 @@ class Stage:
         self._is_tried = False
         self.state = State(self._name_version())
         self._rehearsal = self._rehearse(None)
+        gc.freeze()  # What was read stays; every collection would look through all of it.
 
     def refresh(self) -> bool:
         """Take in what changed; tell whether browsers should hear of it."""

@@ -37,6 +37,8 @@ _INSTANT = re.compile(
     r"(?:[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 
+_LANGUAGE = "[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*"
+
 _SLUG: TypeAdapter[str] = TypeAdapter(Annotated[str, PostSummary.model_fields["slug"]])
 
 
@@ -163,7 +165,7 @@ def _require_series(value: object) -> object:
 
 def _require_language(value: object) -> object:
     text = _require_text(value)
-    if not re.fullmatch(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", text):
+    if not re.fullmatch(_LANGUAGE, text):
         raise _fault(f"is {text[:40]!r}; write a language tag such as `lang: en` or `lang: pt-BR`")
     return text
 
@@ -174,8 +176,8 @@ Instant = Annotated[datetime, BeforeValidator(_require_instant)]
 Tag = Annotated[str, BeforeValidator(_require_tag)]
 Tags = Annotated[tuple[Tag, ...], AfterValidator(_drop_repeated), BeforeValidator(_require_tags)]
 Status = Annotated[Literal["published", "draft"], BeforeValidator(_require_status)]
-Series = Annotated[str, BeforeValidator(_require_series)]
-Language = Annotated[str, BeforeValidator(_require_language)]
+Series = Annotated[str, Field(max_length=LONGEST_SERIES), BeforeValidator(_require_series)]
+Language = Annotated[str, Field(pattern=f"^{_LANGUAGE}$"), BeforeValidator(_require_language)]
 
 
 class PageFrontMatter(BaseModel):

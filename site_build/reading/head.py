@@ -41,7 +41,7 @@ RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
 }
 """Addresses that the site itself answers."""
 
-_DRAFT_KEYS = frozenset({"draft", "hidden", "private", "published", "unlisted"})
+DRAFT_KEYS = frozenset({"draft", "hidden", "private", "published", "unlisted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def _explain_repeated(key: str, first: str) -> str:
 
 def _explain_unknown(entry: Entry) -> Fault:
     # An author who writes `draft: true` trusts that nobody will read it: not a matter of warning.
-    if entry.key in _DRAFT_KEYS:
+    if entry.key in DRAFT_KEYS:
         mend = "write `status: draft` or `status: published`"
         return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {mend}")
     near = get_close_matches(entry.key[:40].casefold(), KEYS, n=1)

@@ -1,0 +1,97 @@
+"""`list`: which documents are drafts, wait for their time, or have not been touched for long."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import get_args
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from site_build import arguments as options
+from site_build.post import Document
+from site_build.reading.heads import Question, choose, survey
+from site_build.site import UNDATED
+from site_build.terminal import count, open_console
+from site_build.text import shorten
+
+SUMMARY = "list drafts, scheduled posts, or what was not updated for long"
+
+_DAYS = 365
+_LONGEST_TITLE = 50
+_HEADINGS = ("SLUG", "TITLE", "DATE", "PATH")
+_NOTHING: Mapping[Question, str] = {
+    "drafts": "there are no drafts",
+    "future": "nothing waits for its time",
+    "stale": "nothing is stale",
+}
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    parser.add_argument("question", choices=get_args(Question), help="what to list")
+    options.add_content(parser, settings)
+    options.add_instant(parser)
+    parser.add_argument(
+        "--older-than",
+        type=options.read_days,
+        default=timedelta(days=_DAYS),
+        metavar="DAYS",
+        help=f"for stale: not updated for longer than this, default {_DAYS}",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
+    found = survey(arguments.content)
+    now = arguments.now or datetime.now(UTC)
+    chosen = choose(found, arguments.question, now, arguments.older_than)
+    console = open_console()
+    if arguments.json:
+        console.print(json.dumps([_tell(each, arguments.content) for each in chosen], indent=2))
+    elif chosen:
+        _print_table(console, [_HEADINGS, *(_word(each, arguments) for each in chosen)])
+    else:
+        console.print(_NOTHING[arguments.question])
+    console.file.flush()
+    if found.unread:
+        files = count(found.unread, "file")
+        sys.stderr.write(f"{files} could not be read and may be missing here; `check` tells why\n")
+    return int(found.unread > 0)
+
+
+def _tell(document: Document, content: Path) -> dict[str, object]:
+    return {
+        "slug": document.slug,
+        "title": document.title,
+        "kind": document.kind,
+        "date": _write(document.published),
+        "updated": _write(document.updated),
+        "path": str(content / document.path),
+    }
+
+
+def _word(document: Document, arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return a line of the table; what counts for stale documents is when they were updated."""
+    instant = document.updated if arguments.question == "stale" else document.published
+    title = shorten(document.title, _LONGEST_TITLE)
+    return document.slug, title, _write(instant) or "-", str(arguments.content / document.path)
+
+
+def _write(instant: datetime) -> str | None:
+    """Return an instant as front matter says it, None for a page without one."""
+    if instant == UNDATED:
+        return None
+    return instant.isoformat().replace("+00:00", "Z").replace("T00:00:00Z", "")
+
+
+def _print_table(console: Console, lines: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = zip(line, widths, strict=True)
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
+        console.print("  ".join(padded).rstrip())

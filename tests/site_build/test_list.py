@@ -1,0 +1,122 @@
+"""Lists of documents: what is a draft, what waits for its time, what has been left alone."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.site_build.workbench import Desk, run
+
+NOW = "2026-05-01T00:00:00Z"
+
+
+def ask(desk: Desk, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run the command on a desk's content."""
+    command = [sys.executable, "-m", "site_build", "list", *words]
+    return run(*command, "--content", desk.content, "--now", NOW)
+
+
+@pytest.fixture
+def full_desk(empty_desk: Desk) -> Desk:
+    """Return a desk with a document of every sort."""
+    empty_desk.post("old", "2024-03-01")
+    empty_desk.post("revised", "2024-03-01", updated="2026-04-30")
+    empty_desk.post("young", "2026-04-01T09:30:00Z")
+    empty_desk.post("waiting", "2026-05-01T00:00:01Z")
+    empty_desk.post("soon", "2026-05-01T00:00:01Z", title="紙の端")
+    empty_desk.post(
+        "begun",
+        "2027-01-01",
+        status="draft",
+        title='"Begun: a long title, longer than any table should ever be"',
+    )
+    empty_desk.write("pages/about.md", "---\ntitle: About\nslug: about\n---\n\nWords.\n")
+    return empty_desk
+
+
+def test_drafts_are_listed(full_desk: Desk) -> None:
+    """A table names slug, title, date and path."""
+    done = ask(full_desk, "drafts")
+
+    heading, line = done.stdout.splitlines()
+    assert heading.split() == ["SLUG", "TITLE", "DATE", "PATH"]
+    assert line.startswith("begun  Begun: a long title, longer than any table should…  2027-01-01")
+    assert line.endswith("content/posts/begun.md")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_waits_is_listed_as_it_appears(full_desk: Desk) -> None:
+    """The next one comes first, and the columns stand under each other in any script."""
+    lines = ask(full_desk, "future").stdout.splitlines()
+
+    assert [line.split()[0] for line in lines[1:]] == ["soon", "waiting"]
+    assert lines[1].split()[1:3] == ["紙の端", "2026-05-01T00:00:01Z"]
+
+
+@pytest.mark.parametrize(
+    ("words", "slugs"),
+    [
+        ([], ["old"]),
+        (["--older-than", "29"], ["old", "young"]),
+        (["--older-than", "30"], ["old"]),
+        (["--older-than", "0"], ["old", "young", "revised"]),
+    ],
+)
+def test_what_was_left_alone_is_listed(full_desk: Desk, words: list[str], slugs: list[str]) -> None:
+    """The one that was not updated for longest comes first; what has no date cannot be told."""
+    found = json.loads(ask(full_desk, "stale", *words, "--json").stdout)
+
+    assert [each["slug"] for each in found] == slugs
+
+
+def test_json_says_all_of_it(full_desk: Desk) -> None:
+    """An array of objects, with instants as front matter has them."""
+    (found,) = json.loads(ask(full_desk, "stale", "--json").stdout)
+
+    assert found == {
+        "slug": "old",
+        "title": "Old",
+        "kind": "post",
+        "date": "2024-03-01",
+        "updated": "2024-03-01",
+        "path": str(full_desk.content / "posts" / "old.md"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("drafts", "there are no drafts"),
+        ("future", "nothing waits for its time"),
+        ("stale", "nothing is stale"),
+    ],
+)
+def test_nothing_is_said_to_be_nothing(empty_desk: Desk, question: str, sentence: str) -> None:
+    """An empty list is a sentence, or an empty array."""
+    assert ask(empty_desk, question).stdout == f"{sentence}\n"
+    assert ask(empty_desk, question, "--json").stdout == "[]\n"
+    assert ask(empty_desk, question).returncode == 0
+
+
+def test_files_that_cannot_be_read_are_owned_up_to(full_desk: Desk) -> None:
+    """The rest is listed, a sentence says that it may not be all, and the status is 1."""
+    full_desk.write("posts/bad.md", "no front matter")
+    (full_desk.content / "posts" / "worse.md").write_bytes(b"---\n\xff\n---\n")
+    done = ask(full_desk, "drafts")
+
+    assert done.returncode == 1
+    assert "begun" in done.stdout
+    assert done.stderr == "2 files could not be read and may be missing here; `check` tells why\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["nonsense"], ["stale", "--older-than", "-1"], ["stale", "--older-than", "soon"], []]
+)
+def test_a_question_that_makes_no_sense_is_refused(empty_desk: Desk, words: list[str]) -> None:
+    """One sentence, and status 2."""
+    done = ask(empty_desk, *words)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1

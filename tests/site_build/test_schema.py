@@ -1,0 +1,294 @@
+"""The JSON Schema of front matter: it takes what the reader takes, and refuses what check refuses."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from benchmarks.corpus import find_corpus
+from site_build.post import Kind
+from site_build.reading.document import read_document
+from site_build.reading.front_matter import ALIASES, PageFrontMatter
+from site_build.reading.front_matter_schema import describe_front_matter
+from tests.site_build.workbench import JOURNAL, ROOT
+
+
+class EditorLoader(yaml.SafeLoader):
+    """YAML as an editor reads it: a date is a text, as in YAML 1.2."""
+
+
+EditorLoader.yaml_implicit_resolvers = {
+    sign: [(tag, form) for tag, form in resolvers if not tag.endswith(":timestamp")]
+    for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_head(text: str) -> Any:
+    """Return the head of a file as an editor sees it."""
+    return yaml.load(text.split("\n---", 1)[0].removeprefix("---"), Loader=EditorLoader)  # noqa: S506
+
+
+def accepts(kind: Kind, head: Any) -> bool:
+    """Tell whether the schema takes a head."""
+    return bool(Draft202012Validator(describe_front_matter(kind)).is_valid(head))
+
+
+def is_read(kind: Kind, text: str) -> bool:
+    """Tell whether the reader takes a file."""
+    document, _ = read_document(f"{kind}s/some.md", text.encode())
+    return document is not None
+
+
+def list_sources() -> Iterator[tuple[Kind, Path]]:
+    """Yield every source file of the journal, of the small journal and of the corpus."""
+    for folder in (ROOT / "content", JOURNAL):
+        for path in sorted(folder.rglob("*.md")):
+            yield ("page" if path.parent.name == "pages" else "post"), path
+    for path in sorted(find_corpus().glob("*.md")):
+        yield "post", path
+
+
+@pytest.mark.parametrize("kind", ["post", "page"])
+def test_the_schema_is_one(kind: Kind) -> None:
+    """It obeys the 2020-12 meta-schema, and speaks of every key."""
+    schema = describe_front_matter(kind)
+
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert {*PageFrontMatter.model_fields, *ALIASES} <= schema["properties"].keys()
+
+
+def test_every_head_has_the_same_verdict() -> None:
+    """What is read from journal and corpus the schema takes, and what is not it refuses."""
+    validators = {
+        kind: Draft202012Validator(describe_front_matter(kind)) for kind in ("post", "page")
+    }
+    sources = list(list_sources())
+    verdicts = []
+    for kind, path in sources:
+        text = path.read_text(encoding="utf-8")
+        verdicts.append(is_read(kind, text))
+        assert validators[kind].is_valid(read_head(text)) == verdicts[-1], path
+    assert len(sources) > 10
+    assert any(verdicts)
+
+
+POST = {"title": "A", "slug": "a", "date": "2026-03-01"}
+VALUES = {
+    "title": r"""
+        A | ' A ' | '' | ' ' | 12 | true | null | [a] | {a: b} | "a\u0007" | "a\nb"
+    """,
+    "slug": r"""
+        a | a-b | 9 | '9' | -a | A | a_b | a b | ' a ' | ä | '' | page | api | tags
+        null | a--
+    """,
+    "date": r"""
+        2026-03-01 | '2026-03-01' | 2026-03-01T09:30:00Z | 2026-03-01T09:30
+        2026-03-01 09:30 | 2026-03-01 9:30:00 | 2026-03-01T09:30:00.123456Z
+        2026-03-01T09:30:00+02:00 | 2026-03-01t09:30:00z | 2026-3-1 | 2026-13-01
+        2026-04-31 | 2026-02-30 | 2026-03-01T24:00 | 2026-03-01T09:60 | March 2026
+        2026 | '' | null | true | [2026-03-01] | 01.03.2026
+        2026-03-01T09:30:00+25:00 | 20260301
+    """,
+    "updated": r"""
+        2026-03-02 | null | '' | soon | 3 | 2026-03-01T10:00:00Z
+    """,
+    "tags": r"""
+        [a, b] | [] | null | a | a, b | [1] | [true] | [null] | [[a]] | {a: b}
+        [''] | [ä] | [A, a]
+    """,
+    "description": r"""
+        Words | null | '' | 3 | [a]
+    """,
+    "excerpt": r"""
+        Words | null | false
+    """,
+    "status": r"""
+        draft | published | Draft | null | '' | hidden | true | [draft]
+    """,
+    "lang": r"""
+        en | pt-BR | zh-Hant-TW | english | e | no | 'no' | null | en_GB | ' en '
+        12
+    """,
+    "author": r"""
+        Ann | null | 7
+    """,
+    "summary": r"""
+        Words | null | [a]
+    """,
+    "draft": r"""
+        true | false | null
+    """,
+    "hidden": r"""
+        true
+    """,
+    "published": r"""
+        true
+    """,
+    "unknown": r"""
+        anything | [a]
+    """,
+    "tag": r"""
+        [a]
+    """,
+}
+"""What is written behind each key, parted by bars."""
+
+LONG = [("slug", "a" * 200), ("slug", "a" * 201), ("description", "x" * 161)]
+
+
+def list_values() -> Iterator[tuple[str, str]]:
+    """Yield each key with each of its values."""
+    for key, lines in VALUES.items():
+        for line in lines.strip().splitlines():
+            yield from ((key, value.strip()) for value in line.split(" | "))
+    yield from LONG
+
+
+@pytest.mark.parametrize("kind", ["post", "page"])
+@pytest.mark.parametrize(("key", "value"), list(list_values()))
+def test_each_value_has_the_same_verdict(kind: Kind, key: str, value: str) -> None:
+    """For every key and every sort of value, schema and reader agree."""
+    lines = {**POST, key: value}
+    text = "".join(f"{name}: {said}\n" for name, said in lines.items())
+    whole = f"---\n{text}---\n\nWords.\n"
+
+    assert accepts(kind, read_head(whole)) == is_read(kind, whole)
+
+
+@pytest.mark.parametrize("kind", ["post", "page"])
+@pytest.mark.parametrize("missing", ["title", "slug", "date"])
+def test_what_is_missing_has_the_same_verdict(kind: Kind, missing: str) -> None:
+    """A page needs no date, and all else is needed."""
+    text = "".join(f"{name}: {said}\n" for name, said in POST.items() if name != missing)
+    whole = f"---\n{text}---\n\nWords.\n"
+
+    assert (
+        accepts(kind, read_head(whole))
+        == is_read(kind, whole)
+        == ((kind, missing) == ("page", "date"))
+    )
+
+
+def test_two_names_of_one_key_are_refused() -> None:
+    """`summary` says the same as `description`."""
+    assert not accepts("post", {**POST, "summary": "A", "description": "A"})
+
+
+@pytest.mark.parametrize(
+    ("head", "sentence"),
+    [
+        ({**POST, "updated": "2025-01-01"}, "lies before `date`"),
+        ({**POST, "date": "2027-02-29"}, "on no calendar"),
+        ({**POST, "tags": ["?"]}, "gives no address"),
+    ],
+)
+def test_what_only_check_can_tell(head: dict[str, Any], sentence: str) -> None:
+    """These the schema lets pass, as its papers say; the check does not."""
+    text = f"---\n{yaml.safe_dump(head)}---\n\nWords.\n"
+    text = re.sub(r"'(\d{4}-\d\d-\d\d)'", r"\1", text)
+
+    assert accepts("post", head)
+    _, findings = read_document("posts/some.md", text.encode())
+    assert sentence in findings[0].message
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a folder of the test's own."""
+    (folder / "content").mkdir(exist_ok=True)
+    return subprocess.run(
+        [sys.executable, "-m", "site_build", "schema", *words],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("kind", ["post", "page"])
+def test_the_schema_is_printed(tmp_path: Path, kind: Kind) -> None:
+    """What the command prints is the schema, and nothing is written."""
+    done = command(tmp_path, kind)
+
+    assert json.loads(done.stdout) == describe_front_matter(kind)
+    assert [path.name for path in tmp_path.iterdir()] == ["content"]
+
+
+def test_an_editor_is_set_up(tmp_path: Path) -> None:
+    """Schemas and settings are written once, and a second time there is nothing to do."""
+    done = command(tmp_path, "--write")
+
+    assert done.stdout.splitlines() == [
+        ".vscode/post.schema.json is written",
+        ".vscode/page.schema.json is written",
+        ".vscode/settings.json is written",
+    ]
+    written = json.loads((tmp_path / ".vscode" / "post.schema.json").read_text())
+    assert written == describe_front_matter("post")
+    settings = json.loads((tmp_path / ".vscode" / "settings.json").read_text())
+    post, page = settings["frontMatter.taxonomy.contentTypes"]
+    fields = {field["name"]: field for field in post["fields"]}
+    assert fields.keys() == PageFrontMatter.model_fields.keys()
+    assert [name for name, field in fields.items() if field["required"]] == [
+        "title",
+        "slug",
+        "date",
+    ]
+    assert fields["date"]["type"] == "datetime"
+    assert [field["name"] for field in page["fields"] if field["required"]] == ["title", "slug"]
+    assert command(tmp_path, "--write").stdout == "everything is written already\n"
+
+
+def test_other_settings_are_kept(tmp_path: Path) -> None:
+    """What stands in the settings already stays, beside what is new."""
+    (tmp_path / ".vscode").mkdir()
+    settings = tmp_path / ".vscode" / "settings.json"
+    settings.write_text('{"editor.rulers": [80]}')
+
+    assert command(tmp_path, "--write").returncode == 0
+    merged = json.loads(settings.read_text())
+    assert merged["editor.rulers"] == [80]
+    assert merged["frontMatter.preview.host"] == "http://127.0.0.1:8001"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("settings.json", '{"frontMatter.preview.host": "x"}', "has a frontMatter.preview.host"),
+        ("settings.json", '{\n// mine\n"a": 1}', "holds comments or is no JSON"),
+        ("settings.json", "[]", "holds comments or is no JSON"),
+        ("post.schema.json", "{}", "was not made here"),
+    ],
+)
+def test_nothing_of_somebody_else_is_written_over(
+    tmp_path: Path, name: str, text: str, sentence: str
+) -> None:
+    """A sentence says what stands in the way, and no file is touched."""
+    folder = tmp_path / ".vscode"
+    folder.mkdir()
+    (folder / name).write_text(text)
+    done = command(tmp_path, "--write")
+
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {name: text}
+
+
+def test_a_content_folder_elsewhere_is_refused(tmp_path: Path) -> None:
+    """The settings speak of folders below the one that the editor has open."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    done = command(tmp_path / "here", "--write", "--content", str(tmp_path / "there"))
+
+    assert done.returncode == 2
+    assert "does not lie below this folder" in done.stderr
