@@ -1,4 +1,4 @@
-"""The JSON Schema of front matter: it takes what the reader takes, and refuses what check refuses."""
+"""The schema of front matter: it takes what the reader takes, and refuses what check refuses."""
 
 import json
 import re
