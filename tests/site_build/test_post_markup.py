@@ -9,6 +9,7 @@ from site_build.checks.examine import examine, study
 from site_build.markup.convert import THEME_IDS, Converter
 from site_build.markup.sanitize import sanitize
 from tests.site_build.test_convert import URL, convert, make_document
+from tests.site_build.workbench import find
 
 NOTE = "One[^a b], again[^a b].\n\n[^a b]: The note.\n[^alone]: Nothing leads here.\n"
 
@@ -95,8 +96,8 @@ def test_code_with_a_title_is_a_figure(opening: str, fence: str) -> None:
     figure = page.css_first("figure.code")
     assert figure is not None
     assert [child.tag for child in figure.iter()] == ["figcaption", "div"]
-    assert figure.css_first("figcaption").text() == "app.py"
-    assert figure.css_first("div.highlight > pre[tabindex='0'] .kn").text() == "import"
+    assert find(figure, "figcaption").text() == "app.py"
+    assert find(figure, "div.highlight > pre[tabindex='0'] .kn").text() == "import"
     assert bool(figure.css(".hll")) is ("hl_lines" in opening)
 
 
@@ -104,7 +105,7 @@ def test_a_title_without_a_language() -> None:
     """A file that is in no language has its name all the same."""
     page = parse('```title="words.txt"\nfrom me\n```')
 
-    assert page.css_first("figure.code > figcaption").text() == "words.txt"
+    assert find(page, "figure.code > figcaption").text() == "words.txt"
     assert page.css("figure span[class]") == []
 
 
@@ -114,7 +115,7 @@ def test_an_empty_title_is_none(title: str) -> None:
     page = parse(f'```python title="{title}"\nimport x\n```')
 
     assert page.css("figure") == []
-    assert page.css_first("div.highlight .kn").text() == "import"
+    assert find(page, "div.highlight .kn").text() == "import"
 
 
 def test_a_title_is_plain_text() -> None:
@@ -123,7 +124,7 @@ def test_a_title_is_plain_text() -> None:
     html = convert(f'```python title="{title}"\nx = 1\n```').html
 
     for page in (LexborHTMLParser(html), LexborHTMLParser(sanitize(html, URL))):
-        assert page.css_first("figure.code > figcaption").text() == title
+        assert find(page, "figure.code > figcaption").text() == title
         assert page.css("img") == []
 
 
@@ -132,8 +133,8 @@ def test_a_fence_shown_within_another_is_left_alone() -> None:
     page = parse('````markdown\n```python title="app.py"\nx = 1\n```\n````\n\nWords.')
 
     assert page.css("figure") == []
-    assert '```python title="app.py"' in page.css_first("div.highlight").text()
-    assert page.css_first("p").text() == "Words."
+    assert '```python title="app.py"' in find(page, "div.highlight").text()
+    assert find(page, "p").text() == "Words."
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_footnotes_say_what_they_are() -> None:
     """Notes and the links to and fro have roles, and each link back a name of its own."""
     page = parse(NOTE)
 
-    assert page.css_first("div.footnote").attributes["role"] == "doc-endnotes"
+    assert find(page, "div.footnote").attributes["role"] == "doc-endnotes"
     assert len(page.css("sup > a[role=doc-noteref]")) == 2
     back = page.css("#fn-a-b a[role=doc-backlink]")
     names = [link.attributes["aria-label"] for link in back]
@@ -192,11 +193,11 @@ def test_a_table_scrolls_in_a_box_with_a_name() -> None:
     """Who uses a keyboard reaches the box, and is told what it holds."""
     page = parse("|   | b |\n|---|--:|\n| 1 | 2 |\n\nWords.")
 
-    box = page.css_first("div.table-scroll")
+    box = find(page, "div.table-scroll")
     assert [child.tag for child in box.iter()] == ["table"]
     asked = ("role", "aria-label", "tabindex")
     assert [box.attributes[name] for name in asked] == ["group", "Table", "0"]
-    assert page.css_first("div.table-scroll + p").text() == "Words."
+    assert find(page, "div.table-scroll + p").text() == "Words."
 
 
 def test_heads_say_what_they_head() -> None:

@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.reading.check import check_content
 from site_build.reading.document import read_document
-from tests.site_build.workbench import ROOT, Desk, compare, list_inodes, run_journal, take
+from tests.site_build.workbench import ROOT, Desk, compare, find, list_inodes, run_journal, take
 
 THEME = ROOT / "theme"
 
@@ -29,7 +29,7 @@ def read_series(site: Path, slug: str) -> LexborNode | None:
 def label(nav: LexborNode | None) -> str:
     """Return the line above the parts."""
     assert nav is not None
-    return nav.css_first("p.label").text()
+    return find(nav, "p.label").text()
 
 
 def test_each_part_shows_all_parts_by_date(empty_desk: Desk, tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ def test_a_long_series_shows_the_parts_around(empty_desk: Desk, tmp_path: Path) 
         nav = read_series(site, f"p{part - 1}")
         assert label(nav) == f"Long, part {part} of 60"
         assert nav
-        assert int(nav.css_first("ol").attributes.get("start") or 1) == first
+        assert int(find(nav, "ol").attributes.get("start") or 1) == first
         titles = [item.text() for item in nav.css("li")]
         assert (titles[0], titles[-1]) == (f"P{first - 1}", f"P{last - 1}")
-        assert nav.css_first("[aria-current]").text() == f"P{part - 1}"
+        assert find(nav, "[aria-current]").text() == f"P{part - 1}"
 
 
 def test_a_twin_says_its_place(empty_desk: Desk) -> None:

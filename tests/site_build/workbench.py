@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import brotli
 from pelican.settings import read_settings  # type: ignore[import-untyped]
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.bridge.plugin import SETTINGS_FILE, Journal, contained
 from site_build.editions.edition import Order, build
@@ -59,6 +60,13 @@ class Desk:
         return self.write(
             f"posts/{slug}.md", f"---\n{title}slug: {slug}\ndate: {day}\n{more}---\n\n{text}\n"
         )
+
+
+def find(page: LexborHTMLParser | LexborNode, selector: str) -> LexborNode:
+    """Return the first element that fits, which must be there."""
+    found = page.css_first(selector)
+    assert found is not None, selector
+    return found
 
 
 def take(folder: Path) -> Snapshot:
