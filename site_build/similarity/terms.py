@@ -77,7 +77,7 @@ def _list_prose(markdown: str) -> Iterator[str]:
 
 def _list_words(text: str) -> list[str]:
     words: list[str] = _WORD.findall(_NOISE.sub(" ", text).casefold())
-    return words if text.isascii() else [part for word in words for part in _part(word)]
+    return [part for word in words for part in _part(word)] if _DENSE.search(text) else words
 
 
 def _part(word: str) -> list[str]:
