@@ -59,9 +59,12 @@ it is 403."""
 
 def server_name(site_url: str) -> str:
     """Return what the server is called: a domain in reverse, a slash, and the product's name."""
-    host = urlsplit(site_url).hostname or "localhost"
-    steps = reversed(host.replace(":", "-").split("."))
-    return f"{'.'.join(steps)}/{NAME}"
+    return f"{'.'.join(reversed(_name_host(site_url).split('.')))}/{NAME}"
+
+
+def _name_host(site_url: str) -> str:
+    """Return the host, without the colons of an IPv6 address: they would part a name."""
+    return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
 
 
 @cache
@@ -103,7 +106,7 @@ def _describe_server(site_url: str) -> dict[str, Any]:
 @cache
 def ai_catalog(site_url: str) -> Document:
     """Return the catalog that leads to the server card."""
-    host = urlsplit(site_url).hostname or "localhost"
+    host = _name_host(site_url)
     entry = {
         "identifier": f"urn:air:{host}:mcp:{NAME}",
         "displayName": TITLE,

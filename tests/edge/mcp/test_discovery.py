@@ -10,6 +10,7 @@ import pytest
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from edge_api.api.mcp.operations import REVISIONS, SENTENCE, server_name
+from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent
 
 ROOT = Path(__file__).parents[3]
@@ -42,6 +43,19 @@ async def test_the_catalog_leads_to_the_card_and_on_to_the_endpoint(edge: Any) -
     assert {name: card[name] for name in ("name", "version", "title", "description")} == {
         name: info[name] for name in ("name", "version", "title", "description")
     }
+
+
+async def test_the_card_in_the_root_says_what_the_server_can_do(edge: Any) -> None:
+    """It is the card, and besides names the capabilities that a client finds."""
+    _, card = await get(edge, SERVER_CARD)
+    kind, earlier = await get(edge, WELL_KNOWN_CARD)
+    agent = Agent(edge, await edge.token(), MODERN)
+    discovered = (await agent.ask("server/discover")).result
+
+    assert kind == "application/json"
+    assert card.items() <= earlier.items()
+    assert set(earlier["capabilities"]) == set(discovered["capabilities"])
+    assert urlsplit(earlier["transport"]["endpoint"]).path == PATH
 
 
 def test_the_card_says_what_the_sdk_speaks() -> None:
