@@ -41,23 +41,28 @@ class StructuredData:
         node = made.describe_page(_KINDS.get(page.slug, "WebPage"), page)
         return _write(node, made.describe_trail((page.title, page.url)))
 
-    def journal(self, path: str, articles: Sequence[Article]) -> Markup:
-        """Return what one leaf of the journal is; `path` is its own, from the root."""
+    def journal(self, file: str, articles: Sequence[Article]) -> Markup:
+        """Return what one leaf of the journal is; `file` is its own."""
         made = self._vocabulary
-        node = made.describe_list("Journal", path.lstrip("/"), articles)
+        node = made.describe_list("Journal", _locate(file), articles)
         trail = made.describe_trail(("Journal", addresses.JOURNAL))
         return _write(node, made.describe_blog(), trail)
 
-    def tag(self, tag: Tag, path: str, articles: Sequence[Article]) -> Markup:
-        """Return what one leaf of a tag's posts is; `path` is its own, from the root."""
+    def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
+        """Return what one leaf of a tag's posts is; `file` is its own."""
         made = self._vocabulary
-        node = made.describe_list(tag.name, path.lstrip("/"), articles)
+        node = made.describe_list(tag.name, _locate(file), articles)
         return _write(node, made.describe_trail(("Tags", addresses.TAGS), (tag.name, tag.url)))
 
-    def overview(self, title: str, path: str) -> Markup:
-        """Return what the list of tags is, or the archive; `path` is its own, from the root."""
-        made, own = self._vocabulary, path.lstrip("/")
+    def overview(self, title: str, file: str) -> Markup:
+        """Return what the list of tags is, or the archive; `file` is its own."""
+        made, own = self._vocabulary, _locate(file)
         return _write(made.describe_overview(title, own), made.describe_trail((title, own)))
+
+
+def _locate(file: str) -> str:
+    """Return the address at which a page's file answers."""
+    return file.removesuffix("index.html")
 
 
 def _write(*nodes: Json) -> Markup:

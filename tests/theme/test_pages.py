@@ -13,10 +13,11 @@ from jinja2.nodes import Assign, FromImport, Name
 
 from edge_api.schema.edge_pages import FORMS, REFERENCE, Form
 from edge_api.schema.edge_pages import PAGES as EDGE_PAGES
-from tests.theme.html_page import read
+from tests.theme.html_page import Element, Page, read
 
 SITE_URL = "https://journal.example"
 GIVEN = {
+    "structured_data",
     "DEFAULT_LANG",
     "SITENAME",
     "SITESUBTITLE",
@@ -113,6 +114,15 @@ def test_every_page_is_looked_at(site: Path) -> None:
     assert {re.sub(r"^tags/[^/]+/", "tags/python/", path) for path in built} == set(PAGES)
 
 
+def list_scripts(page: Page) -> list[Element]:
+    """Return what runs on a page: a block of data never does."""
+    return [
+        script
+        for script in page.all("script")
+        if script.attributes.get("type") != "application/ld+json"
+    ]
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_is_inline(site: Path, path: str) -> None:
     """No page holds a script, a style or an event handler: the security policy forbids them."""
@@ -120,7 +130,7 @@ def test_nothing_is_inline(site: Path, path: str) -> None:
     names = {name for element in page.elements for name in element.attributes}
 
     assert [
-        script for script in page.all("script") if script.text or "src" not in script.attributes
+        script for script in list_scripts(page) if script.text or "src" not in script.attributes
     ] == []
     assert page.all("style") == []
     assert {name for name in names if name == "style" or name.startswith("on")} == set()
@@ -131,7 +141,7 @@ def test_scripts_are_few(site: Path, path: str) -> None:
     """One script is there before the page, for its colours; others wait, and are small."""
     page = read(site, path)
     scripts = {
-        script.attributes["src"]: script.attributes.get("type") for script in page.all("script")
+        script.attributes["src"]: script.attributes.get("type") for script in list_scripts(page)
     }
     names = {name_of(source): kind for source, kind in scripts.items()}
     weight = sum(
@@ -157,7 +167,7 @@ def test_colours_are_settled_before_the_page(site: Path, path: str) -> None:
     """What chooses the scheme stands before all that is painted, behind the metas it changes."""
     page = read(site, path)
     order = [page.elements.index(element) for element in page.all("meta", name="theme-color")]
-    order += [page.elements.index(page.all("script")[0])]
+    order += [page.elements.index(list_scripts(page)[0])]
     order += [page.elements.index(page.one("link", rel="stylesheet"))]
 
     assert order == sorted(order)
@@ -283,7 +293,7 @@ def test_other_forms_are_offered(site: Path, path: str) -> None:
     """Feed, llms.txt and the API's description are a link away on every page."""
     page = read(site, path)
 
-    assert page.one("link", type="application/atom+xml").attributes["href"] == "/feed.xml"
+    assert page.all("link", type="application/atom+xml")[-1].attributes["href"] == "/feed.xml"
     assert page.one("link", rel="service-desc").attributes["href"].endswith("/openapi.json")
     assert {"/feed.xml", "/llms.txt", "/api/public/v1/"} <= {
         link.attributes["href"] for link in page.all("a")
