@@ -191,6 +191,20 @@ def test_offline_the_results_stay(journal: Journal, page: Page) -> None:
     assert results(page) == ["/journal/first-edge/"]
 
 
+def test_an_answer_that_does_not_come_is_not_waited_for(journal: Journal, page: Page) -> None:
+    """After ten seconds the page says that the connection failed; the results stay."""
+    page.clock.install()
+    open_search(page, journal, "sheet")
+    page.route(DATA, lambda _: None)
+    page.get_by_label("Words").fill("painted")
+    with page.expect_request(DATA):
+        page.clock.run_for(1_000)
+    page.clock.run_for(10_000)
+
+    told(page, "The connection failed: try again.")
+    assert len(results(page)) == 2
+
+
 @pytest.mark.parametrize(
     ("status", "sentence"),
     [

@@ -5,6 +5,7 @@
 const PAUSE_MS = 150;
 const PATIENCE_MS = 10_000;
 const DATA = "/api/public/v1/search";
+const LATE = "late";
 
 const form = document.getElementById("search-form");
 const field = document.getElementById("q");
@@ -54,22 +55,26 @@ async function ask() {
   clearTimeout(pause);
   asking.abort();
   asking = new AbortController();
-  const { signal } = asking;
+  const turn = asking;
+  const late = setTimeout(() => turn.abort(LATE), PATIENCE_MS);
   const words = field.value.trim();
   try {
-    const answer = words ? await find(words, signal) : { query: "", count: 0, results: [] };
-    if (signal.aborted) return null;
+    const answer = words ? await find(words, turn.signal) : { count: 0, results: [] };
+    if (turn.signal.aborted) return null;
     show(words, answer);
     return answer;
   } catch (fault) {
-    if (!signal.aborted) tell(fault.sentence ?? "The connection failed: try again.");
+    if (turn.signal.aborted && turn.signal.reason !== LATE) return null; // others are asked for
+    shown = null;
+    tell(fault.sentence ?? "The connection failed: try again.");
     return null;
+  } finally {
+    clearTimeout(late);
   }
 }
 
-async function find(words, stopped) {
+async function find(words, signal) {
   const asked = new URLSearchParams({ q: words, limit: leafSize });
-  const signal = AbortSignal.any([stopped, AbortSignal.timeout(PATIENCE_MS)]);
   const answer = await fetch(`${DATA}?${asked}`, { signal });
   if (!answer.ok) throw { sentence: refusal(answer) };
   return answer.json();
