@@ -54,7 +54,7 @@ class Reader:
     def run(self, name: str, fence: Fence) -> tuple[str, str]:
         """Run an example as it stands; return the status it got, and all that it printed.
 
-        Where it is told to come again later (503), it does: a busy machine analyses nothing in time.
+        Where it is told to come again later (503), as by a busy machine, it does.
         """
         deadline = time.monotonic() + PATIENCE
         while True:
