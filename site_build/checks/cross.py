@@ -13,7 +13,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from site_build import addresses
 from site_build.checks.facts import Facts, Reference
-from site_build.checks.ground import Ground, lay_out, locate
+from site_build.checks.ground import EDGE, Ground, lay_out, locate
 from site_build.post import Document, Finding
 from site_build.slug import make_slug
 from site_build.text import shorten
@@ -47,6 +47,7 @@ def cross_check(
     """
     ground = lay_out(documents, files)
     findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
+    findings += _find_hidden(documents)
     for document in documents:
         own = facts[document.path]
         findings += [
@@ -72,6 +73,21 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
         for address, group in sharing.items()
         if len(group) > 1
         for each in group
+    ]
+
+
+def _find_hidden(documents: Iterable[Document]) -> list[Finding]:
+    """Report every file at whose address readers would see a page of the edge."""
+    return [
+        Finding(
+            each.path,
+            *each.slug_at,
+            "error",
+            f"the slug gives the address /{locate(each)}, where the edge has a page of its own; "
+            "choose another",
+        )
+        for each in documents
+        if locate(each) in EDGE or locate(each).rstrip("/") in EDGE
     ]
 
 

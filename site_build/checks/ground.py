@@ -12,6 +12,11 @@ from site_build import addresses
 from site_build.post import Document
 from site_build.slug import make_slug
 
+EDGE = frozenset(
+    path.removeprefix("/") for path in (paths.SEARCH, *paths.DOCS_PAGES, paths.TRY_DOCS)
+)
+"""Pages that the edge makes: no document is seen at these addresses."""
+
 _FIXED = frozenset(
     {
         addresses.HOME,
@@ -22,9 +27,6 @@ _FIXED = frozenset(
         addresses.MISSING,
         addresses.FEED,
         addresses.FEED_JSON,
-        paths.SEARCH.removeprefix("/"),
-        *(path.removeprefix("/") for path in paths.DOCS_PAGES),
-        paths.TRY_DOCS.removeprefix("/"),
         addresses.SITEMAP,
         addresses.ROBOTS,
         addresses.LLMS,
@@ -82,7 +84,7 @@ def lay_out(documents: Iterable[Document], files: Iterable[str]) -> Ground:
         documents=found,
         paths={document.path: address for address, document in found.items()},
         slugs={document.slug: address for address, document in found.items()},
-        others=_FIXED | tags | feeds | frozenset(files),
+        others=_FIXED | EDGE | tags | feeds | frozenset(files),
     )
 
 

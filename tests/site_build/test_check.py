@@ -379,6 +379,11 @@ FUTURE = replace(PLAIN, path="posts/future.md", slug="future", published=NOW.rep
         "/llms.txt",
         "/images/a%20b.png",
         "/api/public/v1/posts",
+        "/docs/",
+        "/docs",
+        "/docs/posts/#list_posts",
+        "/docs/mcp/index.md",
+        "/docs/try/",
         "/.well-known/api-catalog",
         "#top",
         "#",
@@ -397,6 +402,7 @@ def test_links_that_lead_somewhere(address: str) -> None:
     ("markdown", "message"),
     [
         ("[a](/x/)", "the link `/x/` leads nowhere; mend the address, or take it away"),
+        ("[a](/docs/x/)", "the link `/docs/x/` leads nowhere; mend the address, or take it away"),
         ("[a](other/)", "the link `other/` leads nowhere; did you mean /journal/other/?"),
         ("[a](/2020/other.html#b)", "the link `/2020/other.html#b` leads nowhere; did you mean"),
         ("[a](other.md)", "the link `other.md` leads nowhere; write /journal/other/"),
@@ -436,6 +442,16 @@ def test_a_scheduled_post_may_link_to_an_earlier_one() -> None:
     sketch = replace(DRAFT, markdown="[a](/journal/future/) [b](/journal/later/)\n")
 
     assert judge(FUTURE, later, sketch) == []
+
+
+@pytest.mark.parametrize("slug", ["docs", "search"])
+def test_a_page_where_the_edge_has_one_is_an_error(slug: str) -> None:
+    """A page that no reader would ever see is told; a post stands elsewhere."""
+    page = replace(ABOUT, slug=slug)
+    told = f"error  the slug gives the address /{slug}/, where the edge has a page of its own"
+
+    (found,) = judge(page, replace(PLAIN, slug=slug))
+    assert told in found
 
 
 def test_one_address_for_two_files_is_an_error() -> None:
