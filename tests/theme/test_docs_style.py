@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUDGET = 5 * 1024
 """Bytes, as brotli."""
-MADE_ELSEWHERE = {"get", "post", "patch", "delete", "wide"}
-"""Classes of methods, which are values, and of tables in prose."""
+MADE_ELSEWHERE = {"get", "post", "patch", "delete"}
+"""Classes of methods, which are values."""
 TRY_OUT = {"back"}
 """Classes of a page that has a sheet of its own, outside of the theme."""
 

@@ -66,15 +66,13 @@ def _make_parser() -> MarkdownIt:
     parser.add_render_rule("fence", _render_fence)
     parser.add_render_rule("th_open", _render_head_cell)
     parser.add_render_rule("heading_open", _render_heading)
-    parser.add_render_rule("table_open", _render_table)
-    parser.add_render_rule("table_close", _render_table)
     return parser
 
 
 def _render_fence(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
     token = tokens[index]
     html = Code(token.info or "text", token.content.rstrip("\n")).html
-    return f'<div class="highlight"><pre><code>{html}</code></pre></div>\n'
+    return f'<div class="highlight"><pre tabindex="0"><code>{html}</code></pre></div>\n'
 
 
 def _render_head_cell(*_: Any) -> str:
@@ -83,13 +81,6 @@ def _render_head_cell(*_: Any) -> str:
 
 def _render_heading(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
     return f'<{tokens[index].tag} id="{make_anchor(tokens[index + 1].content)}">'
-
-
-def _render_table(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
-    """Put a table into what scrolls by itself where the screen is too narrow for it."""
-    if tokens[index].nesting > 0:
-        return '<div class="wide" tabindex="0" role="region" aria-label="Table">\n<table>\n'
-    return "</table>\n</div>\n"
 
 
 _BLOCKS: Final = _make_parser()

@@ -6,7 +6,9 @@ ours. Their names carry a digest, so that browsers keep them for good.
 
 import hashlib
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Final
 
 _FOLDER: Final = "/theme/try/"
@@ -16,12 +18,13 @@ SCRIPTS: Final = ("swagger_ui/swagger-ui-bundle.js", "start.js")
 _DIGITS: Final = 12
 
 
+@cache
 def read_parts(names: tuple[str, ...]) -> Mapping[str, bytes]:
-    """Return the files of these names by the addresses that they are served at."""
+    """Return the files of these names by the addresses that they are served at, in their order."""
     found = {}
     for name in names:
         data = files(__package__).joinpath(name).read_bytes()
         stem, _, ending = name.rpartition("/")[2].rpartition(".")
         digest = hashlib.sha256(data).hexdigest()[:_DIGITS]
         found[f"{_FOLDER}{stem}.{digest}.{ending}"] = data
-    return found
+    return MappingProxyType(found)

@@ -1,12 +1,15 @@
 """The examples of the reference are run as they stand."""
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from edge_api.api.operations import OPERATIONS
 from edge_api.api.reference.calls import is_callable
+from tests.content.fences import read_fences
 from tests.edge.docs.conftest import Reader, read_reference
 
 _MEANT_FOR_NO_PROGRAM = {
@@ -41,6 +44,23 @@ def _by_effect(example: tuple[str, object]) -> int:
     """Put what deletes before what inserts: rows that are there already stand in its way."""
     words = example[0].split("_")
     return ("delete" in words) + 2 * ("insert" in words) + 3 * ("revoke" in words)
+
+
+def test_the_overview_begins_with_what_works(reader: Reader) -> None:
+    """Its first request succeeds with the reader's own key, and its error is one of the API."""
+    key = {"X-API-Key": reader.environment["KEY"]}
+    first, error = (
+        fence
+        for fence in read_fences(reader.page("/docs/index.md"))
+        if fence.language in {"bash", "json"}
+    )
+    placeholder, _, command = first.code.partition("\n")
+    assert placeholder == "export KEY=fe_sk_…"
+    status, printed = reader.run("first", replace(first, code=command))
+    refused, _, body = reader.edge.get("/api/public/v1/posts?limit=0", key)
+
+    assert (status, refused) == ("200", 400), printed
+    assert json.loads(body) == json.loads(error.code)
 
 
 def test_what_has_no_example_says_why(reader: Reader) -> None:
