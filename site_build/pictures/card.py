@@ -37,7 +37,7 @@ _LEAF, _CUT = 9, 3
 _GAP = 3
 """Paper between two bands."""
 
-_EFFORT = 5
+_EFFORT = 6
 """Of the packer; 9 takes ten times as long and saves a tenth."""
 
 _SMALL = 34
