@@ -1,4 +1,4 @@
-"""The look of the journal at work: day and night, where one is, what is copied, what never moves."""
+"""The look of the journal at work: day and night, where one is, what is copied and printed."""
 
 import shutil
 from collections.abc import Iterator
