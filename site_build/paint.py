@@ -5,13 +5,13 @@ Said once for pages and pictures alike; it knows neither tags nor templates.
 
 import math
 
-HUES = 72
+HUES = 90
 """How many hues tags are spread over; a style sheet has a class for each."""
 
 LIGHTNESS, CHROMA = 0.6, 0.125
 """Of the paint by day, in OKLCH; every hue of it stands out from paper by 3:1."""
 
-_SPREAD = 31
+_SPREAD = 47
 """Prime to HUES: words that differ by one letter are set well apart."""
 
 _DARK = 0.0031308

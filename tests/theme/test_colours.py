@@ -13,7 +13,7 @@ SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
 TEXT, GRAPHICS, MORE = 4.5, 3.0, 7.0
 """Least contrast: WCAG 2.2, success criteria 1.4.3, 1.4.11, and 1.4.6 for who asks for more."""
-HUES = 72
+HUES = 90
 
 CODE = ("ink", "code-word", "code-name", "code-text", "code-number", "code-aside")
 TEXT_PAIRS = [
