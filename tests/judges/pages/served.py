@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from edge_api.schema import paths
 from tests.edge.conftest import run_build
 from tests.edge.edge_process import Installation, ServedEdge, free_port
-from tests.judges.product import Product
+from tests.judges.product import ALL_SCOPES, Product
 
 NOW = "2026-11-20T00:00:00Z"
 """Builds stand still at this instant, so that a run of tomorrow judges the same pages."""
@@ -88,8 +88,7 @@ def serve(content: Path, folder: Path, site_url: str | None = None) -> Iterator[
     }
     installation = Installation(folder, settings)
     with installation.serving() as edge:
-        assert edge.process.stdout is not None
-        key = edge.process.stdout.readline().split()[-1] if edge.greeting else ""
         current = (folder / "build" / "current").resolve()
         product = Product(installation, origin)
+        key = product.issue("api_key", ALL_SCOPES)
         yield Served(origin, site_url or origin, current, edge, product, key)
