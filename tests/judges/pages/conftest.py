@@ -1,9 +1,8 @@
 """Two served journals, and what a browser notices on every page of them."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -15,11 +14,11 @@ from tests.judges.pages.places import places, strains
 from tests.judges.pages.sample import write_sample
 from tests.judges.pages.served import Served, serve
 from tests.judges.pages.visit import VARIANTS, Visit, look_at_all
+from tools import judges as installation
 
 __all__ = ["chromium"]
-collect_ignore = [] if WHOLE else ["test_nu.py", "test_lighthouse_whole.py", "test_corpus.py"]
+collect_ignore = [] if WHOLE else ["test_nu.py", "test_lighthouse_whole.py"]
 Outcome = TypeVar("Outcome")
-Await = Callable[[Coroutine[Any, Any, Outcome]], Outcome]
 
 
 def wait_for(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -28,15 +27,21 @@ def wait_for(work: Coroutine[Any, Any, Outcome]) -> Outcome:
         return thread.submit(asyncio.run, work).result()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def installed() -> None:
+    """Have what `package-lock.json` names installed."""
+    installation.prepare()
+
+
 @pytest.fixture(scope="session")
-def journal(judges: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Return the product's own journal."""
     with serve(ROOT / "content", tmp_path_factory.mktemp("journal")) as served:
         yield served
 
 
 @pytest.fixture(scope="session")
-def sample(judges: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Return the journal of everything that strains a page."""
     folder = tmp_path_factory.mktemp("sample")
     with serve(write_sample(folder / "content"), folder) as served:
@@ -51,9 +56,3 @@ def visits(chromium: str, journal: Served, sample: Served) -> list[Visit]:
         for served, found in ((journal, places(journal)), (sample, strains(sample)))
         for visit in wait_for(look_at_all(chromium, served, found, VARIANTS))
     ]
-
-
-@pytest.fixture(scope="session")
-def plain_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for programs to run in."""
-    return tmp_path_factory.mktemp("programs")

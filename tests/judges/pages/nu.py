@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.edge.edge_process import ROOT
-from tests.judges.node import MODULES
 from tests.judges.pages.judging import Faults, lay_out
+from tools.judges import MODULES
 
+_WEBMCP: Final = (
+    "Attribute “tool(name|description|autosubmit|paramdescription|paramtitle)” not allowed.*"
+)
 EXCEPTIONS: Final[Mapping[str, str]] = {
-    r'Attribute “tool(name|description|autosubmit|paramdescription|paramtitle)” not allowed.*':
-        "WebMCP's attributes, which agents read, are newer than the checker",
-    r'.*“?view-transition”?.*': "an at-rule of CSS that the checker does not know yet",
+    _WEBMCP: "WebMCP's attributes, which agents read, are newer than the checker",
+    ".*view-transition.*": "an at-rule of CSS that the checker does not know yet",
 }
 """What the checker says that is no fault, as patterns of its sentence, and why."""
 _JAR: Final = MODULES / "vnu-jar" / "build" / "dist" / "vnu.jar"

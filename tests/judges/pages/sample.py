@@ -19,8 +19,30 @@ _HEADINGS = "\n\n".join(
     f"Words of the section {number}. " * 4
     for number in range(12)
 )
+_PICTURED = """\
+![Three book edges, painted.](/images/fore-edges.svg)
+
+A line.
+
+<figure>
+<img src="/images/fore-edges.svg" alt="The same again." width="600" height="200">
+<figcaption>With a caption.</figcaption>
+</figure>
+
+> A quotation.
+>
+> > Within a quotation.
+
+1. one
+    1. two
+        1. three
+"""
 _POSTS = {
-    "long-word": ("A title with " + _LONG, "tags: [strain]", f"{_LONG}\n\n`{_LONG}`\n\n{_HEADINGS}"),
+    "long-word": (
+        "A title with " + _LONG,
+        "tags: [strain]",
+        f"{_LONG}\n\n`{_LONG}`\n\n{_HEADINGS}",
+    ),
     "wide": (
         "Wide things",
         "tags: [strain, wide]",
@@ -32,7 +54,8 @@ _POSTS = {
     "arabic": (
         "حافة الكتاب",
         "lang: ar\ntags: [strain, كتب]",
-        "الحافة الأمامية للكتاب هي الجانب الذي تُفتح منه الصفحات. انظر `code` هنا.\n\n## عنوان\n\nنص.",
+        "الحافة الأمامية للكتاب هي الجانب الذي تُفتح منه الصفحات."
+        " انظر `code` هنا.\n\n## عنوان\n\nنص.",
     ),
     "japanese": ("小口の絵", "lang: ja\ntags: [紙, strain]", "本の小口に描かれた絵。" * 30),
     "many-tags": (
@@ -49,11 +72,7 @@ _POSTS = {
     "pictured": (
         "A picture first",
         "tags: [strain]",
-        "![Three book edges, painted.](/images/fore-edges.svg)\n\n"
-        "A line.\n\n<figure>\n"
-        '<img src="/images/fore-edges.svg" alt="The same again." width="600" height="200">\n'
-        "<figcaption>With a caption.</figcaption>\n</figure>\n\n"
-        "> A quotation.\n>\n> > Within a quotation.\n\n1. one\n    1. two\n        1. three\n",
+        _PICTURED,
     ),
 }
 STRAINS = tuple(f"/{slug}" for slug in ("everything", *_POSTS))

@@ -11,11 +11,9 @@ from typing import Any, Final
 from selectolax.lexbor import LexborHTMLParser
 
 Json = dict[str, Any]
+_OF_TEXT: Final = {"headline", "author", "datePublished", "dateModified", "mainEntityOfPage"}
 _REQUIRED: Final[Mapping[str, frozenset[str]]] = {
-    "BlogPosting": frozenset(
-        "headline datePublished dateModified author publisher image description url "
-        "mainEntityOfPage".split()
-    ),
+    "BlogPosting": frozenset({*_OF_TEXT, "description", "image", "publisher", "url"}),
     "BreadcrumbList": frozenset({"itemListElement"}),
     "ItemList": frozenset({"itemListElement"}),
     "ListItem": frozenset({"position"}),

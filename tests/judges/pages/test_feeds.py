@@ -104,7 +104,12 @@ def test_faults_of_atom_are_found() -> None:
 
 def test_faults_of_json_are_found() -> None:
     """Each kind of fault is named."""
-    item = {"id": 1, "url": "x", "date_published": "2026-13-01", "content_html": "<script>1</script>"}
+    item = {
+        "id": 1,
+        "url": "x",
+        "date_published": "2026-13-01",
+        "content_html": "<script>1</script>",
+    }
     feed = {"version": "1", "title": "", "items": [item, item, {"id": "a"}], "author": {}}
     found = "\n".join(faults_of_json(feed))
 

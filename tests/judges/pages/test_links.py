@@ -27,7 +27,7 @@ async def test_no_link_is_dead(journal: Served, tmp_path: Path) -> None:
     assert checked > len(pages)
 
 
-async def test_dead_links_are_found(judges: None, tmp_path: Path) -> None:
+async def test_dead_links_are_found(tmp_path: Path) -> None:
     """A page, a place in a page and a picture that are not there."""
     content = shutil.copytree(ROOT / "content", tmp_path / "content")
     (content / "posts" / "dead.md").write_text(_DEAD, encoding="utf-8")

@@ -21,7 +21,7 @@ def test_pages_are_valid(journal: Served, visits: list[Visit], tmp_path: Path) -
     assert judge({**crawl(journal), **made}, tmp_path) == []
 
 
-def test_a_broken_page_is_found(judges: None, tmp_path: Path) -> None:
+def test_a_broken_page_is_found(tmp_path: Path) -> None:
     """Elements that do not nest, an id given twice, no words for a picture, what is obsolete."""
     said = " ".join(fault["message"] for fault in judge({"broken": _BROKEN}, tmp_path))
 

@@ -18,7 +18,7 @@ SITE_URL = "https://journal.example"
 
 
 @pytest.fixture(scope="module")
-def published(judges: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Return the journal as it stands behind a server that speaks https."""
     folder = tmp_path_factory.mktemp("published")
     content = shutil.copytree(ROOT / "content", folder / "content")

@@ -1,7 +1,6 @@
 """Every page in Chromium, light and dark, on a telephone and at a desk: nothing to complain of."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -42,9 +41,7 @@ def foreign(visit: Visit) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def broken(
-    chromium: str, judges: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Visit]]:
+def broken(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Visit]]:
     """Return visits of a page on which everything is wrong that is looked for."""
     folder = tmp_path_factory.mktemp("broken")
     (folder / "content" / "posts").mkdir(parents=True)

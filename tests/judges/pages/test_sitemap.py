@@ -6,16 +6,16 @@ import pytest
 import xmlschema
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.judges.node import MODULES
 from tests.judges.pages.crawl import crawl, mapped
 from tests.judges.pages.served import Served
+from tools.judges import MODULES
 
 _NONE = b"""<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 <url><loc>nowhere</loc><lastmod>yesterday</lastmod></url></urlset>"""
 
 
 @pytest.fixture(scope="module")
-def schema(judges: None) -> xmlschema.XMLSchema:
+def schema() -> xmlschema.XMLSchema:
     """Return the schema of sitemaps.org."""
     return xmlschema.XMLSchema(str(MODULES / "sitemap" / "schema" / "sitemap.xsd"))
 

@@ -44,10 +44,19 @@ def test_faults_are_found() -> None:
         "datePublished": "2026-02-01",
         "dateModified": "2026-01-01",
     }
-    crumbs = {"@type": "BreadcrumbList", "itemListElement": [{"@type": "ListItem", "position": 2}] * 2}
+    crumbs = {
+        "@type": "BreadcrumbList",
+        "itemListElement": [{"@type": "ListItem", "position": 2}] * 2,
+    }
     found = "\n".join(faults_of(of(post, crumbs, {"@type": "Thing"})))
 
-    for said in ("lacks author", "headline is empty", "not absolute", "no instant", "modified before"):
+    for said in (
+        "lacks author",
+        "headline is empty",
+        "not absolute",
+        "no instant",
+        "modified before",
+    ):
         assert said in found, said
     assert "positions are [2, 2]" in found
     assert "a crumb lacks" in found

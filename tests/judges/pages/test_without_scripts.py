@@ -48,7 +48,7 @@ def lacks(page: Page) -> list[str]:
 
 
 def test_pages_work(journal: Served, page: Page) -> None:
-    """Each page that needs no steps shows its text and the way on, and nothing that does nothing."""
+    """Each page that needs no steps shows its text, the way on, and nothing that is dead."""
     found = {}
     for place in places(journal):
         if place.steps is None:
@@ -78,5 +78,3 @@ def test_what_does_not_work_is_found(page: Page) -> None:
     page.set_content("<main><form><button type=button>Load</button></form></main>")
 
     assert len(lacks(page)) == 4
-
-

@@ -16,9 +16,9 @@ from playwright.async_api import (
 )
 
 from tests.browser.conftest import ARGUMENTS
-from tests.judges.node import MODULES
 from tests.judges.pages.places import Place
 from tests.judges.pages.served import Served
+from tools.judges import MODULES
 
 AT_ONCE = 3
 """Pages that are looked at side by side."""
@@ -47,7 +47,8 @@ class Variant(NamedTuple):
         return f"{self.scheme} {self.width}"
 
 
-VARIANTS = [Variant(*each) for each in product(("light", "dark"), (360, 1280))]
+_SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+VARIANTS = [Variant(*each) for each in product(_SCHEMES, (360, 1280))]
 
 
 @dataclass
@@ -149,9 +150,7 @@ async def look_at_all(
             return await look(browser, served, place, variant)
 
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=chromium, args=list(ARGUMENTS)
-        )
+        browser = await playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
         asked = [take(browser, place, variant) for place in all_places for variant in variants]
         visits = await asyncio.gather(*asked)
         await browser.close()

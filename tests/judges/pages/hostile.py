@@ -1,0 +1,68 @@
+"""A journal written by somebody who wants scripts to run in the browsers of its readers.
+
+In the fields of a post everything is text, whatever it looks like. In its body an author may write
+HTML of their own, so those posts are apart: there the site's policy and the sanitiser have to hold.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from site_build.reading.front_matter import KEYS
+from site_build.slug import make_slug
+from site_build.text import find_control_character
+from tests.edge.edge_process import ROOT
+
+_FENCE = "`" * 8
+_FIELDS = tuple(name for name in ("description", "excerpt", "author", "series") if name in KEYS)
+FIELD, BODY = "field", "body"
+"""How the slugs of both sorts of posts begin."""
+
+
+def tamed(payload: str) -> str:
+    """Return a payload as the head of a post holds it: on one line, no control characters."""
+    line = " ".join(payload.split())
+    while (at := find_control_character(line)) is not None:
+        line = line[:at] + line[at + 1 :]
+    return line.strip() or "x"
+
+
+def _tags(text: str) -> list[str]:
+    return [text] if make_slug(text) else [f"{text} tag"]
+
+
+def _head(title: str, slug: str, number: int, **fields: object) -> str:
+    values = {"title": title, "slug": slug, "date": f"2026-03-{1 + number % 28:02}", **fields}
+    lines = [f"{name}: {json.dumps(value)}" for name, value in values.items()]
+    return "\n".join(["---", *lines, "---", "", ""])
+
+
+def _field_post(number: int, payload: str) -> str:
+    """Return a post with the payload in every field, and in what Markdown takes for code."""
+    text = tamed(payload)
+    fields: dict[str, object] = dict.fromkeys(_FIELDS, text)
+    head = _head(text, f"{FIELD}-{number}", number, tags=_tags(text), **fields)
+    code = f"{_FENCE}text\n{payload}\n{_FENCE}\n"
+    return f"{head}Words of the post.\n\n{code}\n## Code\n\n{'`' * 9} {text} {'`' * 9}\n"
+
+
+def _body_post(number: int, payload: str) -> str:
+    head = _head("A body", f"{BODY}-{number}", number)
+    return f"{head}Words before.\n\n{payload}\n\nWords behind.\n"
+
+
+def write_hostile(content: Path, payloads: Sequence[str]) -> Path:
+    """Write two posts for each payload below `content`, and return that."""
+    for folder in ("posts", "pages", "images"):
+        (content / folder).mkdir(parents=True)
+    shutil.copy(ROOT / "content" / "pages" / "contact.md", content / "pages")
+    shutil.copy(ROOT / "content" / "images" / "fore-edges.svg", content / "images")
+    for number, payload in enumerate(payloads):
+        for name, source in (
+            (FIELD, _field_post(number, payload)),
+            (BODY, _body_post(number, payload)),
+        ):
+            file = content / "posts" / f"{name}-{number}.md"
+            file.write_bytes(source.encode("utf-8", "replace").replace(b"\x00", b""))
+    return content

@@ -1,0 +1,105 @@
+"""Runs Lighthouse on an address in several guises, and says what it has against the page."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from tests.judges import node
+from tests.judges.pages.judging import HERE
+
+GUISES: Final = tuple(
+    f"{device} {scheme}" for device, scheme in product(("mobile", "desktop"), ("light", "dark"))
+)
+LCP_MOST: Final = 1200
+"""Milliseconds under mobile throttling."""
+UNLISTED: Final = "is-crawlable"
+"""The audit that takes points of `seo` from every page that asks not to be found."""
+_MEASURED: Final = "performance"
+"""The one category that depends on how busy the machine is."""
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one run says."""
+
+    guise: str
+    scores: Mapping[str, int | None]
+    lost: Sequence[Mapping[str, Any]]
+    """The audits that cost points, with their category."""
+    lcp: float
+    cls: float
+
+
+async def run(chromium: str, url: str, guises: Sequence[str], folder: Path) -> list[Verdict]:
+    """Judge an address once in each guise. AssertionError where it could not be judged."""
+    outcome = await node.run(HERE / "lighthouse.mjs", chromium, url, *guises, folder=folder)
+    assert outcome.status == 0, str(outcome)
+    found = json.loads(outcome.said)
+    assert [each["fault"] for each in found if each["fault"]] == [], url
+    return [
+        Verdict(each["guise"], each["scores"], each["lost"], each["lcp"], each["cls"])
+        for each in found
+    ]
+
+
+def faults_of(verdict: Verdict, *, is_listed: bool) -> list[str]:
+    """Return what keeps a page from 100 in all five, from being fast or from standing still.
+
+    Of a page that asks not to be found, `seo` may lose what it loses for that, and nothing else.
+    """
+    missed = [
+        f"{category} {score}: {_reasons(verdict, category)}"
+        for category, score in verdict.scores.items()
+        if score != 100 and not (category == "seo" and not is_listed and _is_unlisted(verdict))
+    ]
+    return [
+        *missed,
+        *([f"{len(verdict.scores)} categories"] if len(verdict.scores) != 5 else []),
+        *([f"LCP {verdict.lcp:.0f} ms"] if verdict.lcp > LCP_MOST else []),
+        *([f"CLS {verdict.cls}"] if verdict.cls > 0 else []),
+    ]
+
+
+def _is_unlisted(verdict: Verdict) -> bool:
+    return [each["audit"] for each in verdict.lost if each["category"] == "seo"] == [UNLISTED]
+
+
+def _reasons(verdict: Verdict, category: str) -> str:
+    return "; ".join(
+        f"{each['audit']} {each['said']} {each['items']}"
+        for each in verdict.lost
+        if each["category"] == category
+    )
+
+
+async def judge(
+    chromium: str, url: str, guises: Sequence[str], folder: Path, *, is_listed: bool = True
+) -> dict[str, list[str]]:
+    """Return the faults of a page by guise.
+
+    Where only what is measured falls short, it is measured twice again, and the median counts.
+    """
+    found = {}
+    for verdict in await run(chromium, url, guises, folder):
+        faults = faults_of(verdict, is_listed=is_listed)
+        if faults and (verdict.scores[_MEASURED] != 100 or verdict.lcp > LCP_MOST):
+            again = [verdict]
+            for _ in range(_TRIES - 1):
+                again += await run(chromium, url, [verdict.guise], folder)
+            faults = faults_of(_middle(again), is_listed=is_listed)
+        if faults:
+            found[f"{url} {verdict.guise}"] = faults
+    return found
+
+
+def _middle(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the run with the median score, with the median of the first look."""
+    ranked = sorted(verdicts, key=lambda verdict: verdict.scores[_MEASURED] or 0)
+    middle = ranked[len(ranked) // 2]
+    lcp = median(verdict.lcp for verdict in verdicts)
+    return Verdict(middle.guise, middle.scores, middle.lost, lcp, middle.cls)

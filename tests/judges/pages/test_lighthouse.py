@@ -1,0 +1,86 @@
+"""Lighthouse on the two pages that most readers see first; the whole is in the longer run."""
+
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.judges.pages.crawl import crawl, kind, largest_of_each_kind
+from tests.judges.pages.lighthouse import UNLISTED, Verdict, faults_of, judge, run
+from tests.judges.pages.served import Served
+
+_BROKEN = b"""<!DOCTYPE html><html><head><meta name=robots content=noindex></head>
+<body><img src=/x.png><button></button><p style="color:#eee;background:#fff">Pale</p>
+<script>console.error("x"); throw new Error("y")</script></body></html>"""
+
+
+async def test_pages_have_a_hundred_in_all_five(
+    chromium: str, journal: Served, tmp_path: Path
+) -> None:
+    """Home and the longest post, on a telephone, with a first look within its time."""
+    pages = crawl(journal)
+    post = next(path for path in largest_of_each_kind(pages) if kind(path, pages) == "/journal/*/")
+    found: dict[str, list[str]] = {}
+    for path, guise in (("/", "mobile light"), (post, "mobile dark")):
+        found |= await judge(chromium, journal.origin + path, [guise], tmp_path)
+
+    assert found == {}
+
+
+async def test_a_broken_page_is_found(chromium: str, tmp_path: Path) -> None:
+    """What readers, searchers and agents would miss costs points in each of their categories."""
+
+    class Broken(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/" else 404)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(_BROKEN)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Broken)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        (verdict,) = await run(chromium, url, ["mobile light"], tmp_path)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    found = "\n".join(faults_of(verdict, is_listed=True))
+    for category in ("accessibility", "best-practices", "seo", "agentic-browsing"):
+        assert category in found, found
+    assert UNLISTED in found
+
+
+@pytest.mark.parametrize(
+    ("lcp", "cls", "count", "said"),
+    [
+        (1201.0, 0.0, 5, "LCP 1201 ms"),
+        (900.0, 0.01, 5, "CLS 0.01"),
+        (900.0, 0.0, 4, "4 categories"),
+    ],
+)
+def test_figures_count(lcp: float, cls: float, count: int, said: str) -> None:
+    """A slow first look, a page that moves and a category that is missing are faults."""
+    scores = dict.fromkeys("abcde"[:count], 100)
+
+    assert faults_of(Verdict("mobile light", scores, [], lcp, cls), is_listed=True) == [said]
+
+
+def test_a_page_that_hides_may_lose_for_that_alone() -> None:
+    """Who asks not to be found loses points for it, and may for nothing else."""
+    scores = {**dict.fromkeys("abcd", 100), "seo": 69}
+    hidden = {"category": "seo", "audit": UNLISTED, "said": "", "items": []}
+    other = {**hidden, "audit": "meta-description"}
+
+    alone = Verdict("mobile light", scores, [hidden], 1.0, 0.0)
+    assert faults_of(alone, is_listed=False) == []
+    assert faults_of(alone, is_listed=True) != []
+    assert faults_of(Verdict("x", scores, [hidden, other], 1.0, 0.0), is_listed=False) != []

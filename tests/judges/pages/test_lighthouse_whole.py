@@ -1,0 +1,40 @@
+"""Lighthouse on every kind of page, on a telephone and at a desk, light and dark."""
+
+from pathlib import Path
+
+from selectolax.lexbor import LexborHTMLParser
+
+from tests.judges.pages.lighthouse import GUISES, judge
+from tests.judges.pages.places import Place, places, strains
+from tests.judges.pages.served import Served
+
+ERRORS_ARE_NOT_JUDGED = "Lighthouse judges no page whose status is an error"
+"""Why the page for a missing address is judged at its file, and no refusal at all."""
+
+
+def is_listed(served: Served, path: str) -> bool:
+    """Tell whether a page lets itself be found; those for one person do not."""
+    _, _, body = served.get(path)
+    robots = LexborHTMLParser(body).css_first("meta[name=robots]")
+    return robots is None or "noindex" not in (robots.attributes["content"] or "")
+
+
+def judged(found: list[Place]) -> list[Place]:
+    """Return the places that an address leads to and whose answer is no error."""
+    return [place for place in found if place.steps is None and place.status == 200]
+
+
+async def test_every_page_has_a_hundred_in_all_five(
+    chromium: str, journal: Served, sample: Served, tmp_path: Path
+) -> None:
+    """In each guise; pages that ask not to be found lose points of `seo` for that alone."""
+    faults: dict[str, list[str]] = {}
+    for served, found in ((journal, places(journal)), (sample, strains(sample))):
+        for place in judged(found):
+            path = place.path(served)
+            listed = is_listed(served, path)
+            url = served.origin + path
+            for guise in GUISES:
+                faults |= await judge(chromium, url, [guise], tmp_path, is_listed=listed)
+
+    assert faults == {}
