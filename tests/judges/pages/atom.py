@@ -56,11 +56,73 @@ def _of_a_reader(feed: bytes) -> Iterator[str]:
 
 def _of_feed(feed: ET.Element, url: str) -> Iterator[str]:
     entries = feed.findall(f"{_ATOM}entry")
-    yield from _of_container(feed, _OF_BOTH: Final = {"author", "category", "contributor", "id", "link", "rights", "title", "updated"}
-_OF_FEED: Final = frozenset({*_OF_BOTH, "generator", "icon", "logo", "subtitle", "entry"})
-_OF_ENTRY: Final = frozenset({*_OF_BOTH, "content", "published", "source", "summary"})
-_ONCE: Final = (_OF_FEED | _OF_ENTRY) - {"author", "category", "contributor", "link", "entry"}
-_ATTRIBUTES.get(name, frozenset())
+    yield from _of_container(feed, _OF_FEED, ("id", "title", "updated"))
+    yield from _of_self(feed, url)
+    if feed.find(f"{_ATOM}author") is None and not all(
+        entry.find(f"{_ATOM}author") is not None for entry in entries
+    ):
+        yield "feed: neither the feed nor each entry has an author (4.1.1)"
+    if not feed.get(f"{_XML}lang"):
+        yield "feed: xml:lang is missing"
+    ids = Counter(entry.findtext(f"{_ATOM}id") for entry in entries)
+    yield from (
+        f"entry: the id {found} stands {count} times" for found, count in ids.items() if count > 1
+    )
+    instants = [entry.findtext(f"{_ATOM}published") or "" for entry in entries]
+    if instants != sorted(instants, reverse=True):
+        yield "feed: entries are not newest first"
+    for entry in entries:
+        yield from _of_entry(entry)
+
+
+def _of_self(feed: ET.Element, url: str) -> Iterator[str]:
+    links = feed.findall(f"{_ATOM}link")
+    own = [link.get("href") for link in links if link.get("rel") == "self"]
+    if own != [url]:
+        yield f"feed: link rel=self is {own}, served at {url}"
+
+
+def _of_entry(entry: ET.Element) -> Iterator[str]:
+    yield from _of_container(entry, _OF_ENTRY, ("id", "title", "updated"))
+    links = [
+        link
+        for link in entry.findall(f"{_ATOM}link")
+        if link.get("rel", "alternate") == "alternate"
+    ]
+    content = entry.find(f"{_ATOM}content")
+    if not links and content is None:
+        yield "entry: neither content nor a link rel=alternate (4.1.2)"
+    kinds = Counter((link.get("type"), link.get("hreflang")) for link in links)
+    yield from (
+        f"entry: {count} alternates of {kind}" for kind, count in kinds.items() if count > 1
+    )
+    published, updated = (entry.findtext(f"{_ATOM}{name}") for name in ("published", "updated"))
+    if published and updated and published > updated:
+        yield f"entry: updated {updated} before it was published {published}"
+    if content is not None and content.get("src") and entry.find(f"{_ATOM}summary") is None:
+        yield "entry: content elsewhere needs a summary (4.1.2)"
+
+
+def _of_container(
+    parent: ET.Element, known: frozenset[str], required: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield what is wrong with the children of a feed or an entry."""
+    place = parent.tag.removeprefix(_ATOM)
+    names = Counter(
+        child.tag.removeprefix(_ATOM) for child in parent if child.tag.startswith(_ATOM)
+    )
+    yield from (f"{place}: {name} is missing" for name in required if not names[name])
+    yield from (f"{place}: {name} is not Atom's" for name in names if name not in known)
+    yield from (f"{place}: {name} more than once" for name in _ONCE if names[name] > 1)
+    for child in parent:
+        if child.tag.startswith(_ATOM) and child.tag != f"{_ATOM}entry":
+            yield from (f"{place}: {fault}" for fault in _of_element(child))
+
+
+def _of_element(element: ET.Element) -> Iterator[str]:
+    name = element.tag.removeprefix(_ATOM)
+    text = element.text or ""
+    allowed = _ATTRIBUTES.get(name, frozenset())
     own = {key for key in element.attrib if not key.startswith("{")}
     yield from (f"{name} has an attribute {key}" for key in sorted(own - allowed))
     if name in ("updated", "published"):

@@ -232,9 +232,9 @@ _TEMPLATES: Final = (
     "{filename}x' onload='__ran()",
     "{static}</a><svg onload=__ran()>",
 )
+_TITLED: Final = f'<img title="--&gt;&lt;img src=1 onerror={_J}&gt;">'
 _MUTATIONS: Final = (
-    "<math><mtext><table><mglyph><style><!--</style>"
-    f'<img title="--&gt;&lt;img src=1 onerror={_J}&gt;">',
+    f"<math><mtext><table><mglyph><style><!--</style>{_TITLED}",
     f'<svg></p><style><a id="</style><img src=1 onerror={_J}>">',
     f"<form><math><mtext></form><form><mglyph><style></math><img src=x onerror={_J}>",
     f'<noscript><p title="</noscript><img src=x onerror={_J}>">',
