@@ -64,6 +64,9 @@ def test_media_type(name: str, kind: str) -> None:
         ("journal/a/index.md", REVALIDATED),
         ("feed.xml", BRIEFLY),
         ("theme/page.aeb533b7b54a.html", FOREVER),
+        ("pictures/aeb533b7b54a/shelf-960.avif", FOREVER),
+        ("pictures/shelf-960.avif", BRIEFLY),
+        ("cards/shelf.png", BRIEFLY),
     ],
 )
 def test_caching(name: str, control: str) -> None:
