@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from site_build import addresses
+from site_build.checks.ground import locate
 from site_build.faults import BuildError
 from site_build.incremental.ledger import Entry, Ledger
 from site_build.incremental.plates import STAGE as PLATES
@@ -22,11 +23,13 @@ from site_build.making.handover import Handover
 from site_build.making.index_file import IndexFile, Piece
 from site_build.making.outputs import list_records
 from site_build.making.production import Production, Style
-from site_build.making.tasks import RecordTask, Task, Workshop
+from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
+from site_build.post import Document
 from site_build.reading.gather import Gathered
 from site_build.reading.texts import STAGE as TEXTS
 from site_build.request import Request
-from site_build.site import Identity
+from site_build.site import Identity, publish
+from site_build.views.content import Article, Page
 from site_build.views.sight import Sight
 
 _MADE_OF_RECORDS = (".json", ".txt", ".xml")
@@ -66,18 +69,38 @@ class Rehearsal(Production):
         super().__init__(request, identity, style)
 
     def _gather(self, _code: str, _site_url: str) -> Gathered:
-        documents = self._given.documents
-        public = (replace(each, draft=False) if each.draft else each for each in documents)
-        return replace(self._given, documents=tuple(public))
+        return _publish(self._given)
 
     def _find_handover(self, folders: Sequence[Path]) -> Handover:
         return self._tried or super()._find_handover(folders)
+
+    def revise(self, gathered: Gathered) -> None:
+        """Take documents whose texts alone are others, at once: no list has to be made anew.
+
+        What a theme shows elsewhere of a text, such as posts like it, stays as it was.
+        """
+        self.gathered = _publish(gathered)
+        for document in self.gathered.documents:
+            if self._documents[document.path] is not document:
+                self._documents[document.path] = document
+                self._revise_page(document)
+        self.site = publish(self.site.identity, self.gathered.documents, self.request.now)
+        for made_of_texts in ("_others", "_lines"):
+            self.__dict__.pop(made_of_texts, None)
+
+    def _revise_page(self, document: Document) -> None:
+        task = self._tasks[addresses.name_file(locate(document))]
+        if isinstance(task, TemplateTask):
+            for value in task.own.values():
+                if isinstance(value, Article | Page) and value.source_path == document.path:
+                    value.document = document
 
     def _equip(self, method: bytes) -> Workshop:
         state, nothing = self.request.place.state, Ledger({}, {}, None)
         state.mkdir(parents=True, exist_ok=True)
         index = IndexFile(state, nothing, state)
         index.discard()
+        self._documents = {document.path: document for document in self.gathered.documents}
         return Workshop(
             self._glass,
             index,
@@ -85,7 +108,7 @@ class Rehearsal(Production):
             self.gathered.gallery,
             Plates(self._cache),
             Sight(),
-            {document.path: document for document in self.gathered.documents},
+            self._documents,
             self.seen,
             method.hex(),
         )
@@ -126,11 +149,10 @@ class Rehearsal(Production):
         """Return the task of a file that holds whole posts, whose lines nobody has made yet."""
         if not path.endswith(_MADE_OF_RECORDS):
             return None
-        tags = tuple(
-            tag for tag in self.site.tags if path.startswith(addresses.locate_tag(tag.slug))
-        )
-        site = replace(self.site, tags=tags)
-        return next((task for task in list_digests(site, self._lines) if task.path == path), None)
+        folder = path.rpartition("/")[0]
+        tags = [tag for tag in self.site.tags if addresses.locate_tag(tag.slug) == f"{folder}/"]
+        tasks = list_digests(replace(self.site, tags=tuple(tags)), self._lines)
+        return next((task for task in tasks if task.path == path), None)
 
     @cached_property
     def _lines(self) -> Mapping[str, Piece]:
@@ -156,3 +178,10 @@ class _Lines(Mapping[str, Piece]):
 
     def __len__(self) -> int:
         return len(self._tasks)
+
+
+def _publish(gathered: Gathered) -> Gathered:
+    """Return the same with drafts as posts like all others."""
+    documents = gathered.documents
+    public = (replace(each, draft=False) if each.draft else each for each in documents)
+    return replace(gathered, documents=tuple(public))

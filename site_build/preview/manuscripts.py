@@ -5,7 +5,7 @@ while its author mends it. It knows no pages.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -62,13 +62,21 @@ class Manuscripts:
             self._album = self._survey(self._listing)
             self._forget_old_texts()
 
-    def refresh(self) -> bool:
+    def refresh(self, told: Collection[str] | None = None) -> bool:
         """Read what changed since the last time; tell whether anything did.
 
-        Raises BuildError when the folder cannot be read; what was read stays then.
+        `told` are the only paths that may have changed, where that is known. Raises BuildError
+        when the folder cannot be read; what was read stays then.
         """
+        if told is not None and self._stamps.keys() >= set(told):
+            folder = os.fspath(self._request.content)
+            found = {path: _stamp(f"{folder}/{path}") for path in told}
+            if _GONE not in found.values():
+                return self._take(self._listing, {**self._stamps, **found})
         listing = list_folder(self._request.content)
-        stamps = self._stamp(listing)
+        return self._take(listing, self._stamp(listing))
+
+    def _take(self, listing: Listing, stamps: dict[str, _Stamp]) -> bool:
         if stamps == self._stamps and listing == self._listing:
             return False
         changed = [
@@ -90,9 +98,12 @@ class Manuscripts:
     def list_errors(self) -> tuple[Finding, ...]:
         """Return what would stop a build, sorted by place."""
         found = [each for each in self._listing.findings if each.severity == "error"]
+        usable = []
         for reading in self._readings.values():
-            found += _list_errors(reading)
-        usable = [r.inspection.document for r in self._readings.values() if _is_usable(r)]
+            if errors := list(_list_errors(reading)):
+                found += errors
+            else:
+                usable.append(reading.inspection.document)
         found += find_repeated_slugs(document for document in usable if document)
         return tuple(sorted(found))
 

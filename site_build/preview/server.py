@@ -90,13 +90,13 @@ class Preview:
         """
         is_checked = False
         async with aclosing(watch(places)) as glances:
-            async for _ in glances:
-                if await self._ask(self._stage.refresh):
+            async for changes in glances:
+                if await self._ask(self._stage.refresh, changes):
                     self._announce()
                     is_checked = False
-                elif not is_checked:
+                elif not is_checked and changes is None:
                     is_checked = True
-                    if await self._ask(self._stage.check):
+                    if await self._ask(self._stage.settle) | await self._ask(self._stage.check):
                         self._announce()
 
     def end(self) -> None:

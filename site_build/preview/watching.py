@@ -1,6 +1,6 @@
 """Tells that something has changed on the disk, also when a whole folder was gone and is back.
 
-What has changed is for others to find out: a look at all files is quick, and misses nothing.
+A disk may tell too little, so it also says, again and again, that anything may have changed.
 """
 
 import asyncio
@@ -20,8 +20,12 @@ _GLANCE = 1000
 """Milliseconds between two looks whether the folders are still the ones that are watched."""
 
 
-async def watch(places: Sequence[Path]) -> AsyncGenerator[None, None]:
-    """Yield when something in these files and folders may have changed, and once a second at least.
+Changes = frozenset[str] | None
+"""Paths that have changed, absolute; None where it is not known which."""
+
+
+async def watch(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
+    """Yield what has changed in these files and folders, and once a second that it is not known.
 
     So a change is seen also on a disk that tells of none. It goes on until it is closed.
     """
@@ -29,17 +33,18 @@ async def watch(places: Sequence[Path]) -> AsyncGenerator[None, None]:
         identities = _identify(places)
         present = [place for place, identity in zip(places, identities, strict=True) if identity]
         async with aclosing(_watch_these(present)) as changes:
-            async for _ in changes:
-                yield
-                if _identify(places) != identities:
+            async for each in changes:
+                is_other = _identify(places) != identities
+                yield None if is_other else each
+                if is_other:
                     break
 
 
-async def _watch_these(places: Sequence[Path]) -> AsyncGenerator[None, None]:
+async def _watch_these(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
     """Yield on each change, and now and then without one."""
     if not places:
         await asyncio.sleep(_GLANCE / 1000)
-        yield
+        yield None
         return
     try:
         notices = awatch(
@@ -49,10 +54,10 @@ async def _watch_these(places: Sequence[Path]) -> AsyncGenerator[None, None]:
             rust_timeout=_GLANCE,
             yield_on_timeout=True,
         )
-        async for _ in notices:
-            yield
+        async for notice in notices:
+            yield frozenset(path for _, path in notice) or None
     except FileNotFoundError:  # It went away between the look and the watch.
-        yield
+        yield None
 
 
 def _identify(places: Sequence[Path]) -> list[tuple[int, int] | None]:

@@ -1,0 +1,98 @@
+"""What the preview makes anew: a changed text at once, and all that follows from it soon after."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from site_build.bridge.plugin import list_sources
+from site_build.preview.stage import Stage
+from site_build.request import Place, Request
+from tests.site_build.workbench import Desk
+
+FIRST = "journal/first-light/index.html"
+
+
+@pytest.fixture
+def stage(desk: Desk) -> Stage:
+    """Return the stage of the small journal."""
+    place = Place(desk.output / "site", desk.output)
+    cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
+    request = Request(desk.content, place, place, cache, now, jobs=1)
+    return Stage(request, "http://127.0.0.1:8001", list_sources(desk.content)[1:])
+
+
+def append(desk: Desk, words: str) -> Path:
+    """Append a paragraph to the first post, and return its file."""
+    source = desk.content / "posts" / "first.md"
+    source.write_text(f"{source.read_text()}\n{words}\n")
+    return source
+
+
+def show(stage: Stage, path: str = FIRST) -> str:
+    """Return a file as the stage shows it."""
+    data = stage.show(path).data
+    assert data is not None
+    return data.decode()
+
+
+def test_a_changed_text_is_in_every_form_of_the_post(desk: Desk, stage: Stage) -> None:
+    """Page, twin and feed say it as soon as the one file is read again."""
+    source = append(desk, "Quokkas.")
+
+    assert stage.refresh({str(source)})
+    for path in (FIRST, "journal/first-light/index.md", "feed.xml"):
+        assert "Quokkas." in show(stage, path)
+
+
+def test_what_was_shown_at_once_is_what_a_new_start_shows(desk: Desk, stage: Stage) -> None:
+    """After a text alone has changed, no file differs from one that is made from nothing."""
+    source = append(desk, "Quokkas.")
+    stage.refresh({str(source)})
+    paths = [FIRST, "index.html", "journal/index.html", "archive/index.html", "sitemap.xml"]
+    at_once = {path: show(stage, path) for path in paths}
+    version = stage.state.version
+
+    assert not stage.settle()
+    assert stage.state.version == version
+    assert {path: show(stage, path) for path in paths} == at_once
+
+
+def test_a_changed_head_is_shown_wherever_it_stands(desk: Desk, stage: Stage) -> None:
+    """A title is in lists and on the neighbours' pages, so all of it is made anew."""
+    source = desk.content / "posts" / "first.md"
+    source.write_text(source.read_text().replace("title: First light", "title: Quokkas"))
+
+    assert stage.refresh({str(source)})
+    assert "Quokkas" in show(stage, "journal/index.html")
+    assert "First light" not in show(stage, "journal/index.html")
+
+
+def test_a_file_that_was_not_told_is_seen_with_the_next_look(desk: Desk, stage: Stage) -> None:
+    """What a disk does not tell of is found when everything is looked at."""
+    append(desk, "Quokkas.")
+
+    assert not stage.refresh({str(desk.content / "posts" / "second.md")})
+    assert stage.refresh()
+    assert "Quokkas." in show(stage)
+
+
+def test_nothing_changed_is_no_news(stage: Stage) -> None:
+    """Without a change browsers are left alone."""
+    assert not stage.refresh()
+    assert not stage.settle()
+
+
+def test_a_text_that_was_mended_is_shown(desk: Desk, stage: Stage) -> None:
+    """An error keeps the last good text; the mended file takes its place."""
+    source = desk.content / "posts" / "first.md"
+    good = source.read_text()
+    source.write_text("half a file")
+    assert stage.refresh({str(source)})
+    assert stage.state.errors
+    assert "First light" in show(stage)
+
+    source.write_text(f"{good}\nQuokkas.\n")
+    assert stage.refresh({str(source)})
+    assert not stage.state.errors
+    assert "Quokkas." in show(stage)
