@@ -5,11 +5,12 @@ from pathlib import Path
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.judges.pages.lighthouse import GUISES, judge
-from tests.judges.pages.places import Place, places, strains
+from tests.judges.pages.places import Place, at, places, strains
 from tests.judges.pages.served import Served
 
-ERRORS_ARE_NOT_JUDGED = "Lighthouse judges no page whose status is an error"
-"""Why the page for a missing address is judged at its file, and no refusal at all."""
+MISSING = Place("missing", at("/404.html"))
+"""Lighthouse judges no page whose status is an error: what a missing address gets is judged at its
+file, and a refusal has the frame of the pages that are judged."""
 
 
 def is_listed(served: Served, path: str) -> bool:
@@ -21,7 +22,7 @@ def is_listed(served: Served, path: str) -> bool:
 
 def judged(found: list[Place]) -> list[Place]:
     """Return the places that an address leads to and whose answer is no error."""
-    return [place for place in found if place.steps is None and place.status == 200]
+    return [place for place in (*found, MISSING) if place.steps is None and place.status == 200]
 
 
 async def test_every_page_has_a_hundred_in_all_five(
