@@ -70,11 +70,14 @@ class Reader:
         return status, printed
 
     def _start(self, name: str, fence: Fence) -> subprocess.CompletedProcess[str]:
-        file = self.folder / f"{name}.{_ENDINGS[fence.language]}"
+        # A folder of its own: the edge would take `mcp.py` beside it for a library.
+        folder = self.folder / "examples"
+        folder.mkdir(exist_ok=True)
+        file = folder / f"{name}.{_ENDINGS[fence.language]}"
         file.write_text(fence.code, encoding="utf-8")
         return subprocess.run(
             [*_COMMANDS[fence.language], file.name],
-            cwd=self.folder,
+            cwd=folder,
             env=self.environment,
             capture_output=True,
             text=True,
