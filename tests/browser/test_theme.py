@@ -271,14 +271,8 @@ def test_paper_is_printed_on(journal: Journal, page: Page) -> None:
 
     assert paper(page) == "rgb(255, 255, 255)"
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
-    for chrome in (
-        ".running-head nav",
-        ".contents-list",
-        ".lamp",
-        ".fore-edge",
-        ".copy",
-        ".neighbours",
-    ):
-        expect(page.locator(chrome).first).to_be_hidden()
+    chrome = (".running-head nav", ".contents-list", ".lamp", ".fore-edge", ".copy", ".neighbours")
+    for part in chrome:
+        expect(page.locator(part).first).to_be_hidden()
     told = "getComputedStyle(document.querySelector('.prose a[href^=http]'), '::after').content"
     assert "https://elsewhere.example/far" in page.evaluate(told)
