@@ -340,6 +340,20 @@ def list_bands(post: Page) -> list[str]:
     return [each.attributes["class"] for each in post.elements[own:] if each.tag == "i"]
 
 
+def test_the_shelf_holds_the_latest_posts(site: Path) -> None:
+    """Each post stands on the home page as one book, in the hues of its tags, for the eye alone."""
+    home = (site / "index.html").read_text(encoding="utf-8")
+    shelf = re.search(r'<div class="shelf" aria-hidden="true">(.*?)</div>', home, re.DOTALL)
+    assert shelf
+    books = re.findall(r'<b class="thick-[1-6]">(.*?)</b>', shelf[1])
+    post = read(site, "journal/everything/index.html")
+    edge = [band.attributes["class"] for band in post.all("i")]
+
+    assert len(books) == len(re.findall(r'<li class="leaf entry">', home))
+    assert [re.findall(r'<i class="(hue-\d+)"></i>', book) for book in books][1] == edge
+    assert books[-1] == ""  # the oldest has no tags
+
+
 def test_dates(site: Path) -> None:
     """A post shows when it was published, and when it was revised only if it was."""
     revised = read(site, "journal/everything/index.html")
