@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape
 
+from edge_api.schema.paths import DOCS_PAGES
 from site_build import addresses
 from site_build.post import Document
 from site_build.site import UNDATED, Site
@@ -46,6 +47,8 @@ def _list_rows(site: Site) -> Iterator[_Row]:
         yield addresses.locate_tag(tag.slug), _find_latest(tag.posts)
     for post in site.posts:
         yield addresses.locate_post(post.slug), post.updated
+    for page in DOCS_PAGES:
+        yield page.removeprefix("/"), UNDATED
 
 
 def _find_latest(posts: Sequence[Document]) -> datetime:

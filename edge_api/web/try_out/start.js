@@ -5,7 +5,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 // The same choice as on the pages of the site, where a reader has made one.
 const chosen = () => {
   try {
-    return localStorage.getItem("scheme") ?? localStorage.getItem("theme");
+    return localStorage.getItem("scheme");
   } catch {
     return null;
   }
