@@ -225,7 +225,7 @@ def test_a_shell_that_holds_nothing_stops_the_build(
         ("notice", "{{ claim_token }}", "asks for claim_token"),
         ("notice", "{% if link %}{{ link.x.y }}{% endif %}", r"notice\.html:1: "),
         ("access_requested", "{% include 'base.html' %}", "takes in another template"),
-        ("docs", "{{ asset('docs.css') }}", "asks for asset, but the edge gives it nothing"),
+        ("docs", "{{ asset('gone.css') }}", r"asset\('gone.css'\), which is not in theme/static/"),
         (
             "docs",
             "{% for each in page.entries %}{{ each.body.x.y }}{% endfor %}",
