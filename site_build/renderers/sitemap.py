@@ -47,8 +47,8 @@ def _list_rows(site: Site) -> Iterator[_Row]:
         yield addresses.locate_tag(tag.slug), _find_latest(tag.posts)
     for post in site.posts:
         yield addresses.locate_post(post.slug), post.updated
-    for page in DOCS_PAGES:
-        yield page.removeprefix("/"), UNDATED
+    for path in DOCS_PAGES:
+        yield path.removeprefix("/"), UNDATED
 
 
 def _find_latest(posts: Sequence[Document]) -> datetime:

@@ -6,10 +6,11 @@ A surface is a name and a function that returns what a visitor is given; a new o
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from edge_api.schema.paths import DOORS
+from edge_api.schema.paths import DOORS, SEARCH_DATA
 from tests.edge.edge_process import ServedEdge
 
 SLUG, TAG, WORD = "zephyr-rising", "zephyrs", "zephyrword"
@@ -33,6 +34,10 @@ class Visitor:
         status, _, body = self.edge.get(path, headers)
         assert status in {200, 404}, (path, status, body)
         return body.decode() if status == 200 else ""
+
+    def holds(self, path: str) -> bool:
+        """Tell whether there is something at a path."""
+        return self.edge.get(path, {})[0] == HTTPStatus.OK
 
     def ask_api(self, path: str) -> str:
         """Return an answer of the API."""
@@ -68,6 +73,11 @@ def _api(path: str) -> Look:
     return lambda visitor: visitor.ask_api(path)
 
 
+def _search(path: str, **headers: str) -> Look:
+    """Look at the results alone: the question comes back in every answer."""
+    return lambda visitor: visitor.get(f"{path}?q={WORD}", **headers).replace(WORD, "")
+
+
 def _tool(name: str, **arguments: Any) -> Look:
     return lambda visitor: visitor.call(name, **arguments)
 
@@ -93,6 +103,9 @@ LISTS: dict[str, Look] = {
     "page of a shared tag": _page("/tags/weather/"),
     "that page in Markdown": _page("/tags/weather/index.md"),
     "Atom feed": _page("/feed.xml"),
+    "JSON feed": _page("/feed.json"),
+    "Atom feed of a tag": _page("/tags/weather/feed.xml"),
+    "JSON feed of a tag": _page("/tags/weather/feed.json"),
     "llms.txt": _page("/llms.txt"),
     "llms-full.txt": _page("/llms-full.txt"),
     "API list": _api("/posts"),
@@ -113,6 +126,11 @@ OTHERS: dict[str, Look] = {
     "sitemap": _page("/sitemap.xml"),
     "API post": _api(f"/posts/{SLUG}"),
     "API search": _api(f"/posts?q={WORD}"),
+    "page of search": _search("/search"),
+    "page of search in Markdown": _search("/search", Accept="text/markdown"),
+    "search as data": _search(SEARCH_DATA),
+    "social card": lambda visitor: SLUG if visitor.holds(f"/cards/{SLUG}.png") else "",
+    "feed of its own tag": _page(f"/tags/{TAG}/feed.xml"),
     "MCP get_post": _tool("get_post", slug=SLUG),
     "MCP fetch": _tool("fetch", id=SLUG),
     "MCP search": _tool("search", query=WORD),
