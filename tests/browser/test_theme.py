@@ -16,9 +16,12 @@ PATHS = ("/", "/journal/", POST, "/tags/", "/tags/paper/", "/archive/", "/about/
 WIDTHS = (320, 360, 540, 768, 1024, 1280, 1920, 2560)
 DARK, LIGHT = "rgb(23, 24, 29)", "rgb(248, 245, 238)"
 
-# The paper's colour in each frame that is shown until the page has come to rest.
+# The scheme when the page's body begins, and the paper's colour in each frame that is shown.
 _WATCH_PAPER = """
 window.papers = [];
+new MutationObserver(() => {
+  if (document.body) window.begun ??= document.documentElement.dataset.scheme ?? "none";
+}).observe(document, { childList: true, subtree: true });
 (function look() {
   if (document.body) window.papers.push(getComputedStyle(document.body).backgroundColor);
   requestAnimationFrame(look);
@@ -109,6 +112,7 @@ def test_the_choice_is_remembered_without_a_flash(journal: Journal, page: Page) 
     expect(lamp).to_have_attribute("aria-pressed", "true")
     papers = page.evaluate("window.papers")
 
+    assert page.evaluate("window.begun") == "dark"
     assert papers
     assert set(papers) == {DARK}
     assert page.evaluate("document.querySelector('meta[name=theme-color]').content") == "#17181d"

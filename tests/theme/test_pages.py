@@ -171,6 +171,7 @@ def test_colours_are_settled_before_the_page(site: Path, path: str) -> None:
     order += [page.elements.index(page.one("link", rel="stylesheet"))]
 
     assert order == sorted(order)
+    assert not {"async", "defer", "type"} & page.all("script")[0].attributes.keys()
     assert page.one("meta", name="color-scheme").attributes["content"] == "light dark"
 
 
