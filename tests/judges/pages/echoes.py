@@ -62,12 +62,17 @@ def named(served: Served, payloads: Sequence[str]) -> Iterator[Shown]:
         yield Shown(f"consent {number}", served.consent_path(tamed(payload)[:100]))
 
 
+def _cut(payload: str) -> Mapping[str, str]:
+    """Return a lead's fields with as much of a payload as each of them takes."""
+    text = tamed(payload)
+    return {"name": text[:100], "budget_tier": text[:50], "message": payload.replace("\0", "")}
+
+
 def mailed(payloads: Sequence[str]) -> Iterator[Shown]:
     """Yield the HTML of the mail that tells of a lead whose fields hold a payload."""
     for number, payload in enumerate(payloads):
-        fields: Mapping[str, str] = dict.fromkeys(("name", "budget_tier", "message"), payload)
         row = LEADS.new_row(
-            {**fields, "email": "ann@example.org"},
+            {"email": "ann@example.org", **_cut(payload)},
             "2026-11-20T00:00:00.000000Z",
             lambda: "0190a000-0000-7000-8000-000000000000",
         )

@@ -1,16 +1,17 @@
 """A browser that notices every script which was not the page's own, with or without its policy."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import count
-from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Dialog, Page, Route, async_playwright
 
 from tests.browser.conftest import ARGUMENTS
 
 AT_ONCE = 4
+"""Tabs."""
+_FETCHED = "/judged/"
+"""Where answers that were fetched before are shown."""
 _SETTLED = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)))"
 _PLANTED = """() => [...document.querySelectorAll("*")].flatMap(node => [
   ...[...node.attributes]
@@ -37,68 +38,63 @@ class Shown:
     """Whether it may hold handlers, which are the author's, as long as none of them runs."""
 
 
-class Spy:
-    """Opens pages in one context, and keeps what ran on which."""
+class Tab:
+    """One tab of a browser, which shows one page after the other and keeps what ran on it."""
 
-    def __init__(self, context: BrowserContext, origin: str) -> None:
-        self.found: dict[str, list[str]] = {}
-        self._context = context
+    def __init__(self, page: Page, origin: str) -> None:
+        self._page = page
         self._origin = origin
-        self._numbers = count()
-        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._found: list[str] = []
+        self._answer: Shown | None = None
 
-    async def show(self, shown: Shown) -> None:
-        """Open a page, let it come to rest, and keep what was found."""
-        async with self._turn:
-            page = await self._context.new_page()
-            found: list[str] = []
-            try:
-                await self._listen(page, found)
-                await self._open(page, shown)
-                await page.evaluate(_SETTLED)
-                if not shown.is_authors:
-                    found += await page.evaluate(_PLANTED)
-            finally:
-                await page.close()
-            if found:
-                self.found[shown.name] = found
+    async def listen(self) -> None:
+        """Hear every dialog and every call, and be ready to give answers that were fetched."""
+        self._page.on("dialog", self._close)
+        await self._page.expose_function("__ran", self._hear)
+        await self._page.route(f"{self._origin}{_FETCHED}*", self._give)
 
-    async def _listen(self, page: Page, found: list[str]) -> None:
-        async def close(dialog: Dialog) -> None:
-            found.append(f"a dialog: {dialog.message}")
-            await dialog.dismiss()
+    async def show(self, shown: Shown, number: int) -> list[str]:
+        """Open a page, let it come to rest, and return what ran on it or could."""
+        self._found, self._answer = [], shown
+        path = shown.path if shown.html is None else f"{_FETCHED}{number}"
+        await self._page.goto(self._origin + path, wait_until="load")
+        await self._page.evaluate(_SETTLED)
+        planted = [] if shown.is_authors else await self._page.evaluate(_PLANTED)
+        return [*self._found, *planted]
 
-        page.on("dialog", close)
-        await page.expose_function("__ran", lambda *_: found.append("a script ran"))
+    async def _close(self, dialog: Dialog) -> None:
+        self._found.append(f"a dialog: {dialog.message}")
+        await dialog.dismiss()
 
-    async def _open(self, page: Page, shown: Shown) -> None:
-        address = self._origin + shown.path
-        if shown.html is not None:
-            address = f"{self._origin}/judged/{next(self._numbers)}"
-            await page.route(address, _answer(shown.html, shown.headers or {}))
-        await page.goto(address, wait_until="load")
+    def _hear(self, *_: object) -> None:
+        self._found.append("a script ran")
 
-
-def _answer(html: bytes, headers: Mapping[str, str]) -> Callable[[Route], Awaitable[None]]:
-    async def answer(route: Route) -> None:
-        sent = {"content-type": "text/html; charset=utf-8", **headers}
-        sent.pop("content-length", None)
-        await route.fulfill(body=html, headers=sent)
-
-    return answer
+    async def _give(self, route: Route) -> None:
+        assert self._answer is not None
+        sent = {"content-type": "text/html; charset=utf-8", **(self._answer.headers or {})}
+        kept = {name: value for name, value in sent.items() if name.lower() != "content-length"}
+        await route.fulfill(body=self._answer.html or b"", headers=kept)
 
 
 async def watch(
     chromium: str, origin: str, pages: Iterable[Shown], *, has_policy: bool
 ) -> dict[str, list[str]]:
     """Show every page, and return what ran or could run, by the page's name."""
+    waiting = iter(enumerate(pages))
+    seen: dict[str, list[str]] = {}
+
+    async def work(context: BrowserContext) -> None:
+        tab = Tab(await context.new_page(), origin)
+        await tab.listen()
+        for number, shown in waiting:
+            if found := await tab.show(shown, number):
+                seen[shown.name] = found
+
     async with async_playwright() as playwright:
         browser: Browser = await playwright.chromium.launch(
             executable_path=chromium, args=list(ARGUMENTS)
         )
-        options: dict[str, Any] = {"bypass_csp": not has_policy}
-        context = await browser.new_context(**options)
-        spy = Spy(context, origin)
-        await asyncio.gather(*(spy.show(shown) for shown in pages))
+        context = await browser.new_context(bypass_csp=not has_policy)
+        await asyncio.gather(*(work(context) for _ in range(AT_ONCE)))
         await browser.close()
-    return dict(sorted(spy.found.items()))
+    return dict(sorted(seen.items()))
