@@ -125,6 +125,7 @@ def places(served: Served) -> list[Place]:
 
 def strains(served: Served) -> list[Place]:
     """Return what is looked at in the sample: its lists, and each post that strains a page."""
-    pages = crawl(served)
+    of_the_edge = (paths.DOCS, paths.SEARCH)
+    pages = {path: html for path, html in crawl(served).items() if not path.startswith(of_the_edge)}
     posts = [path for path in mapped(served) if path.removesuffix("/").endswith(STRAINS)]
     return [Place(path, at(path)) for path in sorted({*largest_of_each_kind(pages), *posts})]
