@@ -13,6 +13,8 @@ const RULES = {
     "doctype-style": ["error", { style: "uppercase" }],
     "no-trailing-whitespace": "off",
     "void-style": "off",
+    // Files of our own come with the page from one server; a digest is for those of others.
+    "require-sri": ["error", { target: "crossorigin" }],
   },
 };
 
