@@ -110,6 +110,7 @@ class Vocabulary:
     def describe_post(self, post: Post, text: str) -> Json:
         """Return a post whose plain text is `text`."""
         url = self._identity.absolute(post.url)
+        keywords = {"keywords": [tag.name for tag in post.tags]} if post.tags else {}
         return {
             "@type": "BlogPosting",
             "@id": f"{url}#post",
@@ -123,7 +124,7 @@ class Vocabulary:
             "author": self._describe_author(),
             "publisher": self.describe_organization(),
             "image": self._describe_card(post.slug),
-            "keywords": [tag.name for tag in post.tags],
+            **keywords,
             "wordCount": count_words(text),
             "timeRequired": f"PT{post.reading_minutes}M",
             "isPartOf": self.describe_blog(),
