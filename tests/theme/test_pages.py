@@ -54,7 +54,7 @@ PAGES = [
     "tags/python/index.html",
 ]
 NAVIGATION = ["/journal/", "/tags/", "/archive/", "/about/", "/contact/", "/search"]
-BY_THE_EDGE = ("/api/", "/search")
+BY_THE_EDGE = ("/api/", "/docs/", "/search")
 """Where addresses begin that no file answers, but the service."""
 JS_BUDGET = 10_000
 """Bytes of scripts that a page may load in all, as brotli."""
@@ -291,12 +291,12 @@ def test_a_page_tells_its_place(site: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_other_forms_are_offered(site: Path, path: str) -> None:
-    """Feed, llms.txt and the API's description are a link away on every page."""
+    """Feeds, llms.txt and the API's reference are a link away on every page."""
     page = read(site, path)
 
     assert page.all("link", type="application/atom+xml")[-1].attributes["href"] == "/feed.xml"
     assert page.one("link", rel="service-desc").attributes["href"].endswith("/openapi.json")
-    assert {"/feed.xml", "/llms.txt", "/api/public/v1/"} <= {
+    assert {"/feed.xml", "/feed.json", "/llms.txt", "/docs/"} <= {
         link.attributes["href"] for link in page.all("a")
     }
 
