@@ -47,20 +47,23 @@ async def run(chromium: str, url: str, guises: Sequence[str], folder: Path) -> l
     ]
 
 
-def faults_of(verdict: Verdict, *, is_listed: bool) -> list[str]:
+def faults_of(verdict: Verdict, *, is_listed: bool, is_timed: bool = True) -> list[str]:
     """Return what keeps a page from 100 in all five, from being fast or from standing still.
 
     Of a page that asks not to be found, `seo` may lose what it loses for that, and nothing else.
+    Without `is_timed` nothing counts that a busy machine takes longer for.
     """
     missed = [
         f"{category} {score}: {_reasons(verdict, category)}"
         for category, score in verdict.scores.items()
-        if score != 100 and not (category == "seo" and not is_listed and _is_unlisted(verdict))
+        if score != 100
+        and (is_timed or category != _MEASURED)
+        and not (category == "seo" and not is_listed and _is_unlisted(verdict))
     ]
     return [
         *missed,
         *([f"{len(verdict.scores)} categories"] if len(verdict.scores) != 5 else []),
-        *([f"LCP {verdict.lcp:.0f} ms"] if verdict.lcp > LCP_MOST else []),
+        *([f"LCP {verdict.lcp:.0f} ms"] if is_timed and verdict.lcp > LCP_MOST else []),
         *([f"CLS {verdict.cls}"] if verdict.cls > 0 else []),
     ]
 
@@ -78,11 +81,11 @@ def _reasons(verdict: Verdict, category: str) -> str:
 
 
 async def judge(
-    chromium: str, url: str, guises: Sequence[str], folder: Path, *, is_listed: bool = True
+    chromium: str, url: str, guises: Sequence[str], folder: Path, *, is_listed: bool
 ) -> dict[str, list[str]]:
-    """Return the faults of a page by guise.
+    """Return the faults of a page by guise, speed among them.
 
-    Where only what is measured falls short, it is measured twice again, and the median counts.
+    Where what is measured falls short, it is measured twice again, and the median counts.
     """
     found = {}
     for verdict in await run(chromium, url, guises, folder):
