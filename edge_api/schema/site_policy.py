@@ -1,6 +1,9 @@
-"""What the site's pages may load and do: said once, for the edge and for a preview of them."""
+"""What the site's pages may load and do, as headers: said once, for the edge and for a preview."""
 
 from typing import Final
+
+Header = tuple[str, str]
+Headers = tuple[Header, ...]
 
 SITE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -8,3 +11,28 @@ SITE_POLICY: Final = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 """Content-Security-Policy (CSP level 3): a page's own origin only, nothing inline."""
+
+_UNUSED_FEATURES: Final = (
+    "accelerometer",
+    "camera",
+    "geolocation",
+    "gyroscope",
+    "magnetometer",
+    "microphone",
+    "midi",
+    "payment",
+    "usb",
+)
+
+ALWAYS: Final[Headers] = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "strict-origin-when-cross-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Permissions-Policy", ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)),
+)
+"""For every answer, whatever it is."""
+
+SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *ALWAYS)
+"""For every file of the site; how far it may be embedded is said apart."""
+
+EMBEDDED_HERE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")

@@ -17,12 +17,13 @@ from edge_api.api.reply import Document, Page, Reply
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.schema.problems import Problem
+from edge_api.schema.site_policy import Headers
 from edge_api.web.body import check_media_type, decode, read_bytes
 from edge_api.web.callers import Callers
 from edge_api.web.credentials import secret_of
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.fields import Fields
-from edge_api.web.headers import API_HEADERS, Headers, page_headers
+from edge_api.web.headers import API_HEADERS, page_headers
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, header_lines
 

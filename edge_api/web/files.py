@@ -15,10 +15,10 @@ from aiohttp import web
 
 from edge_api.domain.site_files import CODINGS, SiteFile
 from edge_api.schema.problems import Problem
+from edge_api.schema.site_policy import Headers
 from edge_api.web.conditional import Span, asked_span, etag_matches, range_holds
 from edge_api.web.documents import CODERS
 from edge_api.web.fields import whole_list
-from edge_api.web.headers import Headers
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, send
 

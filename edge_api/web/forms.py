@@ -11,8 +11,9 @@ from edge_api.api.reply import FORM, HTML, NO_STORE
 from edge_api.domain.form_faults import FormFaults
 from edge_api.schema.edge_pages import Form
 from edge_api.schema.problems import Problem
+from edge_api.schema.site_policy import Headers
 from edge_api.web.body import read_bytes
-from edge_api.web.headers import PAGE_HEADERS, Headers
+from edge_api.web.headers import PAGE_HEADERS
 from edge_api.web.pages import EdgePages
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire

@@ -1,44 +1,26 @@
 """The headers that every answer carries whatever it says: declared here and nowhere else.
 
-They stand in the prebuilt head of an answer, but for what the origin demands: `App` gives that to
-each request. Which file or operation is answered is not known here.
+What a preview of the site sends too is in `schema/site_policy.py`. They stand in the prebuilt head
+of an answer, but for what the origin demands: `App` gives that to each request. Which file or
+operation is answered is not known here.
 """
 
 from typing import Final
 
 from edge_api.schema import paths
-from edge_api.schema.site_policy import SITE_POLICY
-
-Header = tuple[str, str]
-Headers = tuple[Header, ...]
+from edge_api.schema.site_policy import (
+    ALWAYS,
+    EMBEDDED_HERE,
+    SITE_HEADERS,
+    SITE_POLICY,
+    Header,
+    Headers,
+)
 
 DATA_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
 """For answers that no browser should render."""
 
-_UNUSED_FEATURES: Final = (
-    "accelerometer",
-    "camera",
-    "geolocation",
-    "gyroscope",
-    "magnetometer",
-    "microphone",
-    "midi",
-    "payment",
-    "usb",
-)
-
-_ALWAYS: Final[Headers] = (
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "strict-origin-when-cross-origin"),
-    ("Cross-Origin-Opener-Policy", "same-origin"),
-    ("Permissions-Policy", ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)),
-)
-
 _EMBEDDED_ANYWHERE: Final[Header] = ("Cross-Origin-Resource-Policy", "cross-origin")
-_EMBEDDED_HERE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")
-
-SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *_ALWAYS)
-"""For every file of the site; how far it may be embedded is `embedding`'s to say."""
 
 API_LINKS: Final = (
     f'<{paths.API_CATALOG}>; rel="api-catalog"',
@@ -48,7 +30,7 @@ API_LINKS: Final = (
 )
 """Where programs find more (RFC 8288, RFC 8631, RFC 9727), whatever page they came upon."""
 
-PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, _EMBEDDED_HERE, ("Link", ", ".join(API_LINKS)))
+PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, EMBEDDED_HERE, ("Link", ", ".join(API_LINKS)))
 """For a page that is no file."""
 
 EXPOSED: Final = (
@@ -74,8 +56,8 @@ CORS_HEADERS: Final[Headers] = (
 
 API_HEADERS: Final[Headers] = (
     ("Content-Security-Policy", DATA_POLICY),
-    *_ALWAYS,
-    _EMBEDDED_HERE,
+    *ALWAYS,
+    EMBEDDED_HERE,
     *CORS_HEADERS,
 )
 """For every answer of an operation, errors included."""
@@ -97,13 +79,13 @@ def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
         return PAGE_HEADERS
     allowed = " ".join(("form-action 'self'", *form_action))
     policy = SITE_POLICY.replace("form-action 'self'", allowed)
-    return (("Content-Security-Policy", policy), *_ALWAYS, _EMBEDDED_HERE)
+    return (("Content-Security-Policy", policy), *ALWAYS, EMBEDDED_HERE)
 
 
 def embedding(media_type: str) -> Header:
     """Return how far other origins may embed a file: pictures and feeds are made for that."""
     is_shared = media_type.startswith(("image/", "application/atom", "application/feed"))
-    return _EMBEDDED_ANYWHERE if is_shared else _EMBEDDED_HERE
+    return _EMBEDDED_ANYWHERE if is_shared else EMBEDDED_HERE
 
 
 def transport(site_url: str) -> Headers:

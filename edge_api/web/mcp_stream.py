@@ -14,7 +14,8 @@ import orjson
 from aiohttp import web
 
 from edge_api.schema.problems import Problem
-from edge_api.web.headers import API_HEADERS, Headers
+from edge_api.schema.site_policy import Headers
+from edge_api.web.headers import API_HEADERS
 from edge_api.web.mcp_caller import Caller, Slots
 from edge_api.web.request import Request
 

@@ -10,7 +10,9 @@ from typing import Final
 from urllib.parse import quote
 
 from edge_api.domain.site_files import INDEX, WELL_KNOWN, SiteFile
-from edge_api.web.headers import ANY_ORIGIN, API_LINKS, SITE_HEADERS, Headers, embedding
+from edge_api.schema.media_types import FEEDS, media_type
+from edge_api.schema.site_policy import SITE_HEADERS, Headers
+from edge_api.web.headers import ANY_ORIGIN, API_LINKS, embedding
 
 _HASHED: Final = re.compile(
     r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+|pictures/[0-9a-f]{8,64}/[^/]+"
@@ -26,37 +28,6 @@ BRIEFLY: Final = "public, max-age=300"
 NEGOTIATED: Final = "private, no-store"
 """Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
 
-_TYPES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "html": "text/html; charset=utf-8",
-        "md": "text/markdown; charset=utf-8",
-        "txt": "text/plain; charset=utf-8",
-        "css": "text/css; charset=utf-8",
-        "js": "text/javascript; charset=utf-8",
-        "csv": "text/csv; charset=utf-8",
-        "json": "application/json",
-        "xml": "application/xml",
-        "pdf": "application/pdf",
-        "zip": "application/zip",
-        "webmanifest": "application/manifest+json",
-        "svg": "image/svg+xml",
-        "png": "image/png",
-        "jpg": "image/jpeg",
-        "jpeg": "image/jpeg",
-        "gif": "image/gif",
-        "webp": "image/webp",
-        "avif": "image/avif",
-        "ico": "image/x-icon",
-        "mp3": "audio/mpeg",
-        "ogg": "audio/ogg",
-        "mp4": "video/mp4",
-        "webm": "video/webm",
-        "woff2": "font/woff2",
-    }
-)
-_TYPES_BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
-    {"feed.xml": "application/atom+xml", "feed.json": "application/feed+json"}
-)
 _FOR_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "/llms.txt": 'rel="describedby"; type="text/plain"',
@@ -65,13 +36,6 @@ _FOR_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Files that every page points at, where the build has them."""
 _FEEDS: Final = ("feed.xml", "feed.json")
-
-
-def media_type(name: str) -> str:
-    """Return the media type of a file, with the charset where it is text."""
-    last = name.rpartition("/")[2].lower()
-    ending = last.rpartition(".")[2] if "." in last else ""
-    return _TYPES_BY_NAME.get(last) or _TYPES.get(ending, "application/octet-stream")
 
 
 def caching(name: str) -> str:
@@ -110,7 +74,7 @@ def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool)
 
 def _is_for_scripts(name: str, kind: str) -> bool:
     """Tell whether scripts of any origin may read a file: those that are made for programs."""
-    return name.startswith(f"{WELL_KNOWN}/") or kind in _TYPES_BY_NAME.values()
+    return name.startswith(f"{WELL_KNOWN}/") or kind in FEEDS.values()
 
 
 def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:

@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 from edge_api.domain.nearby import Nearby
 from edge_api.domain.site_files import SiteFile
+from edge_api.schema.media_types import media_type
 from edge_api.web.headers import PAGE_HEADERS
-from edge_api.web.media import NEGOTIATED, media_type, twin_of
+from edge_api.web.media import NEGOTIATED, twin_of
 from edge_api.web.wire import Wire
 
 _MOST: Final = 5

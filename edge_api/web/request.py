@@ -3,7 +3,7 @@
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
-from edge_api.web.headers import Headers
+from edge_api.schema.site_policy import Headers
 
 
 class Request(BaseRequest):

@@ -16,7 +16,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_request import BaseRequest
 
-from edge_api.web.headers import Header
+from edge_api.schema.site_policy import Header
 from edge_api.web.request import Request
 
 _END: Final = b"\r\n\r\n"

@@ -13,7 +13,8 @@ from site_build.post import Document
 from site_build.slug import make_slug
 
 EDGE = frozenset(
-    path.removeprefix("/") for path in (paths.SEARCH, *paths.DOCS_PAGES, paths.TRY_DOCS)
+    path.removeprefix("/")
+    for path in (paths.SEARCH, *paths.DOCS_PAGES, paths.TRY_DOCS, paths.UNSUBSCRIBE)
 )
 """Pages that the edge makes: no document is seen at these addresses."""
 
@@ -35,7 +36,10 @@ _FIXED = frozenset(
         addresses.SITE_CARD,
     }
 )
-_ELSEWHERE = ("api/", ".well-known/", addresses.THEME, addresses.PICTURES, addresses.CARDS)
+_BEYOND = ("api/", ".well-known/")
+"""Folders that are the edge's, but for a few files that the build makes."""
+
+_ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
 """Answered by the edge, or made by the build at addresses that the content cannot know."""
 
 _LEAF = re.compile(r"page/[1-9][0-9]*/$")
@@ -68,6 +72,12 @@ class Ground:
         if path.startswith((addresses.JOURNAL, addresses.TAGS)):
             return _LEAF.sub("", path)
         return path
+
+
+def is_of_edge(path: str) -> bool:
+    """Tell whether the edge answers at `path` where the build has made nothing."""
+    page = path.removesuffix("index.md")
+    return page in EDGE or f"{page}/" in EDGE or page.startswith(_BEYOND)
 
 
 def lay_out(documents: Iterable[Document], files: Iterable[str]) -> Ground:

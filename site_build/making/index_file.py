@@ -36,8 +36,8 @@ class Piece:
     """Digest of all that the line was made from."""
     digest: str
     """SHA-256 of the line, hexadecimal."""
-    source: str
-    """Path of the file that holds it."""
+    source: str | bytes
+    """Path of the file that holds it, or the line itself."""
     offset: int
     length: int
 
@@ -81,13 +81,12 @@ class IndexFile:
 
     def spool(self, record: PostRecord, key: str) -> Piece:
         """Put a new line down in a file of this process."""
-        line = record.model_dump_json().encode()
+        line = write_line(record)
         path = self._folder / f"{_SPOOL}{os.getpid()}"
         with path.open("ab") as file:
             offset = file.tell()
             file.write(line)
-        digest = hashlib.sha256(line).hexdigest()
-        return Piece(record.slug, key, digest, os.fspath(path), offset, len(line))
+        return make_piece(record.slug, key, line, os.fspath(path), offset)
 
     def assemble(self, head: IndexHead, pieces: Sequence[Piece]) -> tuple[Stamp, dict[str, Line]]:
         """Write the index: the head, then the pieces in their order, a line each."""
@@ -112,6 +111,16 @@ class IndexFile:
                 path.unlink()
 
 
+def write_line(record: PostRecord) -> bytes:
+    """Return the line of a post, without its end."""
+    return record.model_dump_json().encode()
+
+
+def make_piece(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Piece:
+    """Return a line as a piece that lies in `source`."""
+    return Piece(slug, key, hashlib.sha256(line).hexdigest(), source, offset, len(line))
+
+
 def read_records(pieces: Iterable[Piece]) -> list[PostRecord]:
     """Return the records of a few pieces."""
     with _Sources() as sources:
@@ -132,6 +141,8 @@ class _Sources:
             os.close(descriptor)
 
     def read(self, piece: Piece) -> bytes:
+        if isinstance(piece.source, bytes):
+            return piece.source
         if piece.source not in self._open:
             self._open[piece.source] = os.open(piece.source, os.O_RDONLY)
         return os.pread(self._open[piece.source], piece.length, piece.offset)

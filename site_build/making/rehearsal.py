@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.checks.ground import locate
 from site_build.faults import BuildError
@@ -20,8 +21,9 @@ from site_build.incremental.plates import Plates
 from site_build.incremental.tree import Recipe, Tree
 from site_build.making.digests import list_digests
 from site_build.making.handover import Handover
-from site_build.making.index_file import IndexFile, Piece
+from site_build.making.index_file import IndexFile, Piece, make_piece, write_line
 from site_build.making.outputs import list_records
+from site_build.making.plates import PlateTask
 from site_build.making.production import Production, Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
 from site_build.post import Document
@@ -37,7 +39,10 @@ _MADE_OF_RECORDS = (".json", ".txt", ".xml")
 
 
 class Glass(Tree):
-    """A site's folder that holds what was written last, in memory, and remembers nothing."""
+    """Stands in for the folder that a build writes into, and writes nothing to the disk.
+
+    It shows the bytes of the file that was made last, until the next is made.
+    """
 
     def __init__(self) -> None:
         super().__init__(Path(), Ledger({}, {}, None), Path())
@@ -48,6 +53,21 @@ class Glass(Tree):
         self.data = data
         digest = hashlib.sha256(data).hexdigest()
         return Entry(path, recipe.key, digest, [len(data)], [0], recipe.names, recipe.texts)
+
+
+class Slate(IndexFile):
+    """Stands in for the posts index that a build writes: each line is handed back in memory.
+
+    So previews that share a folder have no file in common but the cache.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Path(), Ledger({}, {}, None), Path())
+
+    def spool(self, record: PostRecord, key: str) -> Piece:
+        """Return the line of a post, which is written nowhere."""
+        line = write_line(record)
+        return make_piece(record.slug, key, line, line)
 
 
 class Rehearsal(Production):
@@ -96,14 +116,10 @@ class Rehearsal(Production):
                     value.document = document
 
     def _equip(self, method: bytes) -> Workshop:
-        state, nothing = self.request.place.state, Ledger({}, {}, None)
-        state.mkdir(parents=True, exist_ok=True)
-        index = IndexFile(state, nothing, state)
-        index.discard()
         self._documents = {document.path: document for document in self.gathered.documents}
         return Workshop(
             self._glass,
-            index,
+            Slate(),
             self.texts,
             self.gathered.gallery,
             Plates(self._cache),
@@ -144,6 +160,13 @@ class Rehearsal(Production):
             self._cache.put(PLATES, self._workshop.plates.fresh)
             self._workshop.plates.fresh.clear()
         return self._glass.data
+
+    def tidy(self) -> None:
+        """Forget texts and pictures of earlier content: the cache should not grow by every save."""
+        with self._cache:
+            self._cache.keep_only(TEXTS, map(self.texts.key, self.site.posts + self.site.pages))
+            plates = (task for task in self._others.values() if isinstance(task, PlateTask))
+            self._cache.keep_only(PLATES, (plate.key for plate in plates))
 
     def _find_digest(self, path: str) -> Task | None:
         """Return the task of a file that holds whole posts, whose lines nobody has made yet."""

@@ -25,8 +25,6 @@ from site_build.reading.gather import (
     read_sources,
 )
 from site_build.reading.survey import survey
-from site_build.reading.texts import STAGE as TEXTS
-from site_build.reading.texts import make_text_key
 from site_build.request import Request
 
 
@@ -36,9 +34,11 @@ class _Stamp(NamedTuple):
     mtime: int
     size: int
     inode: int
+    ctime: int
+    """When anything about it was last changed, such as who may read it."""
 
 
-_GONE = _Stamp(0, 0, 0)
+_GONE = _Stamp(0, 0, 0, 0)
 
 
 class Manuscripts:
@@ -60,7 +60,6 @@ class Manuscripts:
             )
             self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
             self._album = self._survey(self._listing)
-            self._forget_old_texts()
 
     def refresh(self, told: Collection[str] | None = None) -> bool:
         """Read what changed since the last time; tell whether anything did.
@@ -135,19 +134,13 @@ class Manuscripts:
         folder = os.fspath(self._request.content)
         return {path: _stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
 
-    def _forget_old_texts(self) -> None:
-        """Keep the texts of today alone, so that the cache does not grow with every save."""
-        documents = (reading.inspection.document for reading in self._good.values())
-        keys = (make_text_key(self._code, self._site_url, each) for each in documents if each)
-        self._cache.keep_only(TEXTS, keys)
-
 
 def _stamp(path: str) -> _Stamp:
     try:
         found = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
     except OSError:
         return _GONE
-    return _Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
+    return _Stamp(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
 
 
 def _list_errors(reading: Reading) -> Iterator[Finding]:

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
+from edge_api.schema.media_types import media_type
+
 PREFIX = "/.preview/"
 EVENTS = f"{PREFIX}events"
 
 _SCRIPT, _SHEET = "preview.js", "preview.css"
 _FOLDER = Path(__file__).parent / "static"
-_KINDS = {_SCRIPT: "text/javascript", _SHEET: "text/css"}
 
 _FRAME = """<!DOCTYPE html>
 <html lang="en">
@@ -35,7 +36,8 @@ _FRAME = """<!DOCTYPE html>
 def read_files() -> Mapping[str, tuple[str, bytes]]:
     """Return what the preview serves besides the site: media type and bytes by path."""
     return {
-        f"{PREFIX}{name}": (kind, (_FOLDER / name).read_bytes()) for name, kind in _KINDS.items()
+        f"{PREFIX}{name}": (media_type(name), (_FOLDER / name).read_bytes())
+        for name in (_SCRIPT, _SHEET)
     }
 
 

@@ -6,7 +6,6 @@ stage goes through one thread.
 
 import asyncio
 import json
-import mimetypes
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,9 +16,10 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from edge_api.schema import paths
-from edge_api.schema.site_policy import SITE_POLICY
+from edge_api.schema.media_types import media_type
+from edge_api.schema.site_policy import EMBEDDED_HERE, SITE_HEADERS
 from site_build import addresses
+from site_build.checks.ground import is_of_edge
 from site_build.preview.badges import mark_page, name_hidden
 from site_build.preview.door import admits
 from site_build.preview.pages import EVENTS, draw_page, equip, read_files
@@ -33,16 +33,7 @@ _HEARTBEAT_SECONDS = 15
 _PATIENCE_SECONDS = 1.0
 """How long answers may take that are under way when the preview ends."""
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": SITE_POLICY,
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "strict-origin-when-cross-origin",
-    "X-Content-Type-Options": "nosniff",
-}
-_TYPES = {".avif": "image/avif", ".md": "text/markdown", ".woff2": "font/woff2"}
-_EDGE = ("/api/", "/.well-known/", paths.SEARCH, paths.DOCS, paths.UNSUBSCRIBE)
-"""What the edge answers and no build makes."""
+_HEADERS = dict((*SITE_HEADERS, EMBEDDED_HERE, ("Cache-Control", "no-store")))
 
 _ELSEWHERE = draw_page(
     "Not in the preview",
@@ -86,24 +77,26 @@ class Preview:
     async def follow(self, places: Sequence[Path]) -> None:
         """Take in every change of these files and folders, until cancelled.
 
-        The whole content is checked in the first quiet second after a change.
+        What can wait is done in the first quiet second after a change, whoever saw that first.
         """
-        is_checked = False
         async with aclosing(watch(places)) as glances:
             async for changes in glances:
-                if await self._ask(self._stage.refresh, changes):
+                is_news = await self._ask(self._stage.refresh, changes)
+                if is_news or (changes is None and await self._catch_up()):
                     self._announce()
-                    is_checked = False
-                elif not is_checked and changes is None:
-                    is_checked = True
-                    if await self._ask(self._stage.settle) | await self._ask(self._stage.check):
-                        self._announce()
+
+    async def _catch_up(self) -> bool:
+        """Do what was left for a quiet moment; tell whether browsers should hear of it."""
+        return await self._ask(self._stage.settle) | await self._ask(self._stage.check)
 
     def end(self) -> None:
-        """Let every stream end, and the work that is under way."""
+        """Let every stream end."""
         self._is_ending = True
         self._news.set()
-        self._hand.shutdown(cancel_futures=True)
+
+    def dismiss(self) -> None:
+        """Begin no work any more, and do not wait for what is under way; no request may follow."""
+        self._hand.shutdown(wait=False, cancel_futures=True)
 
     async def _ask(self, question: Callable[..., T], *values: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._hand, question, *values)
@@ -122,12 +115,12 @@ class Preview:
         if showing.data is None:
             return await self._explain_absence(path)
         if not name.endswith(".html"):
-            return _file(_name_type(name), showing.data)
+            return _file(media_type(name), showing.data)
         status = 500 if name in showing.state.faults else 200
         return self._dress(path.removeprefix("/"), showing.data, showing.state, status)
 
     async def _explain_absence(self, path: str) -> web.Response:
-        if path.startswith(_EDGE):
+        if is_of_edge(path.removeprefix("/")):
             return _page(_ELSEWHERE, 501)
         folder = f"{path.removeprefix('/')}/"
         if not path.endswith("/"):
@@ -150,6 +143,8 @@ class Preview:
         headers = {**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
+        if request.method == "HEAD":
+            return response
         told = ""
         with suppress(ConnectionError):
             while not self._is_ending:
@@ -172,7 +167,8 @@ async def serve(
     app.router.add_route("*", "/{path:.*}", preview.answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=_PATIENCE_SECONDS)
     await runner.setup()
-    await web.SockSite(runner, listening).start()
+    site = web.SockSite(runner, listening)
+    await site.start()
     following = asyncio.create_task(preview.follow(places))
     stopping = asyncio.create_task(ending.wait())
     try:
@@ -180,22 +176,17 @@ async def serve(
         if following.done():
             following.result()
     finally:
+        await site.stop()
         following.cancel()
         stopping.cancel()
-        await asyncio.gather(following, stopping, return_exceptions=True)
         preview.end()
+        await asyncio.gather(following, stopping, return_exceptions=True)
         await runner.cleanup()
+        preview.dismiss()
 
 
-def _name_type(name: str) -> str:
-    return _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "text/plain"
-
-
-def _file(media_type: str, data: bytes) -> web.Response:
-    is_text = media_type.startswith("text/") or media_type.endswith(("json", "xml"))
-    charset = "; charset=utf-8" if is_text else ""
-    headers = {**_HEADERS, "Content-Type": f"{media_type}{charset}"}
-    return web.Response(body=data, headers=headers)
+def _file(kind: str, data: bytes) -> web.Response:
+    return web.Response(body=data, headers={**_HEADERS, "Content-Type": kind})
 
 
 def _page(html: str, status: int, **headers: str) -> web.Response:

@@ -6,7 +6,7 @@ One thread works with it at a time; whoever only looks at `state` may do so from
 import gc
 import os
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,8 +38,8 @@ class State:
     """What would stop a build, in the content."""
     theme: Trouble | None = None
     """What keeps the site from being made, if anything."""
-    faults: dict[str, Trouble] = field(default_factory=dict)
-    """What keeps single files from being made, by path; filled as they are asked for."""
+    faults: Mapping[str, Trouble] = field(default_factory=dict)
+    """What keeps single files from being made, by path, of those that were asked for."""
     findings: tuple[Finding, ...] = ()
     """Warnings of the last whole check, which may be a moment old."""
 
@@ -55,7 +55,14 @@ class Showing:
 
 
 class Stage:
-    """The site in the making; all its methods belong to one thread."""
+    """The site in the making; all its methods belong to one thread.
+
+    A change is shown at once; what it leads to elsewhere is left for a quiet moment, in which
+    `settle` and `check` are called.
+    """
+
+    _rehearsal: Rehearsal | None = None
+    """The last site that could be made."""
 
     def __init__(self, request: Request, site_url: str, watched: Sequence[Path]) -> None:
         """Read the content and make the site; raises BuildError when there is no content.
@@ -69,12 +76,12 @@ class Stage:
         self._rehearser = Rehearser(site_url)
         self._good: dict[str, bytes] = {}
         self._shown: dict[str, bytes] = {}
-        self._is_settled = True
+        self._is_whole, self._is_tidy, self._is_checked = True, False, False
         self._gathered = self._manuscripts.gather()
         self._theme = _stamp(watched)
-        self._is_tried = False
+        self._is_tried, self._is_lost = False, False
         self.state = State(self._name_version())
-        self._rehearsal = self._rehearse(None)
+        self.state = self._rehearse()
         gc.freeze()  # What was read stays; every collection would look through all of it.
 
     def refresh(self, changes: Collection[str] | None = None) -> bool:
@@ -82,18 +89,19 @@ class Stage:
 
         `changes` are the only absolute paths that may have changed, where that is known.
         """
-        before = self.state
-        told = self._relate(changes)
+        before, told = self.state, self._relate(changes)
+        was_lost = self._is_lost
         try:
             is_changed = self._manuscripts.refresh(told)
         except BuildError as error:
+            self._is_lost = True
             self.state = replace(before, theme=read_sentence(str(error)))
             return self.state != before
+        self._is_lost = False
         is_restyled = told is None and self._notice_theme()
-        if is_restyled or before.theme:  # Whatever stopped it may be over by now.
-            self._rehearsal = self._rehearse(self._rehearsal)
-        elif is_changed:
-            self._take_content()
+        if is_changed or is_restyled or was_lost:
+            self._is_tidy, self._is_checked = False, False
+            self._take_in(is_restyled=is_restyled or was_lost)
         return self.state != before
 
     def _relate(self, changes: Collection[str] | None) -> set[str] | None:
@@ -112,29 +120,50 @@ class Stage:
         self._theme, self._is_tried = theme, False
         return True
 
-    def _take_content(self) -> None:
+    def _take_in(self, *, is_restyled: bool) -> None:
         """Show changed texts at once, where nothing else has changed; or make the site anew."""
-        gathered = self._manuscripts.gather()
-        last = self._rehearsal
-        if last is None or not _differ_in_text(self._gathered, gathered):
-            self._rehearsal = self._rehearse(last)
+        gathered, last = self._manuscripts.gather(), self._rehearsal
+        is_text = _differ_in_text(self._gathered, gathered) and not self.state.theme
+        if is_restyled or last is None or not is_text:
+            self.state = self._rehearse()
+            self._shown.clear()
             return
         last.revise(gathered)
-        self._gathered, self._is_settled = gathered, False
-        self._name_state(gathered, self._manuscripts.list_errors())
+        self._gathered, self._is_whole = gathered, False
+        self.state = self._begin(gathered, self._manuscripts.list_errors())
+        self._shown.clear()
 
     def settle(self) -> bool:
         """Make the site anew after texts were shown at once; tell whether shown pages differ."""
-        if self._is_settled:
-            return False
-        before, shown = self.state, dict(self._shown)
-        self._rehearsal = self._rehearse(self._rehearsal)
-        if all(self._make(path) == data for path, data in shown.items()) and not self.state.theme:
-            self.state = replace(self.state, version=before.version, faults=before.faults)
+        before = self.state
+        if not self._is_whole:
+            self._complete()
+        if self._rehearsal and not self._is_tidy:
+            self._rehearsal.tidy()
+        self._is_tidy = True
         return self.state != before
 
+    def _complete(self) -> None:
+        """Make the site anew, under the same version where nothing that was asked for differs."""
+        before, shown = self.state, self._shown
+        after = self._rehearse()
+        if after.theme:
+            self.state = after
+            return
+        self._shown = {}
+        made = {path: self._make(path) for path in (*shown, *before.faults)}
+        faults = {path: data for path, data in made.items() if isinstance(data, Trouble)}
+        is_same = faults.keys() == before.faults.keys() and all(
+            made[path] == data for path, data in shown.items()
+        )
+        version = before.version if is_same else after.version
+        self.state = replace(after, version=version, faults=faults)
+
     def check(self) -> bool:
-        """Check the whole content; tell whether its warnings are others than before."""
+        """Check the whole content if it has changed; tell whether its warnings are others now."""
+        if self._is_checked:
+            return False
+        self._is_checked = True
         found = self._manuscripts.judge(datetime.now(UTC))
         warnings = tuple(each for each in found if each.severity == "warning")
         is_new = warnings != self.state.findings
@@ -146,45 +175,56 @@ class Stage:
 
         What cannot be made is noted in `state.faults`, and comes as it was when it last could be.
         """
-        is_news = self.refresh() if path.endswith(".html") else False
-        return Showing(self._make(path), self.state, is_news)
+        before = self.state
+        if path.endswith(".html"):
+            self.refresh()
+        made = self._make(path)
+        is_fault = isinstance(made, Trouble)
+        if is_fault or path in self.state.faults:
+            others = {key: each for key, each in self.state.faults.items() if key != path}
+            own = {path: made} if isinstance(made, Trouble) else {}
+            self.state = replace(self.state, faults={**others, **own})
+        data = self._good.get(path, b"") if isinstance(made, Trouble) else made
+        return Showing(data, self.state, self.state != before)
 
-    def _make(self, path: str) -> bytes | None:
+    def _make(self, path: str) -> bytes | Trouble | None:
+        """Return a file made now, or what keeps it from being made; None where there is none."""
         if self._rehearsal is None:
             return self._good.get(path)
         try:
             data = self._rehearsal.make(path)
         except BuildError as error:
-            self.state.faults[path] = read_sentence(str(error))
-            return self._good.get(path, b"")
+            return read_sentence(str(error))
         if data is not None and path.endswith(".html"):
-            self._shown[path] = data
-            self._good.pop(path, None)
-            self._good[path] = data
-            if len(self._good) > _LONGEST_MEMORY:
-                self._good.pop(next(iter(self._good)))
+            self._remember(path, data)
         return data
 
-    def _rehearse(self, last: Rehearsal | None) -> Rehearsal | None:
-        """Return the site made anew; where that fails, the last one, and the state says why."""
-        gathered, errors = self._manuscripts.gather(), self._manuscripts.list_errors()
-        handover = last.handover if last and self._is_tried else None
-        self._gathered, self._is_settled = gathered, True
-        try:
-            rehearsal = self._rehearser.rehearse(self._request, gathered, handover)
-        except BuildError as error:
-            self.state = replace(self.state, errors=errors, theme=read_sentence(str(error)))
-            return last
-        self._is_tried = True
-        self._name_state(gathered, errors)
-        return rehearsal
+    def _remember(self, path: str, data: bytes) -> None:
+        self._shown[path] = data
+        self._good.pop(path, None)
+        self._good[path] = data
+        if len(self._good) > _LONGEST_MEMORY:
+            self._good.pop(next(iter(self._good)))
 
-    def _name_state(self, gathered: Gathered, errors: tuple[Finding, ...]) -> None:
-        """Begin a new version."""
-        self._shown.clear()
-        self.state = State(
-            self._name_version(), gathered.documents, errors, findings=self.state.findings
-        )
+    def _rehearse(self) -> State:
+        """Make the site anew and return the state it is in then.
+
+        Where that fails, the last one stays, and the state says why.
+        """
+        gathered, errors = self._manuscripts.gather(), self._manuscripts.list_errors()
+        handover = self._rehearsal.handover if self._rehearsal and self._is_tried else None
+        self._gathered, self._is_whole = gathered, True
+        try:
+            self._rehearsal = self._rehearser.rehearse(self._request, gathered, handover)
+        except BuildError as error:
+            return replace(self.state, errors=errors, theme=read_sentence(str(error)))
+        self._is_tried = True
+        return self._begin(gathered, errors)
+
+    def _begin(self, gathered: Gathered, errors: tuple[Finding, ...]) -> State:
+        """Return the first state of a new version."""
+        version, findings = self._name_version(), self.state.findings
+        return State(version, gathered.documents, errors, findings=findings)
 
     def _name_version(self) -> str:
         """Return a name that no other process of the preview gives."""
@@ -211,7 +251,7 @@ def find_document(state: State, path: str) -> Document | None:
     return next((each for each in state.documents if name_file(locate(each)) == path), None)
 
 
-def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int]]:
+def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int, int]]:
     """Return how every file looks, so that a change shows."""
     files = (file for place in places for file in (place, *place.rglob("*")))
     found = {}
@@ -220,5 +260,6 @@ def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int]]:
             status = file.stat()
         except OSError:
             continue
-        found[str(file)] = status.st_mtime_ns, status.st_size
+        # The last: permissions, too, keep a file from being read.
+        found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ctime_ns
     return found

@@ -1,5 +1,8 @@
 """What the preview makes anew: a changed text at once, and all that follows from it soon after."""
 
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,10 +19,15 @@ FIRST = "journal/first-light/index.html"
 @pytest.fixture
 def stage(desk: Desk) -> Stage:
     """Return the stage of the small journal."""
+    return open_stage(desk, list_sources(desk.content)[1:])
+
+
+def open_stage(desk: Desk, watched: Sequence[Path]) -> Stage:
+    """Return a stage of the small journal that is also made of what is watched."""
     place = Place(desk.output / "site", desk.output)
     cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
     request = Request(desk.content, place, place, cache, now, jobs=1)
-    return Stage(request, "http://127.0.0.1:8001", list_sources(desk.content)[1:])
+    return Stage(request, "http://127.0.0.1:8001", watched)
 
 
 def append(desk: Desk, words: str) -> Path:
@@ -96,3 +104,101 @@ def test_a_text_that_was_mended_is_shown(desk: Desk, stage: Stage) -> None:
     assert stage.refresh({str(source)})
     assert not stage.state.errors
     assert "Quokkas." in show(stage)
+
+
+def test_what_a_page_request_saw_first_is_still_checked(desk: Desk, stage: Stage) -> None:
+    """A link that leads nowhere is warned of in the next quiet moment, and then not again."""
+    stage.check()
+    append(desk, "See [nothing](/journal/nowhere/).")
+    show(stage)
+
+    assert not stage.refresh()
+    assert stage.check()
+    assert any("leads nowhere" in each.message for each in stage.state.findings)
+    checked = stage.state
+    assert not stage.check()
+    assert stage.state is checked
+
+
+def test_settling_is_one_step_to_whoever_looks_on(desk: Desk, stage: Stage) -> None:
+    """No state is seen in between, whose version would load every page anew for nothing."""
+    show(stage)
+    append(desk, "Quokkas.")
+    show(stage)
+    stage.settle()
+    seen = Onlooker(stage)
+    append(desk, "More of them.")
+    show(stage)
+    shown = stage.state.version
+    seen.versions.clear()
+
+    stage.settle()
+
+    assert seen.versions
+    assert set(seen.versions) == {shown}
+
+
+class Onlooker:
+    """Notes each version that the stage shows, as a browser that asks at every moment would."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.versions: list[str] = []
+        versions = self.versions
+
+        class Watched(type(stage)):  # type: ignore[misc]
+            def __setattr__(self, name: str, value: object) -> None:
+                object.__setattr__(self, name, value)
+                if name == "state":
+                    versions.append(self.state.version)
+
+        stage.__class__ = Watched
+
+
+@pytest.fixture
+def frail(desk: Desk, project: Path) -> Iterator[tuple[Stage, Path]]:
+    """Return a stage, and a template that only the first post's page is made with."""
+    yield open_stage(desk, [project / "theme"]), project
+
+
+def test_lines_are_written_nowhere(desk: Desk, stage: Stage) -> None:
+    """Two previews of one folder have no file in common but the cache: one cannot harm the other.
+
+    The second starts between two looks of the first at its feeds.
+    """
+    feed = show(stage, "feed.xml")
+    other = open_stage(desk, list_sources(desk.content)[1:])
+    assert show(other, "feed.xml") == feed
+    assert show(stage, "llms-full.txt")
+    assert show(stage, "feed.json")
+    assert {path.name.partition("-")[0] for path in desk.output.iterdir()} == {"cache.sqlite"}
+
+
+def test_the_cache_does_not_grow_with_every_save(desk: Desk, stage: Stage) -> None:
+    """In a quiet moment what earlier texts and titles have left is forgotten."""
+
+    def save(number: int) -> None:
+        source = desk.content / "posts" / "first.md"
+        head, _, _ = source.read_text().partition("\n---\n")
+        head = "\n".join(
+            f"title: Quokka {number}" if line.startswith("title:") else line
+            for line in head.splitlines()
+        )
+        source.write_text(f"{head}\n---\nSave number {number}.\n")
+        stage.refresh({str(source)})
+        show(stage)
+        show(stage, "cards/first-light.png")
+        stage.settle()
+
+    save(0)
+    before = count_kept(desk)
+    assert before["text"]
+    assert before["plate"]
+    for number in range(1, 4):
+        save(number)
+    assert count_kept(desk) == before
+
+
+def count_kept(desk: Desk) -> dict[str, int]:
+    """Return how many results of each stage the cache holds."""
+    with closing(sqlite3.connect(desk.output / "cache.sqlite")) as cache:
+        return dict(cache.execute("SELECT stage, count(*) FROM entry GROUP BY stage"))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from edge_api.domain.site_files import SiteFile
+from edge_api.schema.media_types import media_type
 from edge_api.web.media import (
     BRIEFLY,
     FOREVER,
@@ -13,7 +14,6 @@ from edge_api.web.media import (
     address_of,
     caching,
     describe,
-    media_type,
     twin_of,
 )
 
