@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from math import inf
 from pathlib import Path
 from statistics import median, quantiles
 from urllib.request import urlopen
@@ -28,6 +29,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 _ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 _PAUSE = 1.5
 """Seconds between two saves: an editor thinks in between, and the whole content is checked."""
+
+_PATIENCE = 60.0
+"""Seconds after which a change is not waited for any more."""
 
 TARGET_MS = 300.0
 
@@ -75,9 +79,7 @@ def measure_fetch(origin: str, post: Path, runs: int) -> list[float]:
     for number in range(runs):
         time.sleep(_PAUSE)
         started = _save(post, f"fetched{number}")
-        while (told := _read_version(events)) == version:
-            continue
-        version = told
+        version = _await_other(events, version)
         with urlopen(f"{origin}{path}") as answer:  # noqa: S310 - a preview of our own
             page = answer.read().decode()
         times.append(1000 * (time.perf_counter() - started))
@@ -116,11 +118,22 @@ def _save(post: Path, word: str) -> float:
     return started
 
 
-def _read_version(events: Iterator[bytes]) -> str:
+def _read_version(events: Iterator[bytes], deadline: float = inf) -> str:
+    """Return the version of the next event; the preview sends signs of life in between."""
     for line in events:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"the preview tells of no change within {_PATIENCE:.0f} s")
         if line.startswith(b"data: "):
             return str(json.loads(line.removeprefix(b"data: "))["version"])
     raise SystemExit("the preview has ended")
+
+
+def _await_other(events: Iterator[bytes], version: str) -> str:
+    """Return the version that follows; a preview that tells of none ends the measurement."""
+    deadline = time.monotonic() + _PATIENCE
+    while (told := _read_version(events, deadline)) == version:
+        continue
+    return told
 
 
 def _read_origin(process: "subprocess.Popen[str]") -> str:

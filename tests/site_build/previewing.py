@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from threading import Timer
 from typing import Any, TypeVar
 
 from tests.site_build.workbench import ROOT, Desk
@@ -105,10 +106,15 @@ def read_port(process: subprocess.Popen[str]) -> int:
     """Return the port that the preview names once it is ready."""
     assert process.stdout is not None
     said = ""
-    for line in process.stdout:
-        said += line
-        if found := re.search(r" at http://.*:([0-9]+)/; ", line):
-            return int(found[1])
+    impatience = Timer(PATIENCE, process.kill)  # Its end is the end of what it says.
+    impatience.start()
+    try:
+        for line in process.stdout:
+            said += line
+            if found := re.search(r" at http://.*:([0-9]+)/; ", line):
+                return int(found[1])
+    finally:
+        impatience.cancel()
     raise AssertionError(said)
 
 

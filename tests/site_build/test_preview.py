@@ -1,17 +1,19 @@
 """The preview: what an editor sees of the content as it is in hand, and of what is wrong in it."""
 
 import re
-import shutil
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from edge_api.schema.media_types import media_type
+from edge_api.schema.site_policy import SITE_HEADERS
 from tests.site_build.previewing import Shown, previewing, wait_for
-from tests.site_build.workbench import ROOT, Desk, run, take
+from tests.site_build.workbench import Desk, run, take
 
 BADGE = re.compile(r'<small class="preview-badge"[^>]*>([^<]*)</small>')
 
@@ -21,17 +23,6 @@ def shown(desk: Desk) -> Iterator[Shown]:
     """Return a preview of the small journal."""
     with previewing(desk) as preview:
         yield preview
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Return a copy of all that a build needs, to work on its theme."""
-    folder = tmp_path / "project"
-    for part in ("site_build", "theme", "edge_api/schema"):
-        shutil.copytree(ROOT / part, folder / part)
-    for part in ("edge_api/__init__.py", "pelicanconf.py"):
-        shutil.copy(ROOT / part, folder / part)
-    return folder
 
 
 def plain(html: str) -> str:
@@ -208,7 +199,6 @@ def test_a_content_folder_that_was_moved_away_is_told(shown: Shown) -> None:
     away.rename(shown.desk.content)
     wait_for(lambda: shown.state()["errors"], lambda errors: errors == [])
     shown.desk.post("after-all")
-    wait_for(lambda: shown.state()["version"], lambda _: True)
     assert shown.ask("/journal/after-all/").status == 200
 
 
@@ -225,29 +215,37 @@ def test_warnings_are_told_where_they_are(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"),
-    [("{% if %}", "article.html:1"), ("{{ nothing.at.all }}", "article.html:1")],
+    ("fault", "place", "message"),
+    [
+        ("{% if %}", "{% extends", "Expected an expression"),
+        ("{{ nothing.at.all }}", "{% block main %}", "'nothing' is undefined"),
+    ],
 )
-def test_a_fault_in_a_template_is_told(desk: Desk, project: Path, fault: str, message: str) -> None:
+def test_a_fault_in_a_template_is_told(
+    desk: Desk, project: Path, fault: str, place: str, message: str
+) -> None:
     """Its file and line stand over the page as it was, and go when it is mended."""
     template = project / "theme" / "templates" / "article.html"
     good = template.read_text()
+    before, behind = good.split(place, 1)
     with previewing(desk, project=project) as shown:
-        before = shown.ask("/journal/first-light/")
-        template.write_text(good.replace("{#", f"{fault}{{#", 1))
-        if "%" not in fault:
-            template.write_text(good.replace("{% block main %}", "{% block main %}" + fault, 1))
+        page = shown.ask("/journal/first-light/")
+        template.write_text(f"{before}{put(fault, place)}{behind}")
 
         wait_for(lambda: shown.ask("/journal/first-light/"), lambda _: faults(shown))
-        page = shown.ask("/journal/first-light/")
         (error,) = faults(shown)
-        assert "theme/templates/article.html:" in error["place"]
-        assert plain(page.text) == plain(before.text)
+        assert error["place"] == f"theme/templates/article.html:{before.count(chr(10)) + 1}"
+        assert message in error["message"]
+        assert plain(shown.ask("/journal/first-light/").text) == plain(page.text)
         assert shown.ask("/about/").status == 200
         template.write_text(good)
         wait_for(lambda: shown.ask("/journal/first-light/"), lambda _: not faults(shown))
         assert shown.ask("/journal/first-light/").status == 200
-    assert message.partition(":")[0] in error["place"]
+
+
+def put(fault: str, place: str) -> str:
+    """Return a line of a template with a fault: within a block, or before all else."""
+    return f"{place}{fault}" if "block" in place else f"{fault}{place}"
 
 
 def faults(shown: Shown) -> list[dict[str, str]]:
@@ -421,3 +419,42 @@ def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
     shown.ask("/")
     (error,) = shown.state()["errors"]
     assert "the link leads nowhere" in error["message"]
+
+
+def test_a_header_of_events_is_no_stream(shown: Shown) -> None:
+    """Whoever asks for the head alone gets it, and that is all."""
+    answer = shown.ask("/.preview/events", "HEAD")
+
+    assert (answer.status, answer.text) == (200, "")
+    assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+    assert shown.ask("/", "HEAD").status == 200
+
+
+def test_the_end_does_not_wait_for_a_page(desk: Desk, project: Path) -> None:
+    """A page that never comes does not keep the streams of browsers open."""
+    template = project / "theme" / "templates" / "page.html"
+    endless = "{% for _ in range(10 ** 15) %}{% endfor %}"
+    template.write_text(
+        template.read_text().replace("{% block main %}", "{% block main %}" + endless)
+    )
+    with (
+        previewing(desk, project=project) as shown,
+        shown.listening() as told,
+        socket.create_connection(("127.0.0.1", shown.port)) as asking,
+    ):
+        next(told)
+        asking.sendall(b"GET /about/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(1)  # Until the page is under way; sooner, the test only shows less.
+        shown.process.send_signal(signal.SIGTERM)
+
+        assert list(told) == []
+
+
+@pytest.mark.parametrize("path", ["/style.css", "/feed.xml", "/feed.json", "/index.md", "/"])
+def test_types_and_headers_are_those_of_the_edge(shown: Shown, path: str) -> None:
+    """What a file is, and what pages may do, is said as readers' browsers are told it."""
+    (sheet,) = re.findall(r'href="(/theme/style\.[^"]*)"', shown.ask("/").text)
+    answer = shown.ask(sheet if path == "/style.css" else path)
+
+    assert answer.headers["Content-Type"] == media_type(path if path != "/" else "/index.html")
+    assert answer.headers.items() >= dict(SITE_HEADERS).items()

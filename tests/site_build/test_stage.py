@@ -1,10 +1,14 @@
 """What the preview makes anew: a changed text at once, and all that follows from it soon after."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -121,43 +125,110 @@ def test_what_a_page_request_saw_first_is_still_checked(desk: Desk, stage: Stage
 
 
 def test_settling_is_one_step_to_whoever_looks_on(desk: Desk, stage: Stage) -> None:
-    """No state is seen in between, whose version would load every page anew for nothing."""
+    """No version is seen in between, which would load every page anew for nothing."""
     show(stage)
     append(desk, "Quokkas.")
     show(stage)
+    seen: set[str] = set()
+    with ThreadPoolExecutor(1) as onlooker:
+        is_over = Event()
+        looking = onlooker.submit(look_on, stage, seen, is_over)
+        stage.settle()
+        is_over.set()
+        looking.result()
+
+    assert seen == {stage.state.version}
+
+
+def look_on(stage: Stage, seen: set[str], is_over: Event) -> None:
+    """Note each version that the stage shows, as a browser that asks at every moment would."""
+    while not is_over.is_set():
+        seen.add(stage.state.version)
+
+
+def test_a_file_is_at_fault_until_it_can_be_made(desk: Desk, stage: Stage) -> None:
+    """What was told stays as it was told; the next state is without the fault."""
+    picture = desk.write("images/dot.svg", "<svg/>")
+    stage.refresh()
+    away = picture.rename(desk.output / "dot.svg")
+    assert not show(stage, "images/dot.svg")
+    told = stage.state
+    assert "cannot be read" in told.faults["images/dot.svg"].message
+
+    away.rename(picture)
+    assert show(stage, "images/dot.svg") == "<svg/>"
+    assert not stage.state.faults
+    assert told.faults
+
+
+def test_settling_keeps_the_faults_that_are_left(desk: Desk, stage: Stage) -> None:
+    """Files that could not be made are tried again with the others that were asked for."""
+    picture = desk.write("images/dot.svg", "<svg/>")
+    stage.refresh()
+    for is_mended in (False, True):
+        stage.refresh({str(append(desk, "Quokkas."))})
+        away = picture.rename(desk.output / "dot.svg")
+        show(stage, "images/dot.svg")
+        if is_mended:
+            away.rename(picture)
+        stage.settle()
+        assert bool(stage.state.faults) != is_mended
+        if not is_mended:
+            away.rename(picture)
+
+
+LOOKS_AT_A_BROKEN_THEME = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pelican import signals
+from site_build.bridge.plugin import list_sources
+from site_build.preview.stage import Stage
+from site_build.request import Place, Request
+
+rounds = []
+
+def note(sender):
+    rounds.append(sender)
+
+content, output, template = map(Path, sys.argv[1:])
+place = Place(output / "site", output)
+request = Request(
+    content, place, place, output / "cache", datetime.max.replace(tzinfo=UTC), jobs=1
+)
+stage = Stage(request, "http://127.0.0.1:8001", list_sources(content)[1:])
+signals.initialized.connect(note)
+good = template.read_text()
+template.write_text("{% if %}")
+stage.refresh()
+assert stage.state.theme
+broken = len(rounds)
+for _ in range(3):
+    stage.refresh()
+    stage.show("index.html")
     stage.settle()
-    seen = Onlooker(stage)
-    append(desk, "More of them.")
-    show(stage)
-    shown = stage.state.version
-    seen.versions.clear()
-
-    stage.settle()
-
-    assert seen.versions
-    assert set(seen.versions) == {shown}
+print(broken, len(rounds))
+template.write_text(good)
+stage.refresh()
+print(len(rounds), stage.state.theme)
+"""
 
 
-class Onlooker:
-    """Notes each version that the stage shows, as a browser that asks at every moment would."""
+def test_a_broken_theme_is_tried_once(desk: Desk, project: Path) -> None:
+    """Until something changes, looks and requests cost nothing; the mended theme is seen."""
+    template = project / "theme" / "templates" / "base.html"
+    places = map(str, (desk.content, desk.output, template))
+    done = subprocess.run(
+        [sys.executable, "-c", LOOKS_AT_A_BROKEN_THEME, *places],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
-    def __init__(self, stage: Stage) -> None:
-        self.versions: list[str] = []
-        versions = self.versions
-
-        class Watched(type(stage)):  # type: ignore[misc]
-            def __setattr__(self, name: str, value: object) -> None:
-                object.__setattr__(self, name, value)
-                if name == "state":
-                    versions.append(self.state.version)
-
-        stage.__class__ = Watched
-
-
-@pytest.fixture
-def frail(desk: Desk, project: Path) -> Iterator[tuple[Stage, Path]]:
-    """Return a stage, and a template that only the first post's page is made with."""
-    yield open_stage(desk, [project / "theme"]), project
+    assert done.stderr == ""
+    assert done.stdout.split("\n")[:2] == ["1 1", "2 None"]
 
 
 def test_lines_are_written_nowhere(desk: Desk, stage: Stage) -> None:
@@ -186,7 +257,7 @@ def test_the_cache_does_not_grow_with_every_save(desk: Desk, stage: Stage) -> No
         source.write_text(f"{head}\n---\nSave number {number}.\n")
         stage.refresh({str(source)})
         show(stage)
-        show(stage, "cards/first-light.png")
+        assert stage.show("cards/first-light.png").data
         stage.settle()
 
     save(0)

@@ -1,0 +1,42 @@
+"""The preview in one process with its test: who sees a change first is then no matter of chance."""
+
+import asyncio
+from datetime import UTC, datetime
+
+from aiohttp import ClientSession
+
+from site_build.bridge.plugin import list_sources
+from site_build.preview.door import listen, name_origin
+from site_build.preview.server import Preview, serve
+from site_build.preview.stage import Stage, State
+from site_build.request import Place, Request
+from tests.site_build.workbench import Desk
+
+PATIENCE = 60
+"""Seconds after which a test gives up waiting."""
+
+
+async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk) -> None:
+    """With nothing watched, the page that is asked for shows the change; the warning follows."""
+    place = Place(desk.output / "site", desk.output)
+    cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
+    request = Request(desk.content, place, place, cache, now, jobs=1)
+    listening = listen("127.0.0.1", 0)
+    stage = Stage(request, name_origin(listening), list_sources(desk.content)[1:])
+    told: asyncio.Queue[State] = asyncio.Queue()
+    preview, ending = Preview(stage, desk.content, "127.0.0.1", told.put_nowait), asyncio.Event()
+    serving = asyncio.create_task(serve(preview, listening, (), ending))
+    async with ClientSession(name_origin(listening)) as browser, asyncio.timeout(PATIENCE):
+        for number in range(3):
+            desk.post("crooked", text=f"See [nothing](/journal/nowhere-{number}/).")
+            async with browser.get("/journal/crooked/") as answer:
+                assert f"nowhere-{number}" in await answer.text()
+            while not warns_of(await told.get(), f"nowhere-{number}"):
+                continue
+    ending.set()
+    await serving
+
+
+def warns_of(state: State, words: str) -> bool:
+    """Tell whether a state that was told warns of this."""
+    return any(words in each.message for each in state.findings)
