@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from site_build.making.plates import FONT
+from site_build.making.artwork import FONT
 from tools.environment import ROOT, SetupError, say
 from tools.judges import NODE, NPM
 

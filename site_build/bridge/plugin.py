@@ -33,7 +33,7 @@ from site_build.bridge.structured_data import StructuredData
 from site_build.bridge.writer import TaskWriter, find_production
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.spread import count_processors
-from site_build.making.plates import find_card
+from site_build.making.artwork import find_card
 from site_build.making.production import Production, Style
 from site_build.making.recipe import fingerprint_settings
 from site_build.making.tasks import explain_syntax

@@ -8,11 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from site_build.checks.facts import Facts, Reference
 from site_build.checks.ground import locate
 from site_build.pictures.dress import resolve
-from site_build.pictures.measure import Measured
+from site_build.pictures.measure import Album
 from site_build.post import Document, Finding
-
-Album = Mapping[str, Measured]
-"""What was measured, by path within the content folder."""
 
 
 def list_shown(

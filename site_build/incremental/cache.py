@@ -9,9 +9,11 @@ import hashlib
 import os
 import pickle
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
+
+_Value = TypeVar("_Value")
 
 _VERSION = 1
 _PATIENCE = 30.0
@@ -102,6 +104,14 @@ class Cache:
         except sqlite3.Error:
             return {}
         return {key: value for key, value in found.items() if value is not None}
+
+    def recall(
+        self, stage: str, keys: Mapping[str, bytes], kind: type[_Value]
+    ) -> dict[str, _Value]:
+        """Return by name what is kept under the names' keys and is of a kind."""
+        found = self.find(stage, keys.values())
+        kept = {name: found.get(key) for name, key in keys.items()}
+        return {name: value for name, value in kept.items() if isinstance(value, kind)}
 
     def put(self, stage: str, values: Iterable[tuple[bytes, object]]) -> None:
         """Keep each value under its key; a cache that cannot be written stays as it is."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from site_build.incremental.cache import Cache
 
-STAGE = "plate"
+PLATES = "plate"
 
 
 class Plates:
@@ -19,7 +19,7 @@ class Plates:
 
     def fetch(self, key: bytes, make: Callable[[], bytes]) -> bytes:
         """Return the picture kept for `key`, else what `make` returns; raises what it raises."""
-        kept = self._cache.get(STAGE, key)
+        kept = self._cache.get(PLATES, key)
         if isinstance(kept, bytes):
             return kept
         data = make()

@@ -16,21 +16,20 @@ from site_build import addresses
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.ledger import Entry, Ledger, list_carried, read_ledger, write_ledger
-from site_build.incremental.plates import STAGE as PLATES
-from site_build.incremental.plates import Plates
+from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.spread import spread
 from site_build.incremental.tree import Tree
+from site_build.making.artwork import PlateTask, find_font, list_cards, list_pictures
 from site_build.making.assets import Assets
-from site_build.making.digests import list_digests
+from site_build.making.full_texts import list_full_texts
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
 from site_build.making.outputs import list_files, list_notices, list_outputs, list_records
-from site_build.making.plates import PlateTask, find_font, list_cards, list_pictures
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
 from site_build.policy import Policy
 from site_build.reading.gather import Gathered, gather
-from site_build.reading.texts import STAGE, Text, Texts
+from site_build.reading.texts import TEXTS, Text, Texts
 from site_build.request import Report, Request
 from site_build.similarity.nearest import recall_related
 from site_build.site import Identity, publish
@@ -172,18 +171,18 @@ class Production:
         self._run(self._find_stale(outcome), outcome)
         build_id = self._name(outcome, pieces)
         self._write_index(build_id, outcome.entries, pieces)
-        self._cache.keep_only(STAGE, map(self.texts.key, self.site.posts + self.site.pages))
+        self._cache.keep_only(TEXTS, map(self.texts.key, self.site.posts + self.site.pages))
         plates = (task for task in self._tasks.values() if isinstance(task, PlateTask))
         self._cache.keep_only(PLATES, (plate.key for plate in plates))
         self.report = self._report(build_id, outcome.entries)
 
     def _find_stale(self, outcome: _Outcome) -> list[Task]:
-        """Take over the digests that are as they were, and return the others.
+        """Take over the full texts that are as they were, and return the others.
 
         After an edit these are few: they are done sooner than processes are started.
         """
         stale: list[Task] = []
-        for task in list_digests(self.site, outcome.pieces):
+        for task in list_full_texts(self.site, outcome.pieces):
             if kept := task.keep(self._workshop):
                 outcome.add(kept)
             else:
@@ -197,7 +196,7 @@ class Production:
             for result in results:
                 outcome.add(result)
             if texts:
-                self._cache.put(STAGE, texts)
+                self._cache.put(TEXTS, texts)
             if plates:
                 self._cache.put(PLATES, plates)
             self.request.observer.advance()

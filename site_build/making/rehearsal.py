@@ -16,10 +16,9 @@ from site_build import addresses
 from site_build.checks.ground import locate
 from site_build.faults import BuildError
 from site_build.incremental.ledger import Entry, Ledger
-from site_build.incremental.plates import STAGE as PLATES
-from site_build.incremental.plates import Plates
+from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.tree import Recipe, Tree
-from site_build.making.digests import list_digests
+from site_build.making.full_texts import list_full_texts
 from site_build.making.handover import Handover
 from site_build.making.index_file import IndexFile, Piece, make_piece, write_line
 from site_build.making.outputs import list_records
@@ -28,7 +27,7 @@ from site_build.making.production import Production, Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
 from site_build.post import Document
 from site_build.reading.gather import Gathered
-from site_build.reading.texts import STAGE as TEXTS
+from site_build.reading.texts import TEXTS
 from site_build.request import Request
 from site_build.site import Identity, publish
 from site_build.views.content import Article, Page
@@ -138,7 +137,7 @@ class Rehearsal(Production):
         Raises BuildError when it cannot be made.
         """
         with self._cache:
-            task = self._tasks.get(path) or self._others.get(path) or self._find_digest(path)
+            task = self._tasks.get(path) or self._others.get(path) or self._find_full_text(path)
             if task is None:
                 return None
             return self._perform(task)
@@ -168,13 +167,13 @@ class Rehearsal(Production):
             plates = (task for task in self._others.values() if isinstance(task, PlateTask))
             self._cache.keep_only(PLATES, (plate.key for plate in plates))
 
-    def _find_digest(self, path: str) -> Task | None:
+    def _find_full_text(self, path: str) -> Task | None:
         """Return the task of a file that holds whole posts, whose lines nobody has made yet."""
         if not path.endswith(_MADE_OF_RECORDS):
             return None
         folder = path.rpartition("/")[0]
         tags = [tag for tag in self.site.tags if addresses.locate_tag(tag.slug) == f"{folder}/"]
-        tasks = list_digests(replace(self.site, tags=tuple(tags)), self._lines)
+        tasks = list_full_texts(replace(self.site, tags=tuple(tags)), self._lines)
         return next((task for task in tasks if task.path == path), None)
 
     @cached_property

@@ -7,7 +7,7 @@ import hashlib
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -50,6 +50,10 @@ class Measured:
     """Why no page can show it, and the mend."""
     remarks: tuple[str, ...] = ()
     """What should be mended, each with how."""
+
+
+Album = Mapping[str, Measured]
+"""What was measured, by path within the content folder."""
 
 
 class _FaultError(Exception):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from site_build.checks.cross import find_repeated_slugs
 from site_build.incremental.cache import Cache
+from site_build.pictures.measure import Album
 from site_build.post import Finding
 from site_build.reading.folder import Listing
 from site_build.reading.gather import (
-    Album,
     Gathered,
     Reading,
     hold,
@@ -24,7 +24,7 @@ from site_build.reading.gather import (
     read_source,
     read_sources,
 )
-from site_build.reading.survey import survey
+from site_build.reading.measures import measure_pictures
 from site_build.request import Request
 
 
@@ -59,7 +59,7 @@ class Manuscripts:
                 request, self._listing.sources, self._cache, code, site_url
             )
             self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
-            self._album = self._survey(self._listing)
+            self._album = self._measure(self._listing)
 
     def refresh(self, told: Collection[str] | None = None) -> bool:
         """Read what changed since the last time; tell whether anything did.
@@ -86,7 +86,7 @@ class Manuscripts:
         with self._cache:
             fresh = {path: self._read(path) for path in changed}
             if [stamps[path] for path in listing.files] != self._list_stamps():
-                self._album = self._survey(listing)
+                self._album = self._measure(listing)
         known = {**self._readings, **fresh}
         self._readings = {path: known[path] for path in listing.sources}
         good = {**self._good, **{path: r for path, r in fresh.items() if _is_usable(r)}}
@@ -122,9 +122,11 @@ class Manuscripts:
         keep_text(self._cache, self._code, self._site_url, reading, text)
         return reading
 
-    def _survey(self, listing: Listing) -> Album:
+    def _measure(self, listing: Listing) -> Album:
         request = self._request
-        return survey(request.content, listing.files, request.jobs, self._cache, self._code)
+        return measure_pictures(
+            request.content, listing.files, request.jobs, self._cache, self._code
+        )
 
     def _list_stamps(self) -> list[_Stamp]:
         """Return how the files looked that are published as they are."""

@@ -17,7 +17,7 @@ from site_build.markup.convert import Conversion
 from site_build.post import Document, Finding
 from site_build.reading.document import read_document
 from site_build.reading.folder import explain_refusal, list_content, read_bytes
-from site_build.reading.survey import survey
+from site_build.reading.measures import measure_pictures
 
 __all__ = ["Facts", "Inspection", "Report", "check_content", "cross_check", "examine", "inspect"]
 
@@ -68,7 +68,7 @@ def check_content(folder: Path, now: datetime, jobs: int = 1) -> Report:
             facts[inspection.document.path] = inspection.facts
     complete = len(documents) == len(listing.sources)
     findings += cross_check(documents, facts, listing.files, now, complete=complete)
-    findings += judge_pictures(documents, facts, survey(folder, listing.files, jobs))
+    findings += judge_pictures(documents, facts, measure_pictures(folder, listing.files, jobs))
     return Report(len(listing.sources), tuple(sorted(findings)))
 
 

@@ -3,6 +3,7 @@
 It looks at names and kinds of files; what is in them is for others to say.
 """
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,13 +47,21 @@ def list_content(folder: Path) -> Listing:
     return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)))
 
 
-def read_bytes(folder: Path, path: str) -> bytes:
-    """Return a file's bytes, cut one byte behind the largest size that is read.
+def read_bytes(folder: Path, path: str, largest: int = LARGEST_FILE) -> bytes:
+    """Return a file's bytes, cut one byte behind the `largest` size that is read.
 
     Raises OSError.
     """
     with (folder / path).open("rb") as file:
-        return file.read(LARGEST_FILE + 1)
+        return file.read(largest + 1)
+
+
+def digest_file(folder: Path, path: str, largest: int = LARGEST_FILE) -> str:
+    """Return the SHA-256 of what is read of a file; an empty string where it cannot be."""
+    try:
+        return hashlib.sha256(read_bytes(folder, path, largest)).hexdigest()
+    except OSError:
+        return ""
 
 
 def explain_refusal(path: str, refusal: OSError) -> Finding:

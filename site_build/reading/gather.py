@@ -4,7 +4,6 @@ Every defect is found before anything is written. What it returns is light: docu
 texts, which `site_build.reading.texts` reads when a page needs them.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,20 +16,16 @@ from site_build.faults import BuildError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.spread import spread
 from site_build.pictures.gallery import Gallery
-from site_build.pictures.measure import Measured
+from site_build.pictures.measure import Album
 from site_build.post import Document, Finding
 from site_build.reading.check import Facts, Inspection, cross_check, inspect
-from site_build.reading.folder import Listing, list_content, read_bytes
-from site_build.reading.survey import survey
-from site_build.reading.texts import STAGE as TEXTS
-from site_build.reading.texts import Text, drop_text, make_text_key
+from site_build.reading.folder import Listing, digest_file, list_content
+from site_build.reading.measures import measure_pictures
+from site_build.reading.texts import TEXTS, Text, drop_text, make_text_key
 from site_build.request import Request
 from site_build.similarity.terms import NO_TERMS, Terms, count_terms
 
-STAGE = "inspection"
-
-Album = Mapping[str, Measured]
-"""What is known of the pictures, by path."""
+_INSPECTIONS = "inspection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +69,7 @@ def gather(request: Request, cache: Cache, code: str, site_url: str) -> Gathered
     """
     listing = list_folder(request.content)
     readings, hits = read_sources(request, listing.sources, cache, code, site_url)
-    album = survey(request.content, listing.files, request.jobs, cache, code)
+    album = measure_pictures(request.content, listing.files, request.jobs, cache, code)
     findings = [*listing.findings, *judge(readings, listing.files, album, request.now)]
     return hold(readings, listing.files, album, tuple(sorted(findings)), hits)
 
@@ -130,9 +125,9 @@ def read_sources(
             fresh.append((make_key(code, unknown[index], reading.digest), reading))
         keep_text(cache, code, site_url, reading, text)
         observer.advance()
-    cache.put(STAGE, fresh)
+    cache.put(_INSPECTIONS, fresh)
     cache.keep_only(
-        STAGE, (make_key(code, path, reading.digest) for path, reading in readings.items())
+        _INSPECTIONS, (make_key(code, path, reading.digest) for path, reading in readings.items())
     )
     return {path: readings[path] for path in paths}, len(known)
 
@@ -148,19 +143,9 @@ def _recall(
     content: Path, paths: tuple[str, ...], cache: Cache, code: str
 ) -> tuple[dict[str, Reading], list[str]]:
     """Part the files that the cache knows, as they are now, from those it does not."""
-    keys = {path: make_key(code, path, _digest(content, path)) for path in paths}
-    found = cache.find(STAGE, keys.values())
-    kept = {path: found.get(key) for path, key in keys.items()}
-    known = {path: reading for path, reading in kept.items() if isinstance(reading, Reading)}
+    keys = {path: make_key(code, path, digest_file(content, path)) for path in paths}
+    known = cache.recall(_INSPECTIONS, keys, Reading)
     return known, [path for path in paths if path not in known]
-
-
-def _digest(content: Path, path: str) -> str:
-    """Return the digest of a file; of one that cannot be read, an empty string."""
-    try:
-        return hashlib.sha256(read_bytes(content, path)).hexdigest()
-    except OSError:
-        return ""
 
 
 def read_source(content: Path, site_url: str, path: str) -> tuple[Reading, Text | None]:
@@ -168,7 +153,7 @@ def read_source(content: Path, site_url: str, path: str) -> tuple[Reading, Text 
     inspection = inspect(content, path, site_url)
     document, conversion = inspection.document, inspection.conversion
     if document is None:
-        return Reading(inspection, _digest(content, path), 0, NO_TERMS), None
+        return Reading(inspection, digest_file(content, path), 0, NO_TERMS), None
     light = replace(inspection, document=drop_text(document), conversion=None)
     minutes = reading_minutes(document.markdown)
     reading = Reading(light, document.digest, minutes, count_terms(document))

@@ -15,7 +15,7 @@ from site_build.markup.convert import Conversion
 from site_build.post import Document
 from site_build.reading.document import read_document
 
-STAGE = "text"
+TEXTS = "text"
 _REMEMBERED = 4
 """Texts kept in memory: a post's page, twin and record are made one after the other."""
 
@@ -65,7 +65,7 @@ class Texts:
         return text
 
     def _find(self, key: bytes, document: Document) -> Text:
-        kept = self._cache.get(STAGE, key)
+        kept = self._cache.get(TEXTS, key)
         if isinstance(kept, Text):
             return kept
         text = self._convert(document)

@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser
 from edge_api.schema.index import PostIndex
 from site_build.faults import ContentError
 from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.plates import STAGE
+from site_build.incremental.plates import PLATES
 from site_build.pictures import measure as measuring
 from site_build.pictures.dress import dress, resolve, state_sizes
 from site_build.pictures.encode import encode
@@ -345,7 +345,7 @@ def test_a_form_comes_from_the_cache(desk: Desk) -> None:
     first = take(desk.build() / "site" / "pictures")
     (desk.output / "current").unlink()
     with Cache(desk.output / ".cache" / "cache.sqlite") as cache:
-        cache.put(STAGE, [(make_key(f"pictures/{path}"), b"kept") for path in first])
+        cache.put(PLATES, [(make_key(f"pictures/{path}"), b"kept") for path in first])
 
     second = take(desk.build() / "site" / "pictures")
 

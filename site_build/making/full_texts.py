@@ -52,7 +52,7 @@ def _read(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
     return tuple(read_records(pieces))
 
 
-def list_digests(site: Site, pieces: Mapping[str, Piece]) -> Iterator[TextTask]:
+def list_full_texts(site: Site, pieces: Mapping[str, Piece]) -> Iterator[TextTask]:
     """Yield a task for each such file; `pieces` has the line of every post by its slug."""
     yield _make_full_text(site, _select(site, site.posts[:NEWEST], pieces))
     journal = open_journal(site)
