@@ -69,8 +69,10 @@ def _equip(generator: Any) -> None:
     assets = production.assets
     logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
     generator.env.globals["asset"] = assets.locate
-    generator.env.globals["structured_data"] = StructuredData(production.site.identity, logo)
-    generator.env.globals["find_card"] = partial(find_card, production.font)
+    card_finder = partial(find_card, production.font)
+    made = StructuredData(production.site.identity, card_finder, logo)
+    generator.env.globals["structured_data"] = made
+    generator.env.globals["find_card"] = card_finder
     generator.env.globals["choose_hue"] = choose_hue
     generator.env.context_class = watch(production.seen)
 

@@ -4,11 +4,12 @@ What a call is given are values that its template has looked up, so a change of 
 any other change of a page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
 from site_build import addresses
+from site_build.pictures.card import CardPlace
 from site_build.renderers.structured_data import Json, Vocabulary, write_script
 from site_build.site import Identity
 from site_build.views.content import Article, Page, Tag
@@ -16,11 +17,15 @@ from site_build.views.content import Article, Page, Tag
 _KINDS = {"about": "AboutPage", "contact": "ContactPage"}
 """Pages of which schema.org has a kind, by their slugs."""
 
+FindCard = Callable[[str], CardPlace | None]
+"""Gives the card of a post by its slug, where the theme has cards."""
+
 
 class StructuredData:
     """The `structured_data` of templates."""
 
-    def __init__(self, identity: Identity, logo: str = "") -> None:
+    def __init__(self, identity: Identity, find_card: FindCard, logo: str = "") -> None:
+        self._find_card = find_card
         self._vocabulary = Vocabulary(identity, logo)
 
     def home(self) -> Markup:
@@ -31,7 +36,8 @@ class StructuredData:
     def post(self, article: Article) -> Markup:
         """Return what a post is."""
         made = self._vocabulary
-        node = made.describe_post(article, article.content.striptags())
+        text, card = article.content.striptags(), self._find_card(article.slug)
+        node = made.describe_post(article, text, card)
         journal, own = ("Journal", addresses.JOURNAL), (article.title, article.url)
         return _write(node, made.describe_trail(journal, own))
 

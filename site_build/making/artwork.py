@@ -16,9 +16,10 @@ from site_build.incremental.ledger import Entry
 from site_build.incremental.tree import Recipe
 from site_build.making.tasks import Kept, Task, Workshop
 from site_build.paint import choose_hue
-from site_build.pictures.card import SIZE, Card, digest_card, draw_card
+from site_build.pictures.card import Card, CardPlace, digest_card, draw_card
 from site_build.pictures.encode import ChangedError, encode
 from site_build.pictures.gallery import Gallery
+from site_build.pictures.lettering import Font, read_font
 from site_build.pictures.picture import Form, Picture
 from site_build.post import Document
 from site_build.site import Identity, Site
@@ -29,16 +30,6 @@ FONT = "fonts/SourceSerif4-SemiBold.ttf"
 
 _SITE_BANDS = 7
 """Tags in the edge of the site's card: those that most posts carry."""
-
-
-@dataclass(frozen=True, slots=True)
-class CardPlace:
-    """A card as templates name it."""
-
-    path: str
-    width: int
-    """Pixels."""
-    height: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +50,16 @@ class PlateTask:
         return workshop.tree.write(self.path, data, Recipe(key))
 
 
-def find_font(theme: Path) -> Path | None:
-    """Return the font of the theme's cards, if it has one."""
+def find_font(theme: Path) -> Font | None:
+    """Return the font of the theme's cards, if it has one; raises OSError for one unreadable."""
     path = theme / FONT
-    return path if path.is_file() else None
+    return read_font(path) if path.is_file() else None
 
 
-def find_card(font: Path | None, slug: str = "") -> CardPlace | None:
+def find_card(font: Font | None, slug: str = "") -> CardPlace | None:
     """Return where a post's card stands, or the site's; None where the theme has none."""
     path = addresses.locate_card(slug) if slug else addresses.SITE_CARD
-    return CardPlace(path, *SIZE) if font else None
+    return CardPlace(path) if font else None
 
 
 def design_card(identity: Identity, post: Document) -> Card:
@@ -78,7 +69,7 @@ def design_card(identity: Identity, post: Document) -> Card:
     return Card(identity.name, post.title, f"{published.day} {published:%B %Y}", hues)
 
 
-def list_cards(site: Site, font: Path) -> Iterator[Task]:
+def list_cards(site: Site, font: Font) -> Iterator[Task]:
     """Yield a task for the card of each post and for that of the site."""
     tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
     hues = tuple(choose_hue(tag.slug) for tag in tags[:_SITE_BANDS])

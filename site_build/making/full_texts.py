@@ -46,19 +46,26 @@ class _Selection:
         return [Item(record, lang) for record, lang in zip(records, self.langs, strict=True)]
 
 
+def forget_records() -> None:
+    """Let go of the posts that were read last."""
+    _read.cache_clear()
+
+
 @lru_cache(maxsize=2)
 def _read(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
     """Return what the lines say; the forms of a feed are made one after the other."""
     return tuple(read_records(pieces))
 
 
-def list_full_texts(site: Site, pieces: Mapping[str, Piece]) -> Iterator[TextTask]:
+def list_full_texts(
+    site: Site, pieces: Mapping[str, Piece], *, has_cards: bool
+) -> Iterator[TextTask]:
     """Yield a task for each such file; `pieces` has the line of every post by its slug."""
     yield _make_full_text(site, _select(site, site.posts[:NEWEST], pieces))
-    journal = open_journal(site)
+    journal = open_journal(site, has_cards=has_cards)
     yield from _list_forms(journal, _select(site, site.posts[: journal.most], pieces))
     for tag in site.tags:
-        channel = open_tag(site.identity, tag)
+        channel = open_tag(site.identity, tag, has_cards=has_cards)
         yield from _list_forms(channel, _select(site, tag.posts[: channel.most], pieces))
 
 
@@ -77,7 +84,7 @@ def _make_full_text(site: Site, newest: _Selection) -> TextTask:
 
 
 def _list_forms(channel: Channel, newest: _Selection) -> Iterator[TextTask]:
-    sources = make_key(channel.title, channel.total, newest.digest)
+    sources = make_key(channel.title, channel.total, channel.has_cards, newest.digest)
     for feed, write in _FORMS.items():
         path = addresses.locate_feed(channel.folder, feed)
         yield TextTask(path, partial(_render_form, write, channel, newest), sources)

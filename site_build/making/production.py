@@ -21,12 +21,13 @@ from site_build.incremental.spread import spread
 from site_build.incremental.tree import Tree
 from site_build.making.artwork import PlateTask, find_font, list_cards, list_pictures
 from site_build.making.assets import Assets
-from site_build.making.full_texts import list_full_texts
+from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
 from site_build.making.outputs import list_files, list_notices, list_outputs, list_records
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
+from site_build.pictures.encode import forget_picture
 from site_build.policy import Policy
 from site_build.reading.gather import Gathered, gather
 from site_build.reading.texts import TEXTS, Text, Texts
@@ -182,7 +183,7 @@ class Production:
         After an edit these are few: they are done sooner than processes are started.
         """
         stale: list[Task] = []
-        for task in list_full_texts(self.site, outcome.pieces):
+        for task in list_full_texts(self.site, outcome.pieces, has_cards=bool(self.font)):
             if kept := task.keep(self._workshop):
                 outcome.add(kept)
             else:
@@ -204,6 +205,8 @@ class Production:
     def _run_group(self, tasks: Sequence[Task]) -> _Yield:
         """Do the tasks of one folder; return also what the cache does not know yet."""
         results = [task.run(self._workshop) for task in tasks]
+        forget_picture()
+        forget_records()
         made = self._workshop.plates
         texts, self.texts.fresh = self.texts.fresh, []
         plates, made.fresh = made.fresh, []

@@ -12,21 +12,27 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-_PACKAGES = (
+PACKAGES = (
     "brotli",
     "jinja2",
     "markdown",
     "markupsafe",
     "nh3",
+    "orjson",
     "pelican",
     "pillow",
     "pydantic",
+    "pydantic_core",
     "pygments",
+    "python-frontmatter",
+    "pyyaml",
+    "selectolax",
+    "unidecode",
 )
 """Libraries whose release shows in the output."""
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SOURCES = (_ROOT / "site_build", _ROOT / "edge_api" / "schema")
+SOURCES = (_ROOT / "site_build", _ROOT / "edge_api" / "schema")
 
 _PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
 """Settings that say where things lie or how to run, and nothing of what pages say."""
@@ -39,9 +45,9 @@ def fingerprint_code() -> str:
     It is worked out once: what runs is what was loaded, whatever becomes of the files.
     """
     digest = hashlib.blake2b(sys.version.encode(), digest_size=20)
-    for package in _PACKAGES:
+    for package in PACKAGES:
         digest.update(f"{package} {version(package)}\n".encode())
-    for folder in _SOURCES:
+    for folder in SOURCES:
         _add_files(digest, folder, sorted(folder.rglob("*.py")))
     return digest.hexdigest()
 

@@ -18,13 +18,14 @@ from site_build.faults import BuildError
 from site_build.incremental.ledger import Entry, Ledger
 from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.tree import Recipe, Tree
-from site_build.making.full_texts import list_full_texts
+from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover
 from site_build.making.index_file import IndexFile, Piece, make_piece, write_line
 from site_build.making.outputs import list_records
 from site_build.making.plates import PlateTask
 from site_build.making.production import Production, Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
+from site_build.pictures.encode import forget_picture
 from site_build.post import Document
 from site_build.reading.gather import Gathered
 from site_build.reading.texts import TEXTS
@@ -152,6 +153,8 @@ class Rehearsal(Production):
             task.run(self._workshop)
         except OSError as error:
             raise BuildError(f"{error.filename} cannot be read: {error.strerror}") from error
+        forget_picture()
+        forget_records()
         if self.texts.fresh:
             self._cache.put(TEXTS, self.texts.fresh)
             self.texts.fresh = []
@@ -173,7 +176,9 @@ class Rehearsal(Production):
             return None
         folder = path.rpartition("/")[0]
         tags = [tag for tag in self.site.tags if addresses.locate_tag(tag.slug) == f"{folder}/"]
-        tasks = list_full_texts(replace(self.site, tags=tuple(tags)), self._lines)
+        tasks = list_full_texts(
+            replace(self.site, tags=tuple(tags)), self._lines, has_cards=bool(self.font)
+        )
         return next((task for task in tasks if task.path == path), None)
 
     @cached_property

@@ -15,11 +15,12 @@ from PIL import Image, ImageDraw, features
 
 from site_build import paint
 from site_build.pictures import lettering
-from site_build.pictures.lettering import Lines, fit, keep_writable, line_height, open_font
+from site_build.pictures.lettering import Font, Lines, fit, keep_writable, line_height, open_font
 
 SIZE = (1200, 630)
 """Pixels; what the places where people share links ask for."""
 
+# By day, and the theme's: its sheet has them under these names, and the tests compare.
 _PAPER: paint.Colour = (0xF8, 0xF5, 0xEE)
 _INK: paint.Colour = (0x1F, 0x22, 0x2C)
 _HAIRLINE: paint.Colour = (0xD8, 0xD2, 0xC3)
@@ -49,6 +50,16 @@ _TITLE_BOX = (SIZE[0] - _EDGE - 2 * _MARGIN, 360)
 
 
 @dataclass(frozen=True, slots=True)
+class CardPlace:
+    """A card as pages and feeds name it."""
+
+    path: str
+    width: int = SIZE[0]
+    """Pixels."""
+    height: int = SIZE[1]
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """What a card shows."""
 
@@ -60,18 +71,18 @@ class Card:
     """Of the tags, in their order."""
 
 
-def digest_card(card: Card, font: Path) -> bytes:
+def digest_card(card: Card, font: Font) -> bytes:
     """Return the digest of all that makes the card what it is."""
-    said = repr((card, _fingerprint(font))).encode()
+    said = repr((card, font.digest, _fingerprint())).encode()
     return hashlib.blake2b(said, digest_size=20).digest()
 
 
-def has_title(card: Card, font: Path) -> bool:
+def has_title(card: Card, font: Font) -> bool:
     """Tell whether the font can write the card's title; else the site's name stands there."""
     return keep_writable(card.title, font) is not None
 
 
-def draw_card(card: Card, font: Path) -> bytes:
+def draw_card(card: Card, font: Font) -> bytes:
     """Return the card as PNG; the same card gives the same bytes."""
     ink = Image.new("L", SIZE, 0)
     title = keep_writable(card.title, font)
@@ -84,7 +95,7 @@ def draw_card(card: Card, font: Path) -> bytes:
     return file.getvalue()
 
 
-def _write(ink: Image.Image, card: Card, title: str | None, font: Path) -> None:
+def _write(ink: Image.Image, card: Card, title: str | None, font: Font) -> None:
     """Write with ink: how dark it is at each pixel, from 0 to 255."""
     draw = ImageDraw.Draw(ink)
     small = open_font(font, _SMALL)
@@ -95,7 +106,7 @@ def _write(ink: Image.Image, card: Card, title: str | None, font: Path) -> None:
     _write_title(draw, fit(title or site, font, _TITLE_SIZES, _TITLE_BOX), font)
 
 
-def _write_title(draw: ImageDraw.ImageDraw, title: Lines, font: Path) -> None:
+def _write_title(draw: ImageDraw.ImageDraw, title: Lines, font: Font) -> None:
     """Write the title's lines from the top of its box."""
     pitch = line_height(title.size)
     for number, line in enumerate(title.lines):
@@ -128,10 +139,11 @@ def _make_palette(hues: tuple[int, ...]) -> list[int]:
 
 
 @cache
-def _fingerprint(font: Path) -> str:
-    """Return the digest of what draws: this code, the paint, the font and the libraries."""
+def _fingerprint() -> str:
+    """Return the digest of what draws, but for the font: this code, the paint, the libraries."""
     digest = hashlib.blake2b(version("pillow").encode(), digest_size=20)
-    digest.update(str(features.version("raqm")).encode())
-    for source in (__file__, lettering.__file__, paint.__file__, font):
-        digest.update(Path(str(source)).read_bytes())
+    for library in ("freetype2", "raqm"):
+        digest.update(f"{library} {features.version(library)}\n".encode())
+    for source in (__file__, lettering.__file__, paint.__file__):
+        digest.update(Path(source).read_bytes())
     return digest.hexdigest()

@@ -42,6 +42,11 @@ def encode(source: Path, picture: Picture, form: Form) -> bytes:
     return file.getvalue()
 
 
+def forget_picture() -> None:
+    """Let go of the picture that was unpacked last: it takes up to 240 megabytes."""
+    _develop.cache_clear()
+
+
 @lru_cache(maxsize=1)
 def _develop(source: Path, digest: str) -> Image.Image:
     """Return the picture ready to be resized; its forms are made one after the other."""

@@ -3,12 +3,14 @@
 It knows a font and lengths in pixels, and nothing of what is drawn around them.
 """
 
+import hashlib
+import io
 import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from PIL import ImageFont
@@ -42,14 +44,29 @@ class Lines:
     lines: tuple[str, ...]
 
 
-@cache
-def open_font(path: Path, size: int) -> ImageFont.FreeTypeFont:
-    """Return a font at a size; raises OSError when the file is none."""
-    return ImageFont.truetype(path, size)
+@dataclass(frozen=True, slots=True)
+class Font:
+    """A font as it was read, the same whatever becomes of its file."""
+
+    data: bytes = field(compare=False, repr=False)
+    digest: str
+    """SHA-256 of the data, hexadecimal; what tells fonts apart."""
 
 
-def keep_writable(text: str, path: Path) -> str | None:
-    """Return what of `text` the font at `path` can write, or None when it lacks a letter.
+def read_font(file: Path) -> Font:
+    """Return the font in a file; raises OSError when it cannot be read."""
+    data = file.read_bytes()
+    return Font(data, hashlib.sha256(data).hexdigest())
+
+
+@lru_cache(maxsize=16)
+def open_font(font: Font, size: int) -> ImageFont.FreeTypeFont:
+    """Return a font at a size; raises OSError when its file was none."""
+    return ImageFont.truetype(io.BytesIO(font.data), size)
+
+
+def keep_writable(text: str, font: Font) -> str | None:
+    """Return what of `text` the font can write, or None when it lacks a letter.
 
     Ornaments that it lacks, emoji among them, are left out. So is nothing that makes words: rather
     none than half a title. Scripts that run from right to left count as lacking.
@@ -57,21 +74,21 @@ def keep_writable(text: str, path: Path) -> str | None:
     plain = unicodedata.normalize("NFC", text[:LONGEST])
     kept = []
     for sign in plain:
-        if not _is_word_part(sign) and not _is_drawn(sign, path):
+        if not _is_word_part(sign) and not _is_drawn(sign, font):
             kept.append(" " if sign.isspace() else "")
-        elif unicodedata.bidirectional(sign) in {"R", "AL"} or not _is_drawn(sign, path):
+        elif unicodedata.bidirectional(sign) in {"R", "AL"} or not _is_drawn(sign, font):
             return None
         else:
             kept.append(sign)
     return " ".join("".join(kept).split()) or None
 
 
-def fit(text: str, path: Path, sizes: Sequence[int], box: tuple[int, int]) -> Lines:
+def fit(text: str, font: Font, sizes: Sequence[int], box: tuple[int, int]) -> Lines:
     """Return `text` as large as it fits into a box of (width, height); cut where none does.
 
     `sizes` come largest first. A line takes as much height as `line_height` says.
     """
-    ruler = _Ruler(path)
+    ruler = _Ruler(font)
     for size in sizes:
         width = box[0] / size
         lines = _wrap(text, ruler, width)
@@ -94,23 +111,23 @@ def _is_word_part(sign: str) -> bool:
     return unicodedata.category(sign) in {"Mn", "Mc"} or unicodedata.category(sign)[0] in "LN"
 
 
-@cache
-def _is_drawn(sign: str, path: Path) -> bool:
+@lru_cache(maxsize=4_096)
+def _is_drawn(sign: str, font: Font) -> bool:
     """Tell whether the font has something of its own for a sign."""
     if sign == " ":
         return True
     if not sign.isprintable():
         return False
-    font = open_font(path, 24)
-    mask, missing = font.getmask(sign), font.getmask(_NEVER_DRAWN)
+    opened = open_font(font, 24)
+    mask, missing = opened.getmask(sign), opened.getmask(_NEVER_DRAWN)
     return mask.size[0] > 0 and (mask.size, bytes(mask)) != (missing.size, bytes(missing))
 
 
 class _Ruler:
     """Lengths of texts in multiples of the font's size, each word measured once."""
 
-    def __init__(self, path: Path) -> None:
-        self._font = open_font(path, _MEASURED_AT)
+    def __init__(self, font: Font) -> None:
+        self._font = open_font(font, _MEASURED_AT)
         self._known: dict[str, float] = {}
 
     def measure(self, text: str) -> float:

@@ -32,6 +32,8 @@ class Channel:
     """Posts that there are, in the feed or not."""
     most: int
     """Posts that the feed holds at most."""
+    has_cards: bool = False
+    """Whether each post has a card."""
 
     @property
     def page_url(self) -> str:
@@ -66,13 +68,13 @@ class Item:
         return str(self.record.url)
 
 
-def open_journal(site: Site) -> Channel:
+def open_journal(site: Site, *, has_cards: bool = False) -> Channel:
     """Return the channel of all posts."""
-    identity = site.identity
-    return Channel(identity, identity.name, "posts", addresses.HOME, len(site.posts), NEWEST)
+    identity, total = site.identity, len(site.posts)
+    return Channel(identity, identity.name, "posts", addresses.HOME, total, NEWEST, has_cards)
 
 
-def open_tag(identity: Identity, tag: Tag) -> Channel:
+def open_tag(identity: Identity, tag: Tag, *, has_cards: bool = False) -> Channel:
     """Return the channel of the posts that carry a tag."""
     return Channel(
         identity,
@@ -81,6 +83,7 @@ def open_tag(identity: Identity, tag: Tag) -> Channel:
         addresses.locate_tag(tag.slug),
         len(tag.posts),
         NEWEST_OF_TAG,
+        has_cards,
     )
 
 

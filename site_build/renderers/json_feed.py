@@ -29,13 +29,14 @@ def render_json_feed(channel: Channel, items: Sequence[Item]) -> bytes:
 
 def _describe(channel: Channel, item: Item) -> dict[str, Any]:
     record = item.record
+    card = channel.identity.absolute(addresses.locate_card(record.slug))
     return {
         "id": item.url,
         "url": item.url,
         "title": record.title,
         "summary": record.excerpt,
         "content_html": record.content_html,
-        "image": channel.identity.absolute(addresses.locate_card(record.slug)),
+        **({"image": card} if channel.has_cards else {}),
         "date_published": write_instant(record.publishedAt),
         "date_modified": write_instant(record.updatedAt),
         "tags": record.tags,

@@ -13,12 +13,10 @@ import orjson
 from edge_api.schema import paths
 from edge_api.schema.reading import count_words
 from site_build import addresses
+from site_build.pictures.card import CardPlace
 from site_build.site import Identity
 
 Json = dict[str, Any]
-
-CARD_SIZE: Final = (1200, 630)
-"""Width and height of a post's card, pixels."""
 
 _ESCAPES: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 """What could end a script, or a line of one: inside JSON strings, where alone they stand."""
@@ -107,9 +105,10 @@ class Vocabulary:
         url = self._identity.absolute(addresses.JOURNAL)
         return {"@type": "Blog", "@id": f"{url}#blog", "name": self._identity.name, "url": url}
 
-    def describe_post(self, post: Post, text: str) -> Json:
-        """Return a post whose plain text is `text`."""
+    def describe_post(self, post: Post, text: str, card: CardPlace | None) -> Json:
+        """Return a post whose plain text is `text`, and that has a card or none."""
         url = self._identity.absolute(post.url)
+        image = {"image": self._describe_card(card)} if card else {}
         keywords = {"keywords": [tag.name for tag in post.tags]} if post.tags else {}
         return {
             "@type": "BlogPosting",
@@ -123,7 +122,7 @@ class Vocabulary:
             "dateModified": post.updated.isoformat(),
             "author": self._describe_author(),
             "publisher": self.describe_organization(),
-            "image": self._describe_card(post.slug),
+            **image,
             **keywords,
             "wordCount": count_words(text),
             "timeRequired": f"PT{post.reading_minutes}M",
@@ -180,7 +179,6 @@ class Vocabulary:
         kind = "Organization" if name == self._identity.name else "Person"
         return {"@type": kind, "name": name, "url": self._home}
 
-    def _describe_card(self, slug: str) -> Json:
-        width, height = CARD_SIZE
-        url = self._identity.absolute(addresses.locate_card(slug))
-        return {"@type": "ImageObject", "url": url, "width": width, "height": height}
+    def _describe_card(self, card: CardPlace) -> Json:
+        url = self._identity.absolute(card.path)
+        return {"@type": "ImageObject", "url": url, "width": card.width, "height": card.height}

@@ -2,20 +2,22 @@
 
 import io
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageFont
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.making.artwork import find_font
+from site_build.making.artwork import FONT, find_font
 from site_build.paint import HUES, blend, choose_hue, mix_paint
 from site_build.pictures import card as cards
 from site_build.pictures.card import SIZE, Card, draw_card, has_title
-from site_build.pictures.lettering import fit, keep_writable, open_font
+from site_build.pictures.lettering import Font, fit, keep_writable, open_font, read_font
 from tests.site_build.workbench import (
+    JOURNAL,
     ROOT,
     SITE_URL,
     Desk,
@@ -56,7 +58,7 @@ FOREIGN = [
 
 
 @pytest.fixture(scope="module")
-def font() -> Path:
+def font() -> Font:
     """Return the font of the theme's cards."""
     found = find_font(ROOT / "theme")
     assert found
@@ -77,7 +79,7 @@ def find_ink(
 
 
 @pytest.mark.parametrize("title", TITLES)
-def test_a_title_stands_in_its_box(font: Path, title: str) -> None:
+def test_a_title_stands_in_its_box(font: Font, title: str) -> None:
     """However long, a title keeps off the edges, and the picture stays small."""
     data = draw_card(Card("Journal", title, "1 May 2026", (3, 7)), font)
     image = look(data)
@@ -91,7 +93,7 @@ def test_a_title_stands_in_its_box(font: Path, title: str) -> None:
 
 
 @pytest.mark.parametrize("title", FOREIGN)
-def test_a_title_that_cannot_be_written_is_left_out(font: Path, title: str) -> None:
+def test_a_title_that_cannot_be_written_is_left_out(font: Font, title: str) -> None:
     """No box stands for a letter: the journal's name is there, as on the card of the site."""
     card, plain = (
         Card("Journal", title, "1 May 2026", (3,)),
@@ -102,14 +104,14 @@ def test_a_title_that_cannot_be_written_is_left_out(font: Path, title: str) -> N
     assert draw_card(card, font) == draw_card(plain, font)
 
 
-def test_ornaments_are_left_out_and_letters_are_not(font: Path) -> None:
+def test_ornaments_are_left_out_and_letters_are_not(font: Font) -> None:
     """Emoji go, without a trace of a blank; letters, digits and marks all stay."""
     assert keep_writable("Go \U0001f680 now\u2009!", font) == "Go now !"
     assert keep_writable("cafe\u0301 \u2192 \u00bd", font) == "caf\u00e9 \u2192 \u00bd"
     assert keep_writable("tab\tand\nline", font) == "tab and line"
 
 
-def test_a_longer_title_is_set_smaller_and_cut_at_last(font: Path) -> None:
+def test_a_longer_title_is_set_smaller_and_cut_at_last(font: Font) -> None:
     """A short title is large, a long one smaller, one beyond all sizes ends in an ellipsis."""
     short, long, endless = (
         fit(text, font, (112, 80, 58), (900, 360)) for text in ("Ink", LONG[:90], LONG * 4)
@@ -123,7 +125,7 @@ def test_a_longer_title_is_set_smaller_and_cut_at_last(font: Path) -> None:
         assert max(widths) < 900 * 1.02
 
 
-def test_lines_are_evenly_long(font: Path) -> None:
+def test_lines_are_evenly_long(font: Font) -> None:
     """No title leaves one short word on its last line where the lines above could spare some."""
     lines = fit("A word about what is left alone on a line", font, (80,), (900, 360)).lines
 
@@ -131,7 +133,7 @@ def test_lines_are_evenly_long(font: Path) -> None:
     assert min(widths) > max(widths) / 2
 
 
-def test_the_edge_is_painted_in_the_hues_of_the_tags(font: Path) -> None:
+def test_the_edge_is_painted_in_the_hues_of_the_tags(font: Font) -> None:
     """Bands stand one below the other in the tags' order; without tags the leaves are bare."""
     painted = look(draw_card(Card("Journal", "A title", "", (1, 9, 17)), font))
     bare = look(draw_card(Card("Journal", "A title"), font))
@@ -141,7 +143,7 @@ def test_the_edge_is_painted_in_the_hues_of_the_tags(font: Path) -> None:
     assert bare.getpixel((1110, 315)) == PAPER
 
 
-def test_a_post_of_many_tags_has_a_card(font: Path) -> None:
+def test_a_post_of_many_tags_has_a_card(font: Font) -> None:
     """More tags than there is room for bands are painted as far as they go."""
     data = draw_card(Card("Journal", "A title", "", tuple(n % HUES for n in range(300))), font)
 
@@ -222,12 +224,39 @@ def test_drafts_have_no_card_yet(desk: Desk) -> None:
     assert not (desk.build() / "site" / "cards" / "hidden.png").exists()
 
 
-def test_a_theme_without_a_font_has_no_cards(tmp_path: Path) -> None:
-    """Then pages name none, and nothing is drawn."""
-    run_journal(ROOT / "tests" / "site_build" / "journal", tmp_path / "output")
+def copy_theme(folder: Path) -> Path:
+    """Copy the journal's theme, and return where its font for cards is then."""
+    shutil.copytree(ROOT / "theme", folder)
+    return folder / FONT
 
-    assert not (tmp_path / "output" / "cards").exists()
-    assert not (tmp_path / "output" / "card.png").exists()
+
+def test_a_theme_without_a_font_has_no_cards(tmp_path: Path) -> None:
+    """Then nothing is drawn, and neither pages nor feeds name a card."""
+    copy_theme(tmp_path / "theme").unlink()
+    run_journal(JOURNAL, tmp_path / "output", tmp_path / "theme")
+    files = take(tmp_path / "output")
+
+    assert not [path for path in files if path.startswith("card")]
+    named = rb"journal\.test/cards?[/.]"
+    assert [path for path, data in files.items() if re.search(named, data)] == []
+    assert b"BlogPosting" in files["journal/first-light/index.html"]
+
+
+def test_another_font_in_the_theme_draws_every_card_anew(tmp_path: Path) -> None:
+    """A process that goes on, such as a preview, sees the change as a new one would."""
+    font = copy_theme(tmp_path / "theme")
+    run_journal(JOURNAL, tmp_path / "output", tmp_path / "theme")
+    before = take(tmp_path / "output" / "cards")
+
+    other = ImageFont.load_default(10)
+    assert isinstance(other, ImageFont.FreeTypeFont)
+    font.write_bytes(other.font_bytes)
+    run_journal(JOURNAL, tmp_path / "output", tmp_path / "theme")
+    after = take(tmp_path / "output" / "cards")
+
+    assert compare(before, after) == sorted(before)
+    site = Card("Fore-edge", hues=(1, 2))
+    assert draw_card(site, read_font(font)) != draw_card(site, read_font(ROOT / "theme" / FONT))
 
 
 def run_card(desk: Desk, *words: object) -> subprocess.CompletedProcess[str]:

@@ -17,7 +17,7 @@ from site_build.site import publish
 from tests.site_build.records import ATOM, DAY, ME, make, parse, record
 
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
-JOURNAL = Channel(ME, ME.name, "posts", "", 2, 50)
+JOURNAL = Channel(ME, ME.name, "posts", "", 2, 50, has_cards=True)
 URL = {"type": "string", "pattern": "^https?://[^ ]+$"}
 INSTANT = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"}
 TEXT = {"type": "string", "minLength": 1}

@@ -186,7 +186,8 @@ class Note:
 @pytest.mark.parametrize(("author", "kind"), [("Ann", "Person"), (ME.name, "Organization")])
 def test_an_author_who_is_not_the_site_is_a_person(author: str, kind: str) -> None:
     """A site that is its own author is an organisation."""
-    node = Vocabulary(replace(ME, author=author)).describe_post(Note(), "Words.")
+    node = Vocabulary(replace(ME, author=author)).describe_post(Note(), "Words.", None)
 
     assert node["author"] == {"@type": kind, "name": author, "url": "https://journal.test/"}
     assert "logo" not in node["publisher"]
+    assert "image" not in node
