@@ -1,7 +1,8 @@
-"""Places in a text, and the characters that no page or feed can carry."""
+"""Places in a text, instants as text, and the characters that no page or feed can carry."""
 
 import re
 from bisect import bisect_right
+from datetime import UTC, datetime
 
 # XML 1.0 (section 2.2) has no way to write these, so a feed that quotes them is not well-formed.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
@@ -22,6 +23,11 @@ def shorten(text: str, longest: int = 60) -> str:
     """Return `text` fit for a message: on one line, without control characters, cut if long."""
     plain = "".join(sign if sign.isprintable() else "\ufffd" for sign in text[: longest + 1])
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}\u2026"
+
+
+def write_instant(instant: datetime) -> str:
+    """Return an RFC 3339 date-time in UTC."""
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 class Places:

@@ -20,6 +20,7 @@ from site_build.reading.check import inspect
 from site_build.reading.folder import list_content
 from site_build.site import Identity
 from site_build.terminal import open_console, print_findings
+from site_build.text import write_instant
 
 SUMMARY = "draw a post's card, and show how others will present the post"
 
@@ -117,7 +118,7 @@ def _list_views(identity: Identity, post: Document) -> Iterator[tuple[str, list[
     url = identity.absolute(addresses.locate_post(post.slug))
     state = "  (a draft)" if post.draft else ""
     yield "In search results", [f"{post.title} · {identity.name}{state}", url, post.description]
-    instant = f"{post.published.isoformat().replace('+00:00', 'Z')}"
+    instant = write_instant(post.published)
     yield "In feeds and lists", [post.title, f"{instant}  {', '.join(post.tags)}", post.excerpt]
     card = identity.absolute(addresses.locate_card(post.slug))
     yield "Where it is shared", [post.title, post.description, card]

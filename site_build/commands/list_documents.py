@@ -16,7 +16,7 @@ from site_build.post import Document
 from site_build.reading.heads import Question, choose, survey
 from site_build.site import UNDATED
 from site_build.terminal import count, open_console
-from site_build.text import shorten
+from site_build.text import shorten, write_instant
 
 SUMMARY = "list drafts, scheduled posts, or what was not updated for long"
 
@@ -86,7 +86,7 @@ def _write(instant: datetime) -> str | None:
     """Return an instant as front matter says it, None for a page without one."""
     if instant == UNDATED:
         return None
-    return instant.isoformat().replace("+00:00", "Z").replace("T00:00:00Z", "")
+    return write_instant(instant).removesuffix("T00:00:00Z")
 
 
 def _print_table(console: Console, lines: Sequence[Sequence[str]]) -> None:

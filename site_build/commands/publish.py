@@ -16,6 +16,7 @@ from site_build.editions.publisher import News, Prepared, Refused, Served, publi
 from site_build.faults import ContentError
 from site_build.incremental.spread import count_processors
 from site_build.terminal import count, open_console, print_findings
+from site_build.text import write_instant
 
 SUMMARY = "keep the site true to the content and to the clock"
 
@@ -75,7 +76,7 @@ class _Chronicle:
                 posts = count(report.posts, "post")
                 self._console.print(f"{report.build_id} is served, with {posts}")
             case Prepared(report):
-                instant = report.built_for.isoformat().replace("+00:00", "Z")
+                instant = write_instant(report.built_for)
                 self._console.print(f"{report.build_id} is ready for {instant}")
             case Refused(error):
                 then = "and the build is tried again"

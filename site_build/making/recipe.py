@@ -33,6 +33,8 @@ PACKAGES = (
 
 _ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (_ROOT / "site_build", _ROOT / "edge_api" / "schema")
+_SUFFIXES = frozenset({".md", ".py"})
+"""Of code, and of what it reads from beside itself."""
 
 _PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
 """Settings that say where things lie or how to run, and nothing of what pages say."""
@@ -48,8 +50,13 @@ def fingerprint_code() -> str:
     for package in PACKAGES:
         digest.update(f"{package} {version(package)}\n".encode())
     for folder in SOURCES:
-        _add_files(digest, folder, sorted(folder.rglob("*.py")))
+        _add_files(digest, folder, list_sources(folder))
     return digest.hexdigest()
+
+
+def list_sources(folder: Path) -> list[Path]:
+    """Return the files below a folder that say what the program does, sorted."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES)
 
 
 def fingerprint_theme(folders: Iterable[Path]) -> str:

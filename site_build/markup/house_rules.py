@@ -1,9 +1,8 @@
 """What this site asks of every page's HTML, as one extension of Python-Markdown.
 
 The page's title is its only `h1`, so headings of a text that uses `h1` move one level down; links
-that leave the site say so; images load when they come near. Figures, footnotes and tables have
-modules of their own. Inline styles and event handlers are taken out, since the content security
-policy forbids them.
+that leave the site say so. Figures, footnotes and tables have modules of their own. Inline styles
+and event handlers are taken out, since the content security policy forbids them.
 """
 
 import re
@@ -61,15 +60,11 @@ class _Tree(Treeprocessor):
         mend_tables(root)
         mend_footnotes(root)
         headings_are_high = next(root.iter("h1"), None) is not None
-        images = 0
         for element in root.iter():
             if headings_are_high and re.fullmatch("h[1-6]", element.tag):
                 element.tag = f"h{min(int(element.tag[1]) + 1, _DEEPEST)}"
             elif element.tag == "a":
                 self._mark_external(element)
-            elif element.tag == "img":
-                images += 1
-                _load_late(element, first=images == 1)
 
     def _mark_external(self, link: Element) -> None:
         target = _split(link.get("href", ""))
@@ -85,13 +80,6 @@ def _split(url: str) -> str:
     except ValueError:
         return ""
     return parts.netloc if parts.scheme in {"http", "https"} else ""
-
-
-def _load_late(image: Element, *, first: bool) -> None:
-    """Leave the first image to load at once: it is often what a reader sees first."""
-    image.set("decoding", "async")
-    if not first:
-        image.set("loading", "lazy")
 
 
 class _Text(Postprocessor):

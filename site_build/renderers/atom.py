@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from site_build import addresses
-from site_build.renderers.feed import Channel, Item, find_latest, write_instant
+from site_build.renderers.feed import Channel, Item, find_latest
+from site_build.text import write_instant
 
 _ATOM = "http://www.w3.org/2005/Atom"
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"

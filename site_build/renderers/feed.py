@@ -6,7 +6,7 @@ is written is not known here.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
@@ -90,8 +90,3 @@ def open_tag(identity: Identity, tag: Tag, *, has_cards: bool = False) -> Channe
 def find_latest(items: Sequence[Item]) -> datetime:
     """Return when any of the posts was last revised: the age of the feed, whatever the clock."""
     return max((item.record.updatedAt for item in items), default=UNDATED)
-
-
-def write_instant(instant: datetime) -> str:
-    """Return an RFC 3339 date-time in UTC."""
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -6,7 +6,8 @@ from typing import Any
 import orjson
 
 from site_build import addresses
-from site_build.renderers.feed import Channel, Item, write_instant
+from site_build.renderers.feed import Channel, Item
+from site_build.text import write_instant
 
 _VERSION = "https://jsonfeed.org/version/1.1"
 

@@ -64,7 +64,7 @@ def _list_more(identity: Identity, count: int) -> list[str]:
         ("Full text", addresses.LLMS_FULL, f"{extent} in one file"),
         ("Atom feed", addresses.FEED, "the newest posts in full; each tag has one of its own"),
         ("JSON Feed", addresses.FEED_JSON, "the same as JSON"),
-        ("Sitemap", addresses.SITEMAP, "every page with its last revision"),
+        ("Sitemap", addresses.SITEMAP, "every page, with its last revision where that is known"),
     )
     return _list_links(identity, more)
 

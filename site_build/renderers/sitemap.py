@@ -5,13 +5,14 @@ a crawler nothing.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from xml.sax.saxutils import escape
 
 from edge_api.schema.paths import DOCS_PAGES
 from site_build import addresses
 from site_build.post import Document
 from site_build.site import UNDATED, Site
+from site_build.text import write_instant
 
 LARGEST = 50_000
 """URLs in one file, by the protocol."""
@@ -66,10 +67,5 @@ def _render(kind: str, item: str, site: Site, rows: Sequence[_Row]) -> str:
 
 
 def _render_row(item: str, url: str, instant: datetime) -> str:
-    dated = "" if instant == UNDATED else f"<lastmod>{_write_instant(instant)}</lastmod>"
+    dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"
     return f"<{item}><loc>{escape(url)}</loc>{dated}</{item}>"
-
-
-def _write_instant(instant: datetime) -> str:
-    """Return a W3C date-time in UTC, to the second."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -156,3 +156,5 @@ def test_a_skill_has_the_form_of_its_norm(skill: Skill) -> None:
     assert 1 <= len(meta["description"]) <= 1024
     assert meta["description"] == skill.description
     assert body.strip().startswith("# ")
+    assert re.search(r"\$[a-z{]", skill.text) is None, "a name that nothing stands for"
+    assert ME.name in skill.description

@@ -1,5 +1,6 @@
 """Pictures of posts: the forms that are made of them, how pages offer them, and what is wrong."""
 
+import gc
 import io
 import re
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image, ImageCms, ImageDraw
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.index import PostIndex
+from edge_api.schema.index import PostIndex, PostRecord
 from site_build.faults import ContentError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.plates import PLATES
@@ -350,6 +351,19 @@ def test_a_form_comes_from_the_cache(desk: Desk) -> None:
     second = take(desk.build() / "site" / "pictures")
 
     assert second == dict.fromkeys(first, b"kept")
+
+
+def test_a_build_lets_go_of_what_it_has_unpacked(desk: Desk) -> None:
+    """A program that goes on after a build holds neither its last picture nor its last posts."""
+    put(desk, "a.jpg", pack(draw(703, 401)))
+    desk.post("shown", text="![A](/images/a.jpg)", tags="[ink]")
+    assert take(desk.build(jobs=1) / "site" / "pictures")
+
+    gc.collect()
+    held = gc.get_objects()
+    pictures = [each.size for each in held if isinstance(each, Image.Image)]
+    assert (703, 401) not in pictures
+    assert "shown" not in [each.slug for each in held if isinstance(each, PostRecord)]
 
 
 def test_cold_builds_agree_whatever_the_jobs(desk: Desk, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 
-from site_build.making.recipe import PACKAGES, SOURCES
+from site_build.making.recipe import PACKAGES, SOURCES, list_sources
 
 EXCUSED = {
     "aiohttp": "carries the preview",
@@ -41,3 +41,10 @@ def test_the_recipe_names_every_library_that_shows_in_pages() -> None:
 
     assert needed - EXCUSED.keys() <= set(map(unify, PACKAGES))
     assert needed >= EXCUSED.keys()
+
+
+def test_the_recipe_names_every_file_that_the_program_reads_beside_itself() -> None:
+    """A change of a text that the code fills in is a change of the code."""
+    for folder in SOURCES:
+        files = {path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+        assert files == set(list_sources(folder))
