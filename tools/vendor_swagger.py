@@ -79,9 +79,9 @@ def _pack(folder: Path) -> Path:
     return next(folder.glob("*.tgz"))
 
 
-def check() -> None:
+def check(folder: Path = FOLDER) -> None:
     """Raise SetupError unless the folder holds exactly the pinned files."""
-    found = {path.name: path for path in FOLDER.glob("*")}
+    found = {path.name: path for path in folder.glob("*")}
     wrong = sorted(
         name
         for name in {*FILES, *found}
@@ -90,7 +90,7 @@ def check() -> None:
         or hashlib.sha256(found[name].read_bytes()).hexdigest() != FILES[name]
     )
     if wrong:
-        raise SetupError(f"{FOLDER.relative_to(ROOT)}: not as pinned: {', '.join(wrong)}")
+        raise SetupError(f"{folder.name}: not as pinned: {', '.join(wrong)}")
     say(f"{PACKAGE}: {len(FILES)} files as pinned.")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from edge_api.api.mcp import operations as mcp
 from edge_api.api.operation import Operation
 from edge_api.api.reply import JSON
+from edge_api.domain.limits import list_rates
 from edge_api.schema import paths
 from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings
@@ -23,7 +24,7 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
         "name": "Public API",
         "version": version,
         "documentation": f"{origin}{paths.DOCS}",
-        "openapi": f"{origin}/api/public/v1/openapi.json",
+        "openapi": f"{origin}{paths.OPENAPI}",
         "status": {
             "liveness": f"{origin}/api/public/ping",
             "readiness": f"{origin}/api/public/v1/readiness",
@@ -37,7 +38,7 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
             "server_card": f"{origin}{mcp.CARD_PATH}",
             "catalog": f"{origin}{mcp.CATALOG_PATH}",
         },
-        "limits": rates(settings),
+        "limits": dict(list_rates(settings)),
         "llms_txt": f"{origin}/llms.txt",
         "sitemap": f"{origin}/sitemap.xml",
         "contact": f"{origin}/contact/",
@@ -61,7 +62,7 @@ def api_catalog(settings: Settings) -> Json:
         "linkset": [
             {
                 "anchor": rest,
-                "service-desc": [_link(f"{rest}openapi.json", JSON)],
+                "service-desc": [_link(f"{origin}{paths.OPENAPI}", JSON)],
                 "service-meta": [_link(rest, JSON)],
                 **described,
             },
@@ -98,7 +99,7 @@ def _rate(operation: Operation, settings: Settings) -> str | None:
     """Return the limit of a caller without a credential, or of one with it where it is needed."""
     if operation.credential == "required":
         return settings.rate_authenticated
-    return rates(settings).get(operation.limit)
+    return list_rates(settings).get(operation.limit)
 
 
 def _authentication(origin: str) -> Json:
@@ -108,17 +109,4 @@ def _authentication(origin: str) -> Json:
             "scopes": dict(SCOPES),
             "obtain": f"{origin}/contact/",
         }
-    }
-
-
-def rates(settings: Settings) -> dict[str, str]:
-    """Return the rate limits by their names, as the settings spell them."""
-    return {
-        "leads": settings.rate_leads,
-        "leads_attempts": settings.rate_leads_attempts,
-        "analyze": settings.rate_analyze,
-        "authenticated": settings.rate_authenticated,
-        "failed_auth": settings.rate_failed_auth,
-        "token": settings.rate_token,
-        "search": settings.rate_search,
     }

@@ -25,6 +25,7 @@ from edge_api.domain.edition import Edition
 from edge_api.domain.posts import CACHING, Place, Selection, Slice, encode_list
 from edge_api.schema.index import PostRecord, PostSummary
 from edge_api.schema.kinds import PATTERNS, Kind, Timestamp, parse_integer, refuse_nul
+from edge_api.schema.search import WORDS_LONGEST
 
 PATH: Final = f"{PREFIX}/posts"
 LIMIT_MOST: Final = 1000
@@ -52,7 +53,9 @@ Tag = Annotated[
     str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
 Words = Annotated[
-    str, Field(min_length=1, max_length=1000, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
+    str,
+    Field(min_length=1, max_length=WORDS_LONGEST, json_schema_extra=_NO_NUL),
+    AfterValidator(refuse_nul),
 ]
 
 

@@ -6,12 +6,27 @@ from typing import Any, Final
 
 from edge_api.domain.document import JSON, Document
 
-__all__ = ["FORM", "HTML", "JSON", "MARKDOWN", "NO_STORE", "Document", "Page", "Reply"]
+__all__ = [
+    "FORM",
+    "HTML",
+    "JSON",
+    "MARKDOWN",
+    "NEGOTIATED",
+    "NO_STORE",
+    "REVALIDATED",
+    "Document",
+    "Page",
+    "Reply",
+]
 
 FORM: Final = "application/x-www-form-urlencoded"
 HTML: Final = "text/html; charset=utf-8"
 MARKDOWN: Final = "text/markdown; charset=utf-8"
 
+REVALIDATED: Final = "public, no-cache"
+"""Kept, but asked for each time: what is new counts at once, and a 304 costs next to nothing."""
+NEGOTIATED: Final = "private, no-store"
+"""Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
 NO_STORE = "no-store"
 """For leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
 

@@ -12,7 +12,7 @@ from edge_api.api.operation import Ask, Operation, Parameter, Success
 from edge_api.api.post_tools import FOUND, SEARCH
 from edge_api.api.posts import Words
 from edge_api.api.preferences import prefers_markdown
-from edge_api.api.reply import HTML, MARKDOWN, Document, Page, Reply
+from edge_api.api.reply import HTML, MARKDOWN, NEGOTIATED, REVALIDATED, Document, Page, Reply
 from edge_api.api.search_markdown import write_results
 from edge_api.api.search_results import (
     LEAF_SIZE,
@@ -27,10 +27,6 @@ from edge_api.schema import paths
 from edge_api.schema.kinds import parse_integer
 from edge_api.schema.search import Segments
 
-CACHING: Final = "public, no-cache"
-"""Kept, but asked for each time: a post that was just published is found at once."""
-NEGOTIATED: Final = "private, no-store"
-"""Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
 _TITLE_LONGEST: Final = 60
 _ROBOTS: Final = ("X-Robots-Tag", "noindex")
 
@@ -92,7 +88,7 @@ async def show_search(service: Service, ask: Ask) -> Reply:
         text = write_results(results, service.settings.site_url)
         return _page(text.encode(), MARKDOWN, NEGOTIATED)
     values = {"words": words, "results": results, "leaf_size": LEAF_SIZE}
-    return _page(await service.pages.render("search", title_of(words), **values), HTML, CACHING)
+    return _page(await service.pages.render("search", title_of(words), **values), HTML, REVALIDATED)
 
 
 def _page(body: bytes, media_type: str, caching: str) -> Page:
@@ -112,7 +108,9 @@ async def search_posts(service: Service, ask: Ask) -> Reply:
     """Give the best results as data."""
     query: SearchQuery = ask.query
     results = await find_results(service.shelf.edition(), query.q or "", size=query.limit)
-    return Reply(Document(orjson.dumps(_answer(results)), cache_control=CACHING, is_lasting=False))
+    return Reply(
+        Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
+    )
 
 
 def _answer(results: Results) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """A page of results in Markdown, for who reads that rather than HTML."""
 
-import re
 from typing import Final
 
+from edge_api.api.markdown import escape
 from edge_api.api.search_results import Result, Results
 from edge_api.schema.search import Segments
 
 TWIN: Final = "index.md"
 """The name of a post's Markdown, below its address."""
-_SPECIAL: Final = re.compile(r"([\\\[\]`*_<>#&|~])")
 
 
 def write_results(results: Results, site_url: str) -> str:
@@ -42,8 +41,3 @@ def _emphasise(segments: Segments) -> str:
     return "".join(
         f"**{escape(text)}**" if is_match else escape(text) for text, is_match in segments
     )
-
-
-def escape(text: str) -> str:
-    """Return plain text so that Markdown shows it as it is."""
-    return _SPECIAL.sub(r"\\\1", text)

@@ -9,12 +9,10 @@ from urllib.parse import urlencode, urlsplit
 
 from edge_api.domain.edition import Edition
 from edge_api.schema.paths import SEARCH
-from edge_api.schema.search import Finding, Segments
+from edge_api.schema.search import WORDS_LONGEST, Finding, Segments
 
 LEAF_SIZE: Final = 10
 """Results on one page."""
-WORDS_LONGEST: Final = 1000
-"""Characters of what somebody looks for; the rest is not looked at."""
 
 _NO_TEXT: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+"

@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from edge_api.api.operation import Ask, Operation, Success
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
-from edge_api.schema.paths import API_CATALOG
+from edge_api.schema.paths import API_CATALOG, OPENAPI
 
 PREFIX = "/api/public/v1"
 VERSION = "1.0.0"
@@ -163,7 +163,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="openapi",
         method="GET",
-        path=f"{PREFIX}/openapi.json",
+        path=OPENAPI,
         summary="The OpenAPI 3.1 description of every operation",
         do=openapi,
         successes=(Success(200, "The document", _schema(ApiDocument)), _UNCHANGED),

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from edge_api.api.description import LINKSET, api_catalog, rates, self_description
+from edge_api.api.description import LINKSET, api_catalog, self_description
 from edge_api.api.mcp.operations import PATH as MCP_PATH
 from edge_api.api.openapi import openapi_document
 from edge_api.api.operations import OPERATIONS, ROUTED
@@ -33,7 +33,7 @@ from edge_api.domain.actor import Clock
 from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
-from edge_api.domain.limits import Limiter
+from edge_api.domain.limits import Limiter, list_rates
 from edge_api.domain.mail.feedback import Feedback
 from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.retention import Retention
@@ -188,7 +188,7 @@ def make_papers(settings: Settings) -> Papers:
         return Document(orjson.dumps(describe(slug)))
 
     def reference(slug: str | None) -> tuple[Page, ...]:
-        return make_pages(OPERATIONS, describe(slug), settings.site_url, rates(settings))
+        return make_pages(OPERATIONS, describe(slug), settings.site_url, list_rates(settings))
 
     return Papers(
         description=Document(orjson.dumps(self_description(OPERATIONS, settings, VERSION))),

@@ -88,7 +88,14 @@ class _Sighting:
 class Shelf:
     """Holds the current edition and follows `BUILD_DIR/current`."""
 
-    def __init__(self, build_dir: Path, site_url: str, open_search: OpenSearch) -> None:
+    def __init__(
+        self,
+        build_dir: Path,
+        site_url: str,
+        open_search: OpenSearch,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> None:
+        self._retry_seconds = retry_seconds
         self._link = build_dir / CURRENT_LINK
         self._open_search = open_search
         self._seen: _Sighting | None = None
@@ -132,7 +139,7 @@ class Shelf:
         try:
             edition = await self._open(folder)
         except Exception as fault:  # noqa: BLE001  the next build must find someone who looks
-            self._retry_at = asyncio.get_running_loop().time() + RETRY_SECONDS
+            self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
             self._report(f"the newest build is not served: {_sentence(fault)}", fault)
             return
         self._swap(edition)

@@ -18,16 +18,28 @@ from edge_api.domain.moving_windows import MovingWindows
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
 
-NAMES: Final = (
-    "leads",
-    "leads_attempts",
-    "analyze",
-    "authenticated",
-    "failed_auth",
-    "token",
-    "search",
+COUNTED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "leads": "address, without a credential: leads that are stored",
+        "leads_attempts": (
+            "address, without a credential: leads and requests for access that are sent"
+        ),
+        "analyze": "address",
+        "authenticated": "credential",
+        "failed_auth": "address: credentials that are not valid",
+        "token": "address: tokens, revocations and registrations",
+        "search": "address: searches, as a page and as data",
+    }
 )
-"""Each has a setting of that name in capitals behind `RATE_`; `0` switches it off."""
+"""Every limit, and what it counts by.
+
+Each has a setting of that name in capitals behind `RATE_`; `0` switches it off.
+"""
+
+
+def list_rates(settings: Settings) -> Mapping[str, str]:
+    """Return the rates by the names of their limits, as the settings spell them."""
+    return MappingProxyType({name: getattr(settings, f"rate_{name}") for name in COUNTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +82,8 @@ class Limiter:
         self._now = now
         self._windows = MovingWindows(now)
         self._strategy = MovingWindowRateLimiter(self._windows)
-        rates = {name: getattr(settings, f"rate_{name}") for name in NAMES}
-        self._limits = MappingProxyType({name: _limit(name, rate) for name, rate in rates.items()})
+        rates = list_rates(settings).items()
+        self._limits = MappingProxyType({name: _limit(name, rate) for name, rate in rates})
 
     def hit(self, name: str, key: str) -> Quota | None:
         """Count a hit and return what is left; `None` where the limit is switched off.

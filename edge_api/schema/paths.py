@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
+from edge_api.schema.docs_groups import GROUPS
+
 Door = Literal["rest", "mcp"]
 """Where a credential is shown."""
 
 DOORS: Mapping[Door, str] = MappingProxyType({"rest": "/api/public/v1", "mcp": "/api/public/mcp"})
 """The path of each protected resource."""
 
+OPENAPI: Final = f"{DOORS['rest']}/openapi.json"
 OAUTH: Final = "/api/public/oauth"
 AUTHORIZE: Final = f"{OAUTH}/authorize"
 TOKEN: Final = f"{OAUTH}/token"
@@ -34,8 +37,7 @@ SEARCH: Final = "/search"
 SEARCH_DATA: Final = "/api/public/v1/search"
 """What the page of results asks as somebody types."""
 DOCS: Final = "/docs/"
-DOCS_GROUPS: Final = ("posts", "leads", "analyze", "admin", "oauth", "mcp", "utility")
-DOCS_PAGES: Final = (DOCS, *(f"{DOCS}{group}/" for group in DOCS_GROUPS))
+DOCS_PAGES: Final = (DOCS, *(f"{DOCS}{group}/" for group in GROUPS))
 """The pages of the reference; each is there as Markdown too, as the `index.md` of its folder."""
 TRY_DOCS: Final = "/docs/try/"
 

@@ -1,6 +1,9 @@
 """What is searched in a post, and what is found: plain values, which name no engine."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+WORDS_LONGEST: Final = 1000
+"""Characters of what somebody looks for; the rest is not looked at."""
 
 
 class SearchText(NamedTuple):

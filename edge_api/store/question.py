@@ -1,13 +1,19 @@
 """What a person typed, as a question that FTS5 takes: pure, and open to any text."""
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
+from unicodedata import combining, east_asian_width, normalize
 
-WORDS_LONGEST: Final = 1000
-"""Characters of a question that count; nobody types more."""
+from edge_api.schema.search import WORDS_LONGEST
+
 TERMS_MOST: Final = 32
 """Terms of a question that count: each costs a look into the index."""
+_TOKEN: Final = re.compile(r"[^\W_]+")
+"""What FTS5's tokenizer takes for one word."""
+_WIDE: Final = frozenset("WH")
+"""East Asian widths (UAX 11) of signs that are words: ideographs, kana, Hangul."""
 
 
 def make_question(words: str) -> str:
@@ -23,7 +29,17 @@ def _is_open(words: str, terms: list[str]) -> bool:
     begins words in every post, which would be costly and say nothing.
     """
     is_ended = not (words[-1:].isspace() or words[-1:].isalnum())
-    return bool(terms) and not is_ended and not (len(terms[-1]) == 1 and terms[-1].isascii())
+    return bool(terms) and not is_ended and not _ends_in_letter(terms[-1])
+
+
+def _ends_in_letter(term: str) -> bool:
+    """Tell whether the last word of a term is one letter of an alphabet, or one digit.
+
+    An accent is part of its letter, also where it is a character of its own.
+    """
+    letters = "".join(sign for sign in normalize("NFC", term) if not combining(sign))
+    last = _TOKEN.findall(letters)[-1:]
+    return all(len(token) == 1 and east_asian_width(token) not in _WIDE for token in last)
 
 
 def _terms(words: str) -> Iterator[str]:

@@ -24,13 +24,14 @@ _EMBEDDED_ANYWHERE: Final[Header] = ("Cross-Origin-Resource-Policy", "cross-orig
 
 API_LINKS: Final = (
     f'<{paths.API_CATALOG}>; rel="api-catalog"',
-    f'<{paths.DOORS["rest"]}/openapi.json>; rel="service-desc"; type="application/json"',
+    f'<{paths.OPENAPI}>; rel="service-desc"; type="application/json"',
     f'<{paths.DOCS}>; rel="service-doc"; type="text/html"',
     f'<{paths.DOORS["rest"]}/readiness>; rel="status"; type="application/json"',
 )
 """Where programs find more (RFC 8288, RFC 8631, RFC 9727), whatever page they came upon."""
 
-PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, EMBEDDED_HERE, ("Link", ", ".join(API_LINKS)))
+_LINK: Final[Header] = ("Link", ", ".join(API_LINKS))
+PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, EMBEDDED_HERE, _LINK)
 """For a page that is no file."""
 
 EXPOSED: Final = (
@@ -79,7 +80,7 @@ def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
         return PAGE_HEADERS
     allowed = " ".join(("form-action 'self'", *form_action))
     policy = SITE_POLICY.replace("form-action 'self'", allowed)
-    return (("Content-Security-Policy", policy), *ALWAYS, EMBEDDED_HERE)
+    return (("Content-Security-Policy", policy), *ALWAYS, EMBEDDED_HERE, _LINK)
 
 
 def embedding(media_type: str) -> Header:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
+from edge_api.api.reply import NEGOTIATED, REVALIDATED
 from edge_api.domain.site_files import INDEX, WELL_KNOWN, SiteFile
 from edge_api.schema.media_types import FEEDS, media_type
 from edge_api.schema.site_policy import SITE_HEADERS, Headers
@@ -21,12 +22,7 @@ _HASHED: Final = re.compile(
 meaning."""
 
 FOREVER: Final = "public, max-age=31536000, immutable"
-REVALIDATED: Final = "public, no-cache"
-"""Kept, but asked for each time: a new build counts at once, on all its pages, and a 304 costs
-next to nothing."""
 BRIEFLY: Final = "public, max-age=300"
-NEGOTIATED: Final = "private, no-store"
-"""Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
 
 _FOR_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -5,15 +5,17 @@ Whoever asks for Markdown is a program that can go on from here, where a person 
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Final
 from urllib.parse import quote
 
+from edge_api.api.markdown import escape
+from edge_api.api.reply import NEGOTIATED
 from edge_api.domain.nearby import Nearby
 from edge_api.domain.site_files import SiteFile
 from edge_api.schema.media_types import media_type
 from edge_api.web.headers import PAGE_HEADERS
-from edge_api.web.media import NEGOTIATED, twin_of
+from edge_api.web.media import twin_of
+from edge_api.web.shared_work import SharedWork
 from edge_api.web.wire import Wire
 
 _MOST: Final = 5
@@ -27,11 +29,15 @@ class MissingPages:
 
     def __init__(self, files: Mapping[str, SiteFile]) -> None:
         self._files = files
+        self._work: SharedWork[Nearby] = SharedWork()
+        self._nearby: Nearby | None = None
+        """The paths that are worth naming, made ready when somebody first needs them."""
 
     async def answer(self, path: str, general: bytes) -> Wire:
         """Return a 404 for `path`; `general` is the Markdown that holds for all of them."""
-        closest = await asyncio.to_thread(self._find, path)
-        lines = [f"- [{_show(each)}]({quote(each)})" for each in closest]
+        nearby = self._nearby or await self._work.do("nearby", self._prepare)
+        closest = await asyncio.to_thread(nearby.find, path, _MOST)
+        lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
         near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
         headers = (
             ("Content-Type", _MARKDOWN),
@@ -41,20 +47,11 @@ class MissingPages:
         )
         return Wire(404, headers, general + near.encode())
 
-    def _find(self, path: str) -> list[str]:
-        return self._nearby.find(path, _MOST)
-
-    @cached_property
-    def _nearby(self) -> Nearby:
-        """The paths that are worth naming, made ready when somebody first needs them."""
-        return Nearby(self._list_pages())
+    async def _prepare(self) -> Nearby:
+        self._nearby = await asyncio.to_thread(Nearby, self._list_pages())
+        return self._nearby
 
     def _list_pages(self) -> Iterator[str]:
         for path, file in self._files.items():
             if path.endswith("/") and _LATER_LEAF not in path and twin_of(self._files, file):
                 yield path
-
-
-def _show(path: str) -> str:
-    """Return a path as the text of a link: nothing in it is Markdown."""
-    return "".join(f"\\{sign}" if sign in "\\[]`*_<>" else sign for sign in path)

@@ -5,7 +5,8 @@ pages are about is not known here.
 """
 
 import asyncio
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -39,25 +40,35 @@ class EdgePages:
 
         Raises Problem `unavailable` where the build has none such.
         """
-        folder = self._shelf.edition().folder
-        return await asyncio.to_thread(_render, folder, name, title, values)
+        return await self._make(partial(_render, name=name, title=title, values=values))
 
     async def refill(self, form: Form, **values: Any) -> bytes:
         """Return the contact page with one of its forms filled in anew.
 
         Raises Problem `unavailable` where the build has none such.
         """
-        folder = self._shelf.edition().folder
-        return await asyncio.to_thread(_refill, folder, form, values)
+        return await self._make(partial(_refill, form=form, values=values))
+
+    async def _make(self, make: Callable[[Path], bytes]) -> bytes:
+        """Make a page of the current build; once more if that was swapped and cleared meanwhile."""
+        for _ in range(2):
+            folder = self._shelf.edition().folder
+            try:
+                return await asyncio.to_thread(make, folder)
+            except OSError:
+                if self._shelf.edition().folder == folder:
+                    break
+        raise unavailable_page()
 
 
 def _render(folder: Path, name: PageName, title: str, values: dict[str, Any]) -> bytes:
+    templates = _templates(folder / TEMPLATES_FOLDER)
     try:
-        templates = _templates(folder / TEMPLATES_FOLDER)
         content = templates.get_template(f"{name}.html").render(values)
         shell = (folder / TEMPLATES_FOLDER / SHELL).read_text(encoding="utf-8")
-    except (jinja2.TemplateNotFound, OSError):
-        raise _missing("This page cannot be shown now: try again later") from None
+    except (jinja2.TemplateNotFound, FileNotFoundError):
+        check_folder(folder)
+        raise unavailable_page() from None
     before, _, after = shell.replace(SHELL_TITLE, escape(title)).partition(SHELL_CONTENT)
     return f"{before}{content}{after}".encode()
 
@@ -66,16 +77,23 @@ def _refill(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
     try:
         page = (folder / SITE_FOLDER / CONTACT_PAGE).read_text(encoding="utf-8")
         template = _templates(folder / TEMPLATES_FOLDER).get_template(form.template)
-    except (jinja2.TemplateNotFound, OSError):
+    except (jinja2.TemplateNotFound, FileNotFoundError):
+        check_folder(folder)
         sentence = "The form could not be taken, and its page cannot be shown: try again later"
-        raise _missing(sentence) from None
+        raise unavailable_page(sentence) from None
     before, _, rest = page.partition(form.opening)
     _, _, after = rest.partition(form.closing)
     filled = template.render(values)
     return f"{before}{form.opening}\n{filled}\n{form.closing}{after}".encode()
 
 
-def _missing(sentence: str) -> Problem:
+def check_folder(folder: Path) -> None:
+    """Tell a build that lacks a file from one that is gone. Raises FileNotFoundError if it is."""
+    folder.stat()
+
+
+def unavailable_page(sentence: str = "This page cannot be shown now: try again later") -> Problem:
+    """Return the problem of a page that the build does not have."""
     return Problem("unavailable", sentence, headers={"Retry-After": str(_RETRY_SECONDS)})
 
 

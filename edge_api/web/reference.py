@@ -26,15 +26,12 @@ from edge_api.schema.edge_pages import (
     SHELL_TITLE,
     TEMPLATES_FOLDER,
 )
-from edge_api.schema.paths import DOCS, DOCS_PAGES, TRY_DOCS
-from edge_api.schema.problems import Problem
-from edge_api.web.pages import make_environment
+from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_DOCS
+from edge_api.web.pages import check_folder, make_environment, unavailable_page
 from edge_api.web.try_out import SCRIPTS, SHEETS, read_parts
 
 _TEMPLATES: Final = (DOCS_SHELL, DOCS_PAGE, DOCS_TRY)
 _TWIN: Final = "index.md"
-_DOCUMENT: Final = "/api/public/v1/openapi.json"
-_RETRY_SECONDS: Final = 60
 
 _ENVIRONMENT: Final = make_environment()
 
@@ -83,7 +80,10 @@ class Reference:
         return file in self._own
 
     async def read(self, file: SiteFile, ground: Ground) -> bytes:
-        """Return the content of a file. Raises Problem `unavailable` where the build lacks it."""
+        """Return the content of a file.
+
+        Raises Problem `unavailable` where the build lacks it, OSError where the build is gone.
+        """
         part = self._parts.get(f"/{file.name}")
         if part is not None:
             return part
@@ -128,7 +128,7 @@ class _Press:
     def _render(self, page: Page) -> str:
         shell = self.makings.shell
         if shell is None or self._docs is None:
-            raise _missing()
+            raise unavailable_page()
         content = self._docs.render(page=page, pages=self._pages)
         marks = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
         for mark, text in marks.items():
@@ -138,19 +138,14 @@ class _Press:
 
     def _render_try(self) -> str:
         if self._try_out is None:
-            raise _missing()
+            raise unavailable_page()
         return self._try_out.render(
             site_title=self.makings.site_title,
             docs=DOCS,
             sheets=tuple(read_parts(SHEETS)),
             scripts=tuple(read_parts(SCRIPTS)),
-            document=_DOCUMENT,
+            document=OPENAPI,
         )
-
-
-def _missing() -> Problem:
-    sentence = "This page cannot be shown now: try again later"
-    return Problem("unavailable", sentence, headers={"Retry-After": str(_RETRY_SECONDS)})
 
 
 def _declare(path: str) -> SiteFile:
@@ -168,7 +163,9 @@ def _compile(source: str | None) -> jinja2.Template | None:
 
 
 def _source(folder: Path, name: str) -> str | None:
+    """Return a template; `None` where a build has none such. Raises OSError where it is gone."""
     try:
         return (folder / TEMPLATES_FOLDER / name).read_text(encoding="utf-8")
-    except OSError:
+    except FileNotFoundError:
+        check_folder(folder)
         return None

@@ -4,7 +4,10 @@ Files are found in the list that the edition made at load: no path of a request 
 """
 
 import asyncio
+from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from aiohttp import web
@@ -15,6 +18,7 @@ from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
 from edge_api.domain.site_files import SiteFile
 from edge_api.schema.index import SITE_FOLDER
+from edge_api.schema.paths import SEARCH
 from edge_api.schema.problems import Problem
 from edge_api.web.access_form import ACCESS, AccessForm
 from edge_api.web.cache import SizedCache
@@ -29,12 +33,15 @@ from edge_api.web.negotiation import best_coding
 from edge_api.web.pages import EdgePages
 from edge_api.web.reference import Ground, Reference
 from edge_api.web.request import Request
+from edge_api.web.shared_work import SharedWork
 from edge_api.web.wire import Wire, send
 
 _READING: Final = ("GET", "HEAD")
 _ALLOWED: Final = "GET, HEAD, OPTIONS"
 _ALLOWED_FORM: Final = "GET, HEAD, POST, OPTIONS"
 _MISSING: Final = "/404.html"
+_OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType({f"{SEARCH}/": SEARCH})
+"""Of pages that operations answer with: whoever is used to the built pages puts a slash behind."""
 _LARGE: Final = 1024
 """Bytes that the cache counts for a file that is not kept in it."""
 
@@ -59,6 +66,7 @@ class Pages:
         self._reference = reference
         self._ground = Ground(edition.folder, edition.head.site_title, edition.newest_slug)
         self._ready: SizedCache[Representation] = SizedCache()
+        self._work: SharedWork[Representation] = SharedWork()
         self._missing = MissingPages(edition.files)
 
     async def answer(self, request: Request) -> web.StreamResponse:
@@ -66,15 +74,21 @@ class Pages:
         path = request.path
         file, status = self.files.get(path), 200
         if file is None:
-            elsewhere = address_of(self.files, path)
+            elsewhere = self.find_address(path)
             if elsewhere is not None:
                 return send(self._redirect(elsewhere, request.rel_url.raw_query_string), request)
             file, status = self._find_stand_in(), 404
         choice = self._choose(file, status, request)
-        form = self._ready.get(choice) or await self._prepare(choice)
+        form = self._ready.get(choice) or await self._work.do(
+            choice, partial(self._prepare, choice)
+        )
         if status == HTTPStatus.NOT_FOUND and choice.negotiated and form.body is not None:
             return send(await self._missing.answer(path, form.body), request)
         return await answer_file(form, request)
+
+    def find_address(self, path: str) -> str | None:
+        """Return the one address of a page that was asked for by another of its names."""
+        return _OTHER_NAMES.get(path) or address_of(self.files, path)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
         """Negotiate the form (RFC 9110, section 12)."""
@@ -141,7 +155,7 @@ class Site:
             return send(await form.answer(request), request)
         pages = self._current()
         is_there = request.path in pages.files or form is not None
-        if not is_there and address_of(pages.files, request.path) is None:
+        if not is_there and pages.find_address(request.path) is None:
             return await self._read(request)
         return send(self._refuse_method(request), request)
 

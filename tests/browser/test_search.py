@@ -15,6 +15,10 @@ from tests.edge.edge_process import ROOT, Installation, free_port
 DATA = "**/api/public/v1/search**"
 SCRIPT_MOST = 3 * 1024
 """Bytes of the script, brotli."""
+SOON_MS = 2000
+"""Of the page's own clock: more than the script waits after a letter, less than for an answer."""
+BEHIND = "/robots.txt"
+"""What `come_back` asks for."""
 HOSTILE = '<script>window.hurt=1</script>"><img src=x onerror="window.hurt=2"> forged'
 
 
@@ -43,6 +47,11 @@ def results(page: Page) -> list[str]:
 def told(page: Page, sentence: str | re.Pattern[str]) -> None:
     """Wait until the page says so to who hears it."""
     expect(page.get_by_role("status")).to_have_text(sentence)
+
+
+def come_back(page: Page) -> None:
+    """Let the page ask for something and have it: all that it asked for before was told before."""
+    page.evaluate(f"fetch('{BEHIND}').then(answer => answer.text()).then(() => null)")
 
 
 def test_without_scripts_the_form_asks_for_a_page(journal: Journal, browser: Browser) -> None:
@@ -117,6 +126,7 @@ def test_typing_fast_asks_little(journal: Journal, page: Page) -> None:
         else:
             route.continue_()
 
+    page.clock.install()
     open_search(page, journal)
     page.route(DATA, hold)
     field = page.get_by_label("Words")
@@ -126,8 +136,9 @@ def test_typing_fast_asks_little(journal: Journal, page: Page) -> None:
     field.fill("sheet")
     told(page, "2 posts have these words, best first.")
     for route in held:
-        route.abort()
-    page.wait_for_timeout(300)
+        route.fulfill(json={"query": "painted", "count": 9, "results": []})
+    page.clock.run_for(SOON_MS)
+    come_back(page)
 
     told(page, "2 posts have these words, best first.")
     assert len(results(page)) == 2
@@ -136,6 +147,7 @@ def test_typing_fast_asks_little(journal: Journal, page: Page) -> None:
 
 def test_words_that_are_being_composed_wait(journal: Journal, page: Page) -> None:
     """An input method's unfinished letters are no question; what comes of them is."""
+    page.clock.install()
     open_search(page, journal)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -144,8 +156,9 @@ def test_words_that_are_being_composed_wait(journal: Journal, page: Page) -> Non
     session.send(
         "Input.imeSetComposition", {"selectionStart": 2, "selectionEnd": 2, "text": "\u304b\u307f"}
     )
-    page.wait_for_timeout(400)
-    assert asked == []
+    page.clock.run_for(SOON_MS)
+    come_back(page)
+    assert asked == [f"{journal.url}{BEHIND}"]
     session.send("Input.insertText", {"text": "\u7d19"})
 
     told(page, "1 post has these words.")

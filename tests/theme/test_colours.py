@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Literal
 
 import pytest
@@ -137,3 +138,12 @@ def test_tags_can_be_seen(style: str, colour: Callable[[str, Scheme], Rgb], sche
     assert len(ratios) == HUES
     assert len(set(_HUE.findall(style))) == HUES
     assert {hue: ratio for hue, ratio in ratios.items() if ratio < GRAPHICS} == {}
+
+
+def test_swagger_ui_stands_on_the_same_paper(style: str) -> None:
+    """The page on which the API is tried has the site's paper and ink, in both schemes."""
+    sheet = files("edge_api.web.try_out").joinpath("look.css").read_text(encoding="utf-8")
+    told = re.findall(r"^html.* \{ background: (#\w+); color: (#\w+);", sheet, re.MULTILINE)
+    usual, _ = declarations(style)
+
+    assert told == [(usual["paper"][scheme], usual["ink"][scheme]) for scheme in SCHEMES]

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from edge_api.api.reference.values import Answer, Body, Entry, Field, Page
-from edge_api.schema.paths import DOCS
-
-_DOCUMENT = "/api/public/v1/openapi.json"
+from edge_api.schema.paths import DOCS, OPENAPI
 
 
 def write_markdown(page: Page, site_url: str) -> str:
@@ -64,7 +62,7 @@ def _body(body: Body) -> Iterator[str]:
     if body.fields:
         yield _table(("Member", "Kind", "What"), map(_member, body.fields))
     if body.is_deeper:
-        yield f"What lies deeper stands in [openapi.json]({_DOCUMENT})."
+        yield f"What lies deeper stands in [openapi.json]({OPENAPI})."
     if body.example:
         yield body.example.markdown
 

@@ -1,7 +1,6 @@
 """The pages of the reference: an overview, and a page for each group of operations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 from string import Template
@@ -11,52 +10,16 @@ from edge_api.api.operation import Operation
 from edge_api.api.reference.entries import Entries, spell_rate
 from edge_api.api.reference.prose import Prose
 from edge_api.api.reference.values import Page
-from edge_api.schema.paths import DOCS, DOCS_GROUPS, DOORS
+from edge_api.domain.limits import COUNTED
+from edge_api.schema.docs_groups import GROUPS, Group
+from edge_api.schema.paths import DOCS, DOORS
 from edge_api.schema.problems import PROBLEMS
 from edge_api.schema.scopes import SCOPES
 
 Json = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Operations that one page is about, told by their tags."""
-
-    name: str
-    sentence: str
-    tags: tuple[str, ...]
-
-
 _OVERVIEW: Final = Group("Overview", "How to call it: addresses, credentials, errors, limits.", ())
-GROUPS: Final[Mapping[str, Group]] = {
-    "posts": Group(
-        "Posts", "Read the journal: lists, search, one post as Markdown and HTML.", ("posts",)
-    ),
-    "leads": Group("Leads", "Send an enquiry, and list those that came.", ("leads",)),
-    "analyze": Group("Analysis", "Measure a document, and hear what to mend in it.", ("analyze",)),
-    "admin": Group("Administrative tables", "Read, insert, change and delete rows.", ("admin",)),
-    "oauth": Group(
-        "Access and OAuth",
-        "Ask for a credential, or let a person grant one: registration, tokens, keys.",
-        ("access", "oauth"),
-    ),
-    "mcp": Group("MCP", "The Model Context Protocol, and how agents find it.", ("mcp",)),
-    "utility": Group(
-        "Service and mail",
-        "Whether the service runs, what describes it, and what mail programs call.",
-        ("utility", "mail"),
-    ),
-}
-assert tuple(GROUPS) == DOCS_GROUPS  # noqa: S101  one list, stated twice for who knows paths alone
-
-_LIMITS: Final[Mapping[str, str]] = {
-    "leads": "address, without a credential: leads that are stored",
-    "leads_attempts": "address, without a credential: leads and requests for access that are sent",
-    "analyze": "address",
-    "authenticated": "credential",
-    "failed_auth": "address: credentials that are not valid",
-    "token": "address: tokens, revocations and registrations",
-}
 
 
 def make_pages(
@@ -95,7 +58,7 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
         "problems": _problems(),
         "limits": "\n".join(
             f"| {name} | {spell_rate(limits[name])} | {counted} |"
-            for name, counted in _LIMITS.items()
+            for name, counted in COUNTED.items()
         ),
     }
     text = Template(source).safe_substitute(rows, site=site_url, mcp=DOORS["mcp"])

@@ -3,7 +3,9 @@
 import gzip
 import json
 import re
+import shutil
 from collections import Counter
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -13,14 +15,14 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.api.operations import OPERATIONS
-from edge_api.api.reference.pages import GROUPS
+from edge_api.schema.docs_groups import GROUPS
 from edge_api.schema.paths import DOCS, DOCS_PAGES, TRY_DOCS
 from edge_api.schema.problems import PROBLEMS
 from edge_api.schema.scopes import SCOPES
+from edge_api.settings import Settings
 from tests.edge.docs.conftest import Reader
-from tools import vendor_swagger
 from tools.environment import SetupError
-from tools.vendor_swagger import check
+from tools.vendor_swagger import FOLDER, check
 
 PAGE_MOST = 40 * 1024
 """Bytes of a page, compressed."""
@@ -166,6 +168,18 @@ def test_the_sheet_is_small(reader: Reader) -> None:
     assert len(body) <= SHEET_MOST
 
 
+def test_every_rate_limit_is_told(reader: Reader) -> None:
+    """The overview has a row for each limit that there is, with the rate that holds."""
+    rates = json.loads(reader.page("/api/public/v1/"))["limits"]
+    _, _, table = reader.page(f"{DOCS}index.md").partition("| Limit | At most | Counted by |")
+    rows = [line.split(" | ") for line in table.partition("\n\n")[0].splitlines()[2:]]
+
+    assert [row[0].removeprefix("| ") for row in rows] == list(rates)
+    assert {f"rate_{name}" for name in rates} == {
+        field.name for field in fields(Settings) if field.name.startswith("rate_")
+    }
+
+
 def test_swagger_ui_is_kept_for_good(reader: Reader) -> None:
     """All that the page asks for is of this origin, and its names change with its content."""
     page = parse(reader, TRY_DOCS)
@@ -185,14 +199,25 @@ def test_swagger_ui_is_what_was_fetched() -> None:
     check()
 
 
-def test_a_changed_file_of_swagger_ui_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A folder with another file, or without one, is not as it was pinned."""
-    monkeypatch.setattr(vendor_swagger, "FOLDER", tmp_path)
-    monkeypatch.setattr(vendor_swagger, "ROOT", tmp_path.parent)
-    with pytest.raises(SetupError, match=r"not as pinned: LICENSE, NOTICE, swagger"):
-        check()
+def test_a_changed_file_of_swagger_ui_is_noticed(tmp_path: Path) -> None:
+    """A folder with another file, with a changed one, or without one, is not as it was pinned."""
+    copy = shutil.copytree(FOLDER, tmp_path / "copy")
+    check(copy)
+    (copy / "NOTICE").unlink()
+    (copy / "LICENSE").write_text("Do as you like.")
+    (copy / "extra.js").write_text("")
+    with pytest.raises(SetupError, match=r"copy: not as pinned: LICENSE, NOTICE, extra\.js$"):
+        check(copy)
+
+
+def test_a_page_says_what_kind_the_openapi_document_is(reader: Reader) -> None:
+    """The link in a page and the one in its headers name the media type that is served."""
+    _, headers, _ = reader.edge.get("/")
+    (link,) = parse(reader, "/").css('link[rel="service-desc"]')
+    _, served, _ = reader.edge.get(str(link.attributes["href"]))
+
+    assert link.attributes["type"] == served["Content-Type"]
+    assert f'rel="service-desc"; type="{served["Content-Type"]}"' in headers["Link"]
 
 
 def test_everything_points_at_the_reference(reader: Reader) -> None:

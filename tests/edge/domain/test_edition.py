@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain import edition as module
 from edge_api.domain.edition import NO_BUILD, Search, Shelf
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from edge_api.schema.problems import Problem
@@ -249,13 +248,10 @@ async def test_a_fault_is_logged_once(
 
 
 @pytest.mark.parametrize(("fault", "told"), FAULTS)
-async def test_a_build_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception, told: str
-) -> None:
+async def test_a_build_is_tried_again(tmp_path: Path, fault: Exception, told: str) -> None:
     """What may pass, such as a full disk, is tried again after a while."""
-    monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
     publish(tmp_path, "build-0001", "ink")
-    shelf = Shelf(tmp_path, SITE_URL, BrokenOnce(fault))
+    shelf = Shelf(tmp_path, SITE_URL, BrokenOnce(fault), retry_seconds=0.0)
     await shelf.refresh()
     assert told in shelf.trouble
     await shelf.refresh()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.domain.limits import NAMES, Limiter
+from edge_api.domain.limits import COUNTED, Limiter
 from edge_api.domain.moving_windows import MovingWindows
 from edge_api.schema.problems import Problem
 from edge_api.settings import SETTINGS, read_settings
@@ -47,14 +47,14 @@ def test_every_limit_has_a_setting() -> None:
     """And every setting of a rate is a limit."""
     rates = {name for name in SETTINGS if name.startswith("RATE_")}
 
-    assert {f"RATE_{name.upper()}" for name in NAMES} == rates
+    assert {f"RATE_{name.upper()}" for name in COUNTED} == rates
 
 
 def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
     """Five leads in ten minutes and twenty a day, ten documents a minute, and the others."""
     limiter = make(seconds)
 
-    policies = [dict(limiter.hit(name, "x").headers)["RateLimit-Policy"] for name in NAMES]  # type: ignore[union-attr]
+    policies = [dict(limiter.hit(name, "x").headers)["RateLimit-Policy"] for name in COUNTED]  # type: ignore[union-attr]
     assert policies == [
         '"leads";q=5;w=600, "leads-day";q=20;w=86400',
         '"leads_attempts";q=60;w=60',

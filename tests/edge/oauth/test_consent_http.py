@@ -54,6 +54,14 @@ async def test_a_form_comes_back_beside_the_cookies_of_others(edge: Any) -> None
             assert "error=access_denied" in answer.headers["Location"]
 
 
+async def test_the_page_leads_machines_on_like_any_other(edge: Any) -> None:
+    """Though its forms may lead to another origin, which its policy says."""
+    pairs = list(request_pairs("v" * 43, await known(edge)))
+    async with edge.ask("GET", AUTHORIZE, params=pairs) as answer:
+        assert "form-action 'self' http" in answer.headers["Content-Security-Policy"]
+        assert 'rel="service-doc"' in answer.headers["Link"]
+
+
 async def test_a_parameter_that_stands_twice_comes_back_as_well(edge: Any) -> None:
     """The resource may, with others between (RFC 8707, section 2)."""
     resource = ("resource", f"{edge.service.oauth.issuer.url}/api/public/v1")

@@ -1,13 +1,17 @@
 """Pages that the edge renders in the look of the site, from what a build hands over."""
 
 import asyncio
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.edge_pages import SHELL, TEMPLATES_FOLDER
+from edge_api.schema.edge_pages import PAGES, SHELL, TEMPLATES_FOLDER, PageName
 from edge_api.schema.problems import Problem
 from edge_api.web.pages import EdgePages
 from tests.edge.small_builds import make_post, point_at, write_build, write_site
@@ -59,6 +63,42 @@ async def test_a_build_without_the_page_is_unavailable(pages: EdgePages) -> None
 
     assert (caught.value.code, caught.value.headers["Retry-After"]) == ("unavailable", "60")
     assert caught.value.sentence == "This page cannot be shown now: try again later"
+
+
+async def test_a_build_cleared_away_meanwhile_gives_way_to_the_next(
+    site: Any, pages: EdgePages, build_dir: Path
+) -> None:
+    """A page whose build goes away before it was made is made with the next one."""
+    newer = write_build(build_dir, "build-0002", [make_post("a")])
+    hand_over(newer)
+    shelf, loop, gate = site.service.shelf, asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(max_workers=1))
+    busy = loop.run_in_executor(None, gate.wait)
+    asked = asyncio.create_task(pages.render("notice", "Title", sentences=["One"]))
+    await asyncio.sleep(0)  # the page waits for the one thread that makes it
+    shutil.rmtree(build_dir / "build-0001")
+    old = shelf.current
+    shelf.current = replace(old, folder=newer)
+    gate.set()
+    body = await asked
+    await busy
+    shelf.current = old
+
+    assert b"<main><p>One" in body
+
+
+async def test_a_build_that_is_gone_is_unavailable(pages: EdgePages, build_dir: Path) -> None:
+    """With no other in its place, whoever asks is told to come again."""
+    shutil.rmtree(build_dir / "build-0001")
+    with pytest.raises(Problem) as caught:
+        await pages.render("notice", "Title", sentences=[])
+
+    assert caught.value.code == "unavailable"
+
+
+def test_each_page_is_declared() -> None:
+    """The names that a page may be asked for by are those that a template is declared for."""
+    assert tuple(PAGES) == get_args(PageName)
 
 
 async def test_no_build_at_all_is_unavailable(make_edge: Any, tmp_path: Path) -> None:

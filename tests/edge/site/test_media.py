@@ -4,13 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from edge_api.api.reply import NEGOTIATED, REVALIDATED
 from edge_api.domain.site_files import SiteFile
 from edge_api.schema.media_types import media_type
 from edge_api.web.media import (
     BRIEFLY,
     FOREVER,
-    NEGOTIATED,
-    REVALIDATED,
     address_of,
     caching,
     describe,

@@ -252,6 +252,15 @@ async def test_the_page_is_kept_and_asked_for_again(edge: Any) -> None:
     assert plain.headers["ETag"] != headers["ETag"]
 
 
+@pytest.mark.parametrize("query", ["", "?q=sheet&page=2"])
+async def test_a_slash_behind_leads_to_the_page(edge: Any, query: str) -> None:
+    """Whoever writes the address like those of built pages is sent on, with the words."""
+    async with edge.ask("GET", f"{PAGE}/{query}", allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (301, f"{PAGE}{query}")
+    async with edge.ask("OPTIONS", f"{PAGE}/") as answer:
+        assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
+
+
 async def test_head_is_a_get_without_its_body(edge: Any) -> None:
     """The same headers for the page, its Markdown and the data."""
     for path, accept in ((PAGE, "*/*"), (PAGE, "text/markdown"), (DATA, "*/*")):

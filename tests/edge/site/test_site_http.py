@@ -1,9 +1,15 @@
 """The built site over HTTP: forms of files, conditions, ranges, headers."""
 
+from pathlib import Path
+from typing import Any
+
 import brotli
 import pytest
+from markdown_it import MarkdownIt
+from selectolax.lexbor import LexborHTMLParser
 
 from tests.edge.site.conftest import LARGE, PAGE, RawClient
+from tests.edge.small_builds import point_at, write_build
 
 SECURITY = (
     "Content-Security-Policy",
@@ -249,6 +255,25 @@ async def test_a_page_leads_machines_on(raw: RawClient) -> None:
     assert '</llms.txt>; rel="describedby"' in link
     assert '</sitemap.xml>; rel="sitemap"' in link
     assert '</api/public/v1/openapi.json>; rel="service-desc"' in link
+
+
+async def test_an_address_near_by_is_shown_as_it_is(make_edge: Any, tmp_path: Path) -> None:
+    """Nothing in a path is markup of the Markdown that names it."""
+    odd = "notes~~one~~#two&amp;"
+    files = {"index.html": "", "404.html": "", "404.md": "# Missing\n"}
+    files |= {f"{odd}/index{end}": "" for end in (".html", ".md")}
+    point_at(tmp_path, write_build(tmp_path, files=files))
+    headers = {"Accept": "text/markdown"}
+    async with (
+        make_edge(BUILD_DIR=str(tmp_path)) as edge,
+        edge.ask("GET", "/notes~~one~~", headers=headers) as answer,
+    ):
+        text = await answer.text()
+    page = MarkdownIt("commonmark").enable("strikethrough").render(text)
+
+    (link,) = LexborHTMLParser(page).css("li a")
+    assert link.text() == f"/{odd}/"
+    assert link.attributes["href"] == "/notes~~one~~%23two%26amp%3B/"
 
 
 async def test_a_missing_page(raw: RawClient) -> None:

@@ -13,8 +13,17 @@ from typing import Any
 import pytest
 
 from edge_api.domain.edition import Shelf
+from edge_api.schema.edge_pages import (
+    DOCS_DESCRIPTION,
+    DOCS_PAGE,
+    DOCS_PATH,
+    DOCS_SHELL,
+    SHELL_CONTENT,
+    SHELL_TITLE,
+    TEMPLATES_FOLDER,
+)
 from edge_api.store.search import open_search
-from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
+from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build, write_site
 
 POSTS = "/api/public/v1/posts"
 SWAPS = 40
@@ -37,6 +46,8 @@ def publish(build_dir: Path, number: int) -> Path:
     folder = write_build(
         build_dir, name, posts, {"index.html": name, "feed.xml": name * 500, **pages}
     )
+    frame = f"{SHELL_TITLE} {DOCS_PATH} {DOCS_DESCRIPTION} {SHELL_CONTENT} {name}"
+    write_site(folder / TEMPLATES_FOLDER, {DOCS_SHELL: frame, DOCS_PAGE: "{{ page.title }}"})
     point_at(build_dir, folder)
     return folder
 
@@ -77,10 +88,14 @@ async def test_no_answer_mixes_builds(make_edge: Any, tmp_path: Path) -> None:
     assert len({build for path in shown for build in path}) > SWAPS // 4
 
 
+@pytest.mark.parametrize("path", ["/feed.xml", "/docs/"])
 async def test_a_file_cleared_away_meanwhile_comes_from_the_new_build(
-    make_edge: Any, tmp_path: Path
+    make_edge: Any, tmp_path: Path, path: str
 ) -> None:
-    """A request whose build goes away before its file was read is answered from the next one."""
+    """A request whose build goes away before its file was read is answered from the next one.
+
+    So is one for a page of the reference, which is made with what a build hands over.
+    """
     builds, loop, gate = tmp_path / "builds", asyncio.get_running_loop(), threading.Event()
     old = publish(builds, 1)
     async with make_edge(BUILD_DIR=str(builds)) as edge, shelf_of(builds) as ahead:
@@ -88,7 +103,7 @@ async def test_a_file_cleared_away_meanwhile_comes_from_the_new_build(
         await ahead.refresh()
         loop.set_default_executor(ThreadPoolExecutor(max_workers=1))
         busy = loop.run_in_executor(None, gate.wait)
-        asked = asyncio.create_task(edge.ask("GET", "/feed.xml").__aenter__())
+        asked = asyncio.create_task(edge.ask("GET", path).__aenter__())
         await asyncio.sleep(0.2)  # the request waits for the one thread that reads
         replaced, edge.service.shelf.current = edge.service.shelf.current, ahead.current
         shutil.rmtree(old)

@@ -1,0 +1,105 @@
+"""Work that many ask for at once is done once."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+
+from edge_api.domain.nearby import Nearby
+from edge_api.web.files import load
+from edge_api.web.shared_work import SharedWork
+from tests.edge.site.conftest import RawClient
+
+ASKING = 8
+
+
+async def test_many_get_one_outcome() -> None:
+    """All who ask while it is under way get the same; who asks afterwards begins anew."""
+    work, gate = SharedWork[object](), asyncio.Event()
+
+    async def make() -> object:
+        await gate.wait()
+        return object()
+
+    asked = [asyncio.create_task(work.do("a", make)) for _ in range(ASKING)]
+    other = asyncio.create_task(work.do("b", make))
+    await asyncio.sleep(0)
+    gate.set()
+    outcomes = set(await asyncio.gather(*asked))
+
+    assert len(outcomes) == 1
+    assert outcomes.isdisjoint({await other, await work.do("a", make)})
+
+
+async def test_who_stops_waiting_stops_nobody_else() -> None:
+    """The first who asked goes away, and the second still gets the outcome."""
+    work, gate = SharedWork[str](), asyncio.Event()
+
+    async def make() -> str:
+        await gate.wait()
+        return "made"
+
+    first, second = (asyncio.create_task(work.do("a", make)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    gate.set()
+
+    assert await second == "made"
+    assert first.cancelled()
+
+
+async def test_a_failure_is_everybodys_and_passes() -> None:
+    """All who wait are told, and the next who asks begins anew."""
+    work = SharedWork[str]()
+
+    async def fail() -> str:
+        raise OSError("gone")
+
+    async def make() -> str:
+        return "made"
+
+    asked = [asyncio.create_task(work.do("a", fail)) for _ in range(ASKING)]
+    for each in asked:
+        with pytest.raises(OSError, match="gone"):
+            await each
+    assert await work.do("a", make) == "made"
+
+
+class Workers(ThreadPoolExecutor):
+    """Threads of a loop, held until the gate opens; they remember what they were given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.given = Event(), list[object]()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        """Take work, as `asyncio.to_thread` wraps it."""
+        self.given.append(fn.args[0])  # type: ignore[attr-defined]
+        return super().submit(self._wait, fn, *args, **more)
+
+    def _wait(self, work: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        self.gate.wait()
+        return work(*args, **more)
+
+
+@pytest.mark.parametrize(
+    ("path", "accepted", "heavy"),
+    [("/journal/a/", "text/html", load), ("/journal/b/", "text/markdown", Nearby)],
+)
+async def test_first_requests_at_once_make_ready_once(
+    raw: RawClient, path: str, accepted: str, heavy: object
+) -> None:
+    """A form of a file is read once, and the known paths are cut into trigrams once."""
+    workers = Workers()
+    asyncio.get_running_loop().set_default_executor(workers)
+    asked = [asyncio.create_task(raw.send(path, f"Accept: {accepted}")) for _ in range(ASKING)]
+    await asyncio.sleep(0.3)  # all of them wait for the threads; one that came later finds it made
+    workers.gate.set()
+    answers = await asyncio.gather(*asked)
+
+    assert len({answer.body for answer in answers}) == 1
+    assert workers.given.count(heavy) == 1
