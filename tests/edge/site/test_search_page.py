@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from edge_api.schema.search import WORDS_LONGEST
 from tests.edge.small_builds import make_post, point_at, write_build
 
 PAGE, DATA = "/search", "/api/public/v1/search"
@@ -115,6 +116,7 @@ async def test_without_words_there_is_the_form_alone(edge: Any) -> None:
     form = page.css("search form")[0].attributes
     assert (form["action"], form.get("method")) == ("/search", None)
     assert page.css('label[for="q"]')
+    assert page.css("#q")[0].attributes["maxlength"] == str(WORDS_LONGEST)
     assert "side by side" in page.css("#search-hint")[0].text()
     assert "hidden" in page.css("#search-help")[0].attributes
 
@@ -181,7 +183,8 @@ async def test_no_words_break_the_search(edge: Any) -> None:
         answer, page = await look(edge, f"?q={quote(words, errors='replace')}")
         assert answer.status == 200, words[:40]
         assert len(page.css("h1")) == len(page.css("#q")) == len(page.css("#results")) == 1
-        assert [script.attributes.get("type") for script in page.css("script")] == ["module"]
+        assert [script.attributes.get("type") for script in page.css("main script")] == ["module"]
+        assert page.css("script:not([src^='/theme/'])") == []
         assert page.css("main img, main b, main i") == []
         status, data = await ask(edge, f"?q={quote(words, errors='replace')}")
         assert status in (200, 400), words[:40]
@@ -255,7 +258,7 @@ async def test_the_page_is_kept_and_asked_for_again(edge: Any) -> None:
 @pytest.mark.parametrize("query", ["", "?q=sheet&page=2"])
 async def test_a_slash_behind_leads_to_the_page(edge: Any, query: str) -> None:
     """Whoever writes the address like those of built pages is sent on, with the words."""
-    async with edge.ask("GET", f"{PAGE}/{query}", allow_redirects=False) as answer:
+    async with edge.ask("GET", f"{PAGE}/{query}") as answer:
         assert (answer.status, answer.headers["Location"]) == (301, f"{PAGE}{query}")
     async with edge.ask("OPTIONS", f"{PAGE}/") as answer:
         assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
