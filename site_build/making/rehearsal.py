@@ -18,11 +18,11 @@ from site_build.faults import BuildError
 from site_build.incremental.ledger import Entry, Ledger
 from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.tree import Recipe, Tree
+from site_build.making.artwork import PlateTask
 from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover
 from site_build.making.index_file import IndexFile, Piece, make_piece, write_line
 from site_build.making.outputs import list_records
-from site_build.making.plates import PlateTask
 from site_build.making.production import Production, Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
 from site_build.pictures.encode import forget_picture
