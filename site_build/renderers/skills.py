@@ -1,7 +1,7 @@
 """Agent Skills (agentskills.io): what a program can do here, told to one that acts for a person.
 
-Each is a short file of its own, written beside this module with names for what a site decides; the index of all of them is that of Agent Skills Discovery 0.2.0,
-with the digest of each file's bytes.
+Each is a short file, written beside this module with a `$name` for whatever a site decides. The
+index of all of them is that of Agent Skills Discovery 0.2.0, with the digest of each file's bytes.
 """
 
 import json
@@ -29,6 +29,7 @@ _FILES = (
     "send-an-enquiry.md",
     "connect-over-mcp.md",
 )
+"""In the order of the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def _read(file: str, values: Mapping[str, str]) -> Skill:
     source = files(__package__).joinpath(_FOLDER, file).read_text(encoding="utf-8")
     told = frontmatter.loads(source)
     description, body = (
-        Template(text).safe_substitute(values) for text in (told["description"], told.content)
+        Template(text).safe_substitute(values) for text in (str(told["description"]), told.content)
     )
     return Skill(str(told["name"]), description, body)
 
