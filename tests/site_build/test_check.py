@@ -410,7 +410,7 @@ def test_links_that_lead_somewhere(address: str) -> None:
         ("[a]({filename}other.md)", "the link `{filename}other.md` leads nowhere; write /journal"),
         ("[a](a.example/b)", "the link `a.example/b` leads nowhere; write https://a.example/b"),
         ("![a](../images/b.png)", "the image or file `../images/b.png` leads nowhere; write /ima"),
-        ("![a](/images/c.png)", "the image or file `/images/c.png` leads nowhere; mend the addre"),
+        ("![a](/images/c.png)", "the image or file `/images/c.png` leads nowhere; did you mean /"),
         ("[a](/tags/two/)", "the link `/tags/two/` leads nowhere; mend the address, or take it a"),
         ("[a](/tags/drafted/)", "the link `/tags/drafted/` leads nowhere; mend the address, or t"),
         (
