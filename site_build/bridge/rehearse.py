@@ -7,8 +7,7 @@ from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
 
 from site_build.bridge.plugin import contained, open_journal, plain_errors
-from site_build.making.handover import Handover
-from site_build.making.rehearsal import Rehearsal
+from site_build.making.rehearsal import Earlier, Rehearsal
 from site_build.reading.gather import Gathered
 from site_build.request import Request
 
@@ -20,13 +19,8 @@ class Rehearser:
         self._site_url = site_url
         self._bytecode = _Bytecode()
 
-    def rehearse(
-        self, request: Request, gathered: Gathered, handover: Handover | None
-    ) -> Rehearsal:
-        """Return the site that is made of `gathered`; raises BuildError.
-
-        `handover` has the edge's templates where they were tried already.
-        """
+    def rehearse(self, request: Request, gathered: Gathered, earlier: Earlier) -> Rehearsal:
+        """Return the site that is made of `gathered`; raises BuildError."""
         with plain_errors(), contained():
             journal = open_journal(request, self._site_url)
             # A new value: the settings module's own one is kept by Pelican from run to run.
@@ -34,7 +28,7 @@ class Rehearser:
                 **journal.settings["JINJA_ENVIRONMENT"],
                 "bytecode_cache": self._bytecode,
             }
-            rehearsal = Rehearsal(request, *journal.describe(), gathered, handover)
+            rehearsal = Rehearsal(request, *journal.describe(), gathered, earlier)
             journal.carry_out(rehearsal)
         return rehearsal
 

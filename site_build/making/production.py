@@ -32,7 +32,7 @@ from site_build.policy import Policy
 from site_build.reading.gather import Gathered, gather
 from site_build.reading.texts import TEXTS, Text, Texts
 from site_build.request import Report, Request
-from site_build.similarity.nearest import recall_related
+from site_build.similarity.nearest import Related, recall_related
 from site_build.site import Identity, publish
 from site_build.views.sight import Sight
 
@@ -106,7 +106,7 @@ class Production:
         self.handover = self._find_handover(folders)
         self.site = publish(identity, self.gathered.documents, request.now)
         with self._cache:
-            self.related = recall_related(self._cache, code, self.site.posts, self.gathered.terms)
+            self.related = self._relate(code)
         self.seen: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, identity.url)
         self._workshop = self._equip(
@@ -119,6 +119,9 @@ class Production:
         if any(request.strict or each.severity == "error" for each in gathered.findings):
             raise ContentError(gathered.findings)
         return gathered
+
+    def _relate(self, code: str) -> Related:
+        return recall_related(self._cache, code, self.site.posts, self.gathered.terms)
 
     def _find_handover(self, folders: Sequence[Path]) -> Handover:
         return find_handover(folders, self.assets.locate)

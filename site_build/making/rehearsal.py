@@ -6,7 +6,7 @@ who asks.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from site_build.post import Document
 from site_build.reading.gather import Gathered
 from site_build.reading.texts import TEXTS
 from site_build.request import Request
+from site_build.similarity.nearest import Related
 from site_build.site import Identity, publish
 from site_build.views.content import Article, Page
 from site_build.views.sight import Sight
@@ -70,6 +71,16 @@ class Slate(IndexFile):
         return make_piece(record.slug, key, line, line)
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What an earlier rehearsal has found out and the next may take as it is."""
+
+    handover: Handover | None = None
+    """Templates that were tried already."""
+    related: Related | None = None
+    """Posts like each other; to find them takes longer than all the rest."""
+
+
 class Rehearsal(Production):
     """The site as it would be built with every document public."""
 
@@ -79,20 +90,31 @@ class Rehearsal(Production):
         identity: Identity,
         style: Style,
         gathered: Gathered,
-        handover: Handover | None,
+        earlier: Earlier,
     ) -> None:
-        """Take what was read and checked already, and templates that were tried already, if any.
+        """Take what was read and checked already.
 
         Raises BuildError when a template of the theme is not what the edge can show.
         """
-        self._given, self._tried, self._glass = gathered, handover, Glass()
+        self._given, self._earlier, self._glass = gathered, earlier, Glass()
         super().__init__(request, identity, style)
 
     def _gather(self, _code: str, _site_url: str) -> Gathered:
         return _publish(self._given)
 
+    def _relate(self, code: str) -> Related:
+        related = self._earlier.related
+        if related is None:
+            return super()._relate(code)
+        paths = [post.path for post in self.site.posts]
+        there = frozenset(paths)
+        known = {path: related.get(path, ()) for path in paths}
+        return {
+            path: tuple(each for each in found if each in there) for path, found in known.items()
+        }
+
     def _find_handover(self, folders: Sequence[Path]) -> Handover:
-        return self._tried or super()._find_handover(folders)
+        return self._earlier.handover or super()._find_handover(folders)
 
     def revise(self, gathered: Gathered) -> None:
         """Take documents whose texts alone are others, at once: no list has to be made anew.

@@ -16,7 +16,7 @@ from site_build.bridge.rehearse import Rehearser
 from site_build.checks.ground import locate
 from site_build.faults import BuildError
 from site_build.making.recipe import fingerprint_code
-from site_build.making.rehearsal import Rehearsal
+from site_build.making.rehearsal import Earlier, Rehearsal
 from site_build.post import Document, Finding
 from site_build.preview.manuscripts import Manuscripts
 from site_build.preview.trouble import Trouble, read_sentence
@@ -125,7 +125,7 @@ class Stage:
         gathered, last = self._manuscripts.gather(), self._rehearsal
         is_text = _differ_in_text(self._gathered, gathered) and not self.state.theme
         if is_restyled or last is None or not is_text:
-            self.state = self._rehearse()
+            self.state = self._rehearse(in_haste=True)
             self._shown.clear()
             return
         last.revise(gathered)
@@ -134,7 +134,7 @@ class Stage:
         self._shown.clear()
 
     def settle(self) -> bool:
-        """Make the site anew after texts were shown at once; tell whether shown pages differ."""
+        """Finish what was shown at once and forget what was before; tell whether pages differ."""
         before = self.state
         if not self._is_whole:
             self._complete()
@@ -206,17 +206,22 @@ class Stage:
         if len(self._good) > _LONGEST_MEMORY:
             self._good.pop(next(iter(self._good)))
 
-    def _rehearse(self) -> State:
+    def _rehearse(self, *, in_haste: bool = False) -> State:
         """Make the site anew and return the state it is in then.
 
-        Where that fails, the last one stays, and the state says why.
+        Where that fails, the last one stays, and the state says why. In haste, posts are related as
+        they were.
         """
         gathered, errors = self._manuscripts.gather(), self._manuscripts.list_errors()
-        handover = self._rehearsal.handover if self._rehearsal and self._is_tried else None
-        self._gathered, self._is_whole = gathered, True
+        last = self._rehearsal
+        handover = last.handover if last and self._is_tried else None
+        related = last.related if last and in_haste else None
+        earlier = Earlier(handover, related)
+        self._gathered, self._is_whole = gathered, related is None
         try:
-            self._rehearsal = self._rehearser.rehearse(self._request, gathered, handover)
+            self._rehearsal = self._rehearser.rehearse(self._request, gathered, earlier)
         except BuildError as error:
+            self._is_whole = True  # What failed is tried again when something has changed.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))
         self._is_tried = True
         return self._begin(gathered, errors)

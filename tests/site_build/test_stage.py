@@ -80,6 +80,19 @@ def test_a_changed_head_is_shown_wherever_it_stands(desk: Desk, stage: Stage) ->
     assert "First light" not in show(stage, "journal/index.html")
 
 
+def test_posts_like_a_new_one_are_found_in_a_quiet_moment(desk: Desk, stage: Stage) -> None:
+    """They take longest to find, so a new post is shown without them at first."""
+    words = "Quokkas gather eucalyptus leaves around moonlit saltmarshes while wallabies slumber."
+    for slug in ("one-island", "another-island"):
+        desk.post(slug, text=words)
+    page = "journal/one-island/index.html"
+    stage.refresh()
+    assert 'id="related"' not in show(stage, page)
+
+    assert stage.settle()
+    assert 'href="/journal/another-island/"' in show(stage, page).partition('id="related"')[2]
+
+
 def test_a_file_that_was_not_told_is_seen_with_the_next_look(desk: Desk, stage: Stage) -> None:
     """What a disk does not tell of is found when everything is looked at."""
     append(desk, "Quokkas.")
