@@ -22,7 +22,7 @@ def list_open_caches() -> list[str]:
         ("article.html", "{{ 1 / 0 }}"),
         ("article.html", "{% if %}"),
         ("journal.html", None),
-        ("contact_form.html", "{{ asset('style.css') }}"),
+        ("contact_form.html", "{{ SITENAME }}"),
     ],
 )
 def test_a_build_that_is_stopped_leaves_no_file_open(
