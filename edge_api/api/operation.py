@@ -127,6 +127,8 @@ class Operation:
     body: Body | None = None
     problems: tuple[Code, ...] = ()
     """Beyond those that credential, limit and body bring by themselves."""
+    ends_with_client: bool = False
+    """Whether it stops when its client goes away: for what costs much and changes nothing."""
     dialect: Dialect = "plain"
     """In which words errors are told."""
     admit: Callable[[Actor], None] | None = None

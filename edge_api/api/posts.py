@@ -154,6 +154,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="posts",
         credential="required",
         scope="posts:read",
+        ends_with_client=True,
         do=list_posts,
         query=ListQuery,
         successes=(

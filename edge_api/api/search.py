@@ -171,6 +171,7 @@ OPERATIONS: tuple[Operation, ...] = (
         description="Any words are taken. With `Accept: text/markdown` the page comes as Markdown.",
         tag="search",
         limit="search",
+        ends_with_client=True,
         dialect="page",
         do=show_search,
         parameters=(
@@ -198,6 +199,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "in it. Posts that have all the words in their title come first.",
         tag="search",
         limit="search",
+        ends_with_client=True,
         do=search_posts,
         query=SearchQuery,
         successes=(

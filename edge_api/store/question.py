@@ -1,14 +1,14 @@
 """What a person typed, as a question that FTS5 takes: pure, and open to any text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 from unicodedata import combining, east_asian_width, normalize
 
 from edge_api.schema.search import WORDS_LONGEST
 
-TERMS_MOST: Final = 32
+TERMS_MOST: Final = 16
 """Terms of a question that count: each costs a look into the index."""
 _TOKEN: Final = re.compile(r"[^\W_]+")
 """What FTS5's tokenizer takes for one word."""
@@ -18,8 +18,23 @@ _WIDE: Final = frozenset("WH")
 
 def make_question(words: str) -> str:
     """Return the FTS5 query for what a person typed; empty when there is no word in it."""
-    terms = list(islice(filter(_has_word, _terms(words[:WORDS_LONGEST])), TERMS_MOST))
-    return " AND ".join(f'"{term}"' for term in terms) + ("*" if _is_open(words, terms) else "")
+    given = list(filter(_has_word, _terms(words[:WORDS_LONGEST])))
+    terms = list(islice(_fold(given), TERMS_MOST))
+    is_open = _is_open(words, given) and given[-1:] == terms[-1:] and not _repeats_last(given)
+    return " AND ".join(f'"{term}"' for term in terms) + ("*" if is_open else "")
+
+
+def _fold(terms: Iterable[str]) -> Iterable[str]:
+    """Return each term once: to look for it again would cost as much, and find the same."""
+    folded: dict[str, str] = {}
+    for term in terms:
+        folded.setdefault(term.casefold(), term)
+    return folded.values()
+
+
+def _repeats_last(terms: list[str]) -> bool:
+    """Tell whether the last term stands before too: as a whole word, which says more."""
+    return terms[-1].casefold() in map(str.casefold, terms[:-1])
 
 
 def _is_open(words: str, terms: list[str]) -> bool:

@@ -5,7 +5,6 @@ A read sees one snapshot. It is ended when its time is over or nobody waits for 
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final, Self
 from edge_api.store.connection import Connection, connect
 from edge_api.store.execution import carry_out
 from edge_api.store.faults import overdue, unavailable
+from edge_api.store.limit import STEPS_BETWEEN_LOOKS, Limit
 from edge_api.store.matching import ilike, like
 from edge_api.store.place import Place
 from edge_api.store.plan import Outcome, Read
@@ -28,21 +28,6 @@ QUICK_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
 CLOSE_SECONDS: Final = 1.0
 """What is left to a read when its connection is to be closed."""
-STEPS_BETWEEN_LOOKS: Final = 4000
-"""Instructions of SQLite's machine between two looks at the clock: some 100 microseconds."""
-
-
-class _Limit:
-    """The instant at which a read has to end; whoever waits for it may bring that forward."""
-
-    def __init__(self, seconds: float) -> None:
-        self._ends_at = time.monotonic() + seconds
-
-    def shorten(self, seconds: float) -> None:
-        self._ends_at = min(self._ends_at, time.monotonic() + seconds)
-
-    def is_over(self) -> bool:
-        return time.monotonic() >= self._ends_at
 
 
 class Reader:
@@ -51,8 +36,8 @@ class Reader:
     def __init__(self, connection: Connection, place: Place) -> None:
         self._connection = connection
         self._place = place
-        self._limits: list[_Limit] = []
-        self._limit = _Limit(0)
+        self._limits: list[Limit] = []
+        self._limit = Limit(0)
         """Of the read that is going on now; known to the connection's thread alone."""
         self._closed = False
 
@@ -93,7 +78,7 @@ class Reader:
         """
         if self._closed:
             raise unavailable("The store is closed")
-        limit = _Limit(seconds)
+        limit = Limit(seconds)
         self._limits.append(limit)
         try:
             return await self._connection.call(partial(self._read_snapshot, plans, limit))
@@ -104,7 +89,7 @@ class Reader:
             self._limits.remove(limit)
 
     def _read_snapshot(
-        self, plans: Sequence[Read], limit: _Limit, connection: sqlite3.Connection
+        self, plans: Sequence[Read], limit: Limit, connection: sqlite3.Connection
     ) -> list[Outcome]:
         if limit.is_over():
             raise overdue()

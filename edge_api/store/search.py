@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
 from edge_api.schema.search import Finding, Findings, SearchText
-from edge_api.store.connection import Connection
 from edge_api.store.faults import problem_of, unavailable
 from edge_api.store.marks import (
     CLOSING,
@@ -26,6 +25,7 @@ from edge_api.store.marks import (
     make_snippet,
     read_marks,
 )
+from edge_api.store.pool import Pool
 from edge_api.store.question import make_question
 
 SNIPPET_LONGEST: Final = 280
@@ -64,15 +64,16 @@ T = TypeVar("T")
 class Search:
     """Finds posts by their words."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._is_closed = False
 
     async def find(self, words: str, limit: int) -> list[str]:
         """Return the slugs of at most `limit` posts that hold all the words, best first.
 
         The last word counts as the beginning of one; "words in quotes" stand side by side. Text
-        without a word finds nothing. Raises Problem `unavailable` when the index cannot be read.
+        without a word finds nothing. Raises Problem `unavailable` when the index cannot be read,
+        when too many ask at once, and when it took too long.
         """
         question = make_question(words)
         return await self._ask(partial(_find, question, limit)) if question else []
@@ -80,7 +81,8 @@ class Search:
     async def look_up(self, words: str, limit: int, offset: int = 0) -> Findings:
         """Return how many posts hold all the words, and what to show of those behind `offset`.
 
-        Words count as in `find`. Raises Problem `unavailable` when the index cannot be read.
+        Words count as in `find`. Raises Problem `unavailable` when the index cannot be read,
+        when too many ask at once, and when it took too long.
         """
         question = make_question(words)
         if not question:
@@ -88,15 +90,15 @@ class Search:
         return await self._ask(partial(_look_up, question, limit, offset))
 
     async def close(self) -> None:
-        """Let go of the index and its thread."""
+        """Let go of the index and its threads."""
         self._is_closed = True
-        await self._connection.close()
+        await self._pool.close()
 
     async def _ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._is_closed:
             raise unavailable("This edition is closed")
         try:
-            return await self._connection.call(work)
+            return await self._pool.call(work)
         except sqlite3.Error as error:
             raise problem_of(error) from error
 
@@ -138,7 +140,7 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
         with TemporaryDirectory(prefix="search-") as folder:
             path = Path(folder) / "posts.db"
             await asyncio.to_thread(build_search, path, texts)
-            return Search(await Connection.open(partial(_open, path)))
+            return Search(await Pool.open(partial(_open, path)))
     except sqlite3.Error as error:
         raise problem_of(error) from error
     except OSError as error:

@@ -57,6 +57,7 @@ class Endpoint:
             body=await self._body(request) if operation.body else None,
             headers=Fields(request.headers),
         )
+        request.ends_with_client = operation.ends_with_client
         reply = await operation.do(self._service, ask)
         if isinstance(reply.value, Document):
             return await self._documents.answer(reply.value, request, _always(reply))

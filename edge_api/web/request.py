@@ -13,6 +13,8 @@ class Request(BaseRequest):
     """The id that the answer repeats."""
     is_last = False
     """Whether the connection is to end with the answer, since the service is about to."""
+    ends_with_client = False
+    """Whether what answers it stops when its client goes away."""
     always: Headers = ()
     """Headers that the origin gives to each of its answers."""
     extra_lines = b""

@@ -39,6 +39,13 @@ _log = logging.getLogger(__name__)
 class Protocol(RequestHandler):
     """aiohttp's protocol; a message that it cannot parse gets an error of the service's shape."""
 
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Stop what is done for nobody any more, where that is allowed."""
+        request, task = cast("Request | None", self._current_request), self._task_handler
+        super().connection_lost(exc)
+        if request is not None and request.ends_with_client and task is not None:
+            task.cancel()
+
     def handle_error(
         self,
         request: BaseRequest,

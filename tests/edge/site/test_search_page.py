@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import quote
 
@@ -406,3 +407,46 @@ async def test_without_a_build_the_search_says_so(make_edge: Any, tmp_path: Path
         for path in (PAGE, DATA):
             async with edge.ask("GET", f"{path}?q=a") as answer:
                 assert (answer.status, "Retry-After" in answer.headers) == (503, True)
+
+
+@pytest.mark.parametrize("path", [PAGE, DATA, "/api/public/v1/posts"])
+async def test_a_search_ends_with_its_client(edge: Any, path: str) -> None:
+    """What nobody waits for any more leaves its place in the line; the next one is served."""
+    release, key = Event(), await edge.key()
+    pool = edge.service.shelf.edition().search._pool  # noqa: SLF001  held, to see who waits
+    holding = [asyncio.create_task(pool.call(lambda _: release.wait(30))) for _ in range(2)]
+    try:
+        await asyncio.sleep(0)
+        asking = asyncio.create_task(_read(edge, f"{path}?q=sheet", key))
+        await _until(lambda: pool.load == 3)
+        asking.cancel()
+        await _until(lambda: pool.load == 2)
+    finally:
+        release.set()
+        await asyncio.gather(*holding)
+    assert await _read(edge, f"{path}?q=sheet", key) == 200
+
+
+async def _read(edge: Any, path: str, key: str) -> int:
+    async with edge.ask("GET", path, key) as answer:
+        await answer.read()
+        return int(answer.status)
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("it never came to be")
+
+
+@pytest.mark.parametrize("path", [PAGE, DATA, "/api/public/v1/posts"])
+async def test_too_many_searches_are_told(
+    edge: Any, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 503, and when to come again."""
+    monkeypatch.setattr("edge_api.store.pool.WAITING_MOST", 0)
+    async with edge.ask("GET", f"{path}?q=sheet", await edge.key()) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
+        assert "Too many searches are under way" in await answer.text()

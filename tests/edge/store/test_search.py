@@ -269,6 +269,20 @@ def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, word
             connection.execute("SELECT slug FROM post WHERE post MATCH ?", (asked,)).fetchall()
 
 
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [
+        ("the The THE " * 9, '"the"'),
+        ("one two one thr", '"one" AND "two" AND "thr"*'),
+        ("one two one", '"one" AND "two"'),
+        ('"one two" "One Two" two', '"one two" AND "two"*'),
+    ],
+)
+def test_a_repeated_term_is_looked_for_once(words: str, question: str) -> None:
+    """It would find the same, and cost as much again."""
+    assert make_question(words) == question
+
+
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of an index."""

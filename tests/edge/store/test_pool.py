@@ -1,0 +1,112 @@
+"""A pool of connections that search: nobody waits long for what others ask, or asked and left."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from edge_api.schema.problems import Problem
+from edge_api.store.pool import CONNECTIONS, WAITING_MOST, Pool
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+@pytest.fixture
+async def pool(tmp_path: Path) -> AsyncIterator[Pool]:
+    """Return a pool over an empty file."""
+    opened = await Pool.open(
+        partial(sqlite3.connect, tmp_path / "file.db", check_same_thread=False)
+    )
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+@pytest.fixture
+async def held(pool: Pool) -> AsyncIterator[Event]:
+    """Hold every connection until the event is set."""
+    release = Event()
+    begun = [Event() for _ in range(CONNECTIONS)]
+
+    def hold(start: Event, _: sqlite3.Connection) -> None:
+        start.set()
+        release.wait(30)
+
+    tasks = [asyncio.create_task(pool.call(partial(hold, start))) for start in begun]
+    for start in begun:
+        assert await asyncio.to_thread(start.wait, 30)
+    try:
+        yield release
+    finally:
+        release.set()
+        await asyncio.gather(*tasks)
+
+
+def count(connection: sqlite3.Connection) -> int:
+    """Count without end."""
+    (number,) = connection.execute(ENDLESS).fetchone()
+    return int(number)
+
+
+def one(connection: sqlite3.Connection) -> int:
+    """Return 1 by way of the engine."""
+    (number,) = connection.execute("SELECT 1").fetchone()
+    return int(number)
+
+
+async def test_work_without_end_is_ended(pool: Pool) -> None:
+    """The caller is told what to do about it, and the next one is served."""
+    with pytest.raises(Problem) as refusal:
+        await pool.call(count)
+
+    assert (refusal.value.code, refusal.value.headers["Retry-After"]) == ("unavailable", "2")
+    assert "use fewer words" in refusal.value.sentence
+    assert await pool.call(one) == 1
+
+
+async def test_no_more_wait_than_there_is_room_for(pool: Pool, held: Event) -> None:
+    """Who comes after that is told at once, and whoever was in line is served."""
+    waiting = [asyncio.create_task(pool.call(one)) for _ in range(WAITING_MOST - CONNECTIONS)]
+    await asyncio.sleep(0)
+    with pytest.raises(Problem, match="Too many searches") as refusal:
+        await pool.call(one)
+    held.set()
+
+    assert (refusal.value.code, refusal.value.headers["Retry-After"]) == ("unavailable", "2")
+    assert set(await asyncio.gather(*waiting)) == {1}
+
+
+async def test_work_of_who_left_is_never_begun(pool: Pool, held: Event) -> None:
+    """It leaves its place in the line to others."""
+    done: list[int] = []
+    left = [
+        asyncio.create_task(pool.call(lambda _: done.append(1))) for _ in range(WAITING_MOST // 2)
+    ]
+    await asyncio.sleep(0)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    staying = [asyncio.create_task(pool.call(one)) for _ in range(WAITING_MOST - CONNECTIONS)]
+    await asyncio.sleep(0)
+    held.set()
+
+    assert set(await asyncio.gather(*staying)) == {1}
+    assert done == []
+
+
+async def test_who_waits_too_long_for_a_turn_is_told(
+    pool: Pool, held: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work is not begun any more."""
+    monkeypatch.setattr("edge_api.store.pool.WAIT_SECONDS", 0.0)
+    late = asyncio.create_task(pool.call(one))
+    await asyncio.sleep(0)
+    held.set()
+
+    with pytest.raises(Problem, match="Too many searches"):
+        await late
