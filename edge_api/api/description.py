@@ -15,6 +15,11 @@ Json = dict[str, Any]
 
 LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 """The media type of the catalog, with the profile that tells it from other linksets."""
+CATALOG_LINK = (
+    f'<{paths.API_CATALOG}>; rel="api-catalog"; '
+    'type="application/linkset+json"; profile="https://www.rfc-editor.org/info/rfc9727"'
+)
+"""What the catalog says of itself, to HEAD too (RFC 9727, section 2)."""
 
 
 def self_description(operations: Sequence[Operation], settings: Settings, version: str) -> Json:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from edge_api.api.description import LINKSET, api_catalog, self_description
+from edge_api.api.description import CATALOG_LINK, LINKSET, api_catalog, self_description
 from edge_api.api.mcp.operations import PATH as MCP_PATH
 from edge_api.api.openapi import openapi_document
 from edge_api.api.operations import OPERATIONS, ROUTED
@@ -192,7 +192,9 @@ def make_papers(settings: Settings) -> Papers:
 
     return Papers(
         description=Document(orjson.dumps(self_description(OPERATIONS, settings, VERSION))),
-        api_catalog=Document(orjson.dumps(api_catalog(settings)), LINKSET),
+        api_catalog=Document(
+            orjson.dumps(api_catalog(settings)), LINKSET, headers=(("Link", CATALOG_LINK),)
+        ),
         openapi=openapi,
         reference=reference,
     )

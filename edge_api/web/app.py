@@ -20,8 +20,9 @@ from edge_api.web.callers import Callers
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint
 from edge_api.web.errors import error_answer, problem_of
-from edge_api.web.headers import API_HEADERS, PAGE_HEADERS, transport
+from edge_api.web.headers import transport
 from edge_api.web.page_errors import error_page
+from edge_api.web.preflight import options, preflight
 from edge_api.web.request import Request
 from edge_api.web.routes import Routes
 from edge_api.web.site import Site
@@ -29,12 +30,6 @@ from edge_api.web.trace import mark
 from edge_api.web.wire import Wire, header_lines, send
 
 API_PREFIX = "/api/"
-_ALLOWED_HEADERS = (
-    "Authorization, X-API-Key, Content-Type, Idempotency-Key, Prefer, Accept, X-Request-ID, "
-    "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
-)
-_PREFLIGHT_SECONDS = 86400
-"""How long a browser may remember that it may ask; browsers cap it themselves."""
 
 
 class Handler(Protocol):
@@ -102,23 +97,6 @@ class Elsewhere:
         if not request.path.startswith("/"):
             raise Problem("not_found", "There is nothing at this target")
         return await self._site.answer(request)
-
-
-def preflight(allow: str) -> Wire:
-    """Return the answer to `OPTIONS`: any origin may ask, without cookies (Fetch, 3.2)."""
-    headers = [
-        ("Allow", allow),
-        ("Access-Control-Allow-Methods", allow),
-        ("Access-Control-Allow-Headers", _ALLOWED_HEADERS),
-        ("Access-Control-Max-Age", str(_PREFLIGHT_SECONDS)),
-        *API_HEADERS,
-    ]
-    return Wire(204, headers)
-
-
-def options(allow: str) -> Wire:
-    """Return the answer to `OPTIONS` where no other origin's script has any business."""
-    return Wire(204, [("Allow", allow), *PAGE_HEADERS])
 
 
 class App:

@@ -15,12 +15,12 @@ from edge_api.api.mcp.operations import BODY
 from edge_api.api.preferences import media_weight
 from edge_api.api.reply import JSON
 from edge_api.schema.problems import Problem
-from edge_api.web.app import preflight
 from edge_api.web.body import check_media_type, read_bytes
 from edge_api.web.errors import error_answer
 from edge_api.web.fields import whole_list
 from edge_api.web.mcp_caller import Admit, Caller, Slots, check_origin
 from edge_api.web.mcp_stream import Conversation
+from edge_api.web.preflight import preflight
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, send
 

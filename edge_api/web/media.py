@@ -63,14 +63,14 @@ def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool)
         *location,
         *_links(files, file),
         embedding(kind),
-        *((ANY_ORIGIN,) if _is_for_scripts(file.name, kind) else ()),
+        *((ANY_ORIGIN,) if is_for_scripts(file) else ()),
         *SITE_HEADERS,
     )
 
 
-def _is_for_scripts(name: str, kind: str) -> bool:
+def is_for_scripts(file: SiteFile) -> bool:
     """Tell whether scripts of any origin may read a file: those that are made for programs."""
-    return name.startswith(f"{WELL_KNOWN}/") or kind in FEEDS.values()
+    return file.name.startswith(f"{WELL_KNOWN}/") or media_type(file.name) in FEEDS.values()
 
 
 def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:

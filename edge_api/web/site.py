@@ -27,10 +27,11 @@ from edge_api.web.fields import whole_list
 from edge_api.web.files import Representation, Said, answer_file, encode, load
 from edge_api.web.forms import lead_on
 from edge_api.web.headers import PAGE_HEADERS
-from edge_api.web.media import BRIEFLY, address_of, describe, twin_of
+from edge_api.web.media import BRIEFLY, address_of, describe, is_for_scripts, twin_of
 from edge_api.web.missing import MissingPages
 from edge_api.web.negotiation import best_coding
 from edge_api.web.pages import EdgePages
+from edge_api.web.preflight import options, preflight
 from edge_api.web.reference import Ground, Reference
 from edge_api.web.request import Request
 from edge_api.web.shared_work import SharedWork
@@ -182,5 +183,7 @@ class Site:
     def _refuse_method(self, request: Request) -> Wire:
         allowed = _ALLOWED_FORM if request.path in self._forms else _ALLOWED
         if request.method == "OPTIONS":
-            return Wire(204, (("Allow", allowed), *PAGE_HEADERS))
+            file = self._current().files.get(request.path)
+            is_asked_from_elsewhere = file is not None and is_for_scripts(file)
+            return preflight(allowed) if is_asked_from_elsewhere else options(allowed)
         raise Problem("method_not_allowed", headers={"Allow": allowed})

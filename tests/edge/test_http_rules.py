@@ -22,6 +22,7 @@ SAFEGUARDS = {
 }
 ASKED_FROM_SCRIPTS = {
     *("authorization", "x-api-key", "content-type", "idempotency-key", "prefer"),
+    *("if-none-match", "range"),
     *("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"),
 }
 METHODS = ("GET", "POST", "PATCH", "DELETE")
@@ -221,6 +222,31 @@ async def test_a_browser_may_ask_beforehand(edge: Any, path: str) -> None:
         assert "Access-Control-Allow-Credentials" not in answer.headers
         assert answer.headers["Access-Control-Allow-Methods"] == answer.headers["Allow"]
         assert words_of(answer, "Access-Control-Allow-Headers") >= ASKED_FROM_SCRIPTS
+
+
+@pytest.mark.parametrize(
+    "target", ["/feed.json", "/feed.xml", "/tags/paper/feed.json", "/.well-known/security.txt"]
+)
+async def test_a_browser_may_ask_beforehand_for_what_programs_read(edge: Any, target: str) -> None:
+    """Feeds and well-known files are for scripts of any origin, with conditions too."""
+    async with edge.ask("GET", target) as answer:
+        assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (200, "*")
+    async with edge.ask("OPTIONS", target) as answer:
+        assert (answer.status, await answer.read()) == (204, b"")
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert answer.headers["Access-Control-Allow-Methods"] == "GET, HEAD, OPTIONS"
+        assert words_of(answer, "Access-Control-Allow-Headers") >= {"if-none-match"}
+    async with edge.ask("OPTIONS", "/") as answer:
+        assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_the_catalog_names_itself(edge: Any, method: str) -> None:
+    """In a link with its profile (RFC 9727, section 2), whatever stands in front of it."""
+    async with edge.ask(method, "/.well-known/api-catalog") as answer:
+        link = answer.headers["Link"]
+    assert link.startswith('</.well-known/api-catalog>; rel="api-catalog"')
+    assert 'profile="https://www.rfc-editor.org/info/rfc9727"' in link
 
 
 @pytest.mark.parametrize(
