@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from limits import RateLimitItem, parse_many
+
 from edge_api.api.operation import Operation
 from edge_api.api.reference.calls import is_callable, make_call
 from edge_api.api.reference.fields import RECEIVED, SENT, Marks, Schemas
@@ -115,8 +117,17 @@ _CREDENTIALS: Final = {
 
 
 def spell_rate(rate: str) -> str:
-    """Return a rate of the settings, such as `10/minute;100/day`, as a reader reads it."""
-    return "no limit" if rate == NO_LIMIT else rate.replace("/", " a ").replace(";", ", ")
+    """Return a rate of the settings as a reader reads it: `5 in 10 minutes, 20 a day`."""
+    if rate == NO_LIMIT:
+        return "no limit"
+    return ", ".join(f"{item.amount} {_spell_window(item)}" for item in parse_many(rate))
+
+
+def _spell_window(item: RateLimitItem) -> str:
+    unit = item.GRANULARITY.name
+    if item.multiples > 1:
+        return f"in {item.multiples} {unit}s"
+    return f"{'an' if unit == 'hour' else 'a'} {unit}"
 
 
 def _write_json(value: Any) -> str:

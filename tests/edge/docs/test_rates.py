@@ -1,0 +1,20 @@
+"""Rates as the reference tells them: of every form that the settings take."""
+
+import pytest
+
+from edge_api.api.reference.entries import spell_rate
+
+
+@pytest.mark.parametrize(
+    ("rate", "told"),
+    [
+        ("5/10minutes;20/day", "5 in 10 minutes, 20 a day"),
+        ("300/minute", "300 a minute"),
+        ("7/hour", "7 an hour"),
+        ("1 per 2 hour", "1 in 2 hours"),
+        ("0", "no limit"),
+    ],
+)
+def test_a_rate_is_told_in_words(rate: str, told: str) -> None:
+    """One window is called by its unit, several are counted."""
+    assert spell_rate(rate) == told
