@@ -42,11 +42,13 @@ def read_settings() -> dict[str, str]:
     return {name: value for name, value in given.items() if value}
 
 
-def add_content(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Add `--content`."""
+def add_content(
+    parser: argparse.ArgumentParser, settings: Mapping[str, str], *, is_read: bool = True
+) -> None:
+    """Add `--content`; the folder has to be there where it `is_read` and not only named."""
     parser.add_argument(
         "--content",
-        type=read_folder,
+        type=read_folder if is_read else Path,
         default=settings.get("CONTENT_DIR", "content"),
         metavar="DIR",
         help="CONTENT_DIR, default content",

@@ -152,9 +152,9 @@ def list_sources(content: Path) -> list[Path]:
     return [content, SETTINGS_FILE, *map(Path, folders)]
 
 
-def read_frame(site_url: str) -> tuple[Identity, Path]:
+def read_frame(content: Path, site_url: str) -> tuple[Identity, Path]:
     """Return who the site is, and where its theme lies; raises BuildError."""
-    settings = _read_settings({"SITEURL": site_url})
+    settings = _read_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
     return _identify(settings), Path(settings["THEME"])
 
 

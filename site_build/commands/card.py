@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if post is None:
         print_findings(console, arguments.content, findings)
         return 1
-    identity, theme = read_frame(arguments.site_url)
+    identity, theme = read_frame(arguments.content, arguments.site_url)
     font = find_font(theme)
     if font is None:
         raise BuildError(f"the theme has no font for cards; put {theme / FONT} there")

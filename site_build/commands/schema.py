@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
     parser.add_argument(
         "kind", nargs="?", choices=get_args(Kind), default="post", help="default post"
     )
-    options.add_content(parser, settings)
+    options.add_content(parser, settings, is_read=False)
     doing = parser.add_mutually_exclusive_group()
     doing.add_argument(
         "--settings", action="store_true", help="print the settings of Visual Studio Code instead"

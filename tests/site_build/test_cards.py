@@ -265,6 +265,18 @@ def run_card(desk: Desk, *words: object) -> subprocess.CompletedProcess[str]:
     return run(*command, "--site-url", SITE_URL, *words)
 
 
+def test_the_content_that_is_named_is_enough(desk: Desk, tmp_path: Path) -> None:
+    """No folder need stand where the settings have the content."""
+    desk.post("plain")
+    words = ("card", "plain", "--content", desk.content, "--output", tmp_path / "card.png")
+
+    nowhere = {"CONTENT_DIR": str(tmp_path / "none")}
+    done = run(sys.executable, "-m", "site_build", *words, environment=nowhere)
+
+    assert done.returncode == 0, done.stderr
+    assert look((tmp_path / "card.png").read_bytes()).size == SIZE
+
+
 def test_the_command_draws_a_card_and_shows_the_post(desk: Desk, tmp_path: Path) -> None:
     """A draft's too: the picture is written, and what others will show of the post is printed."""
     desk.post("hidden", status="draft", title="A hidden thing", description="What it is.")

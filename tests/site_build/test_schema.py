@@ -201,8 +201,7 @@ def test_what_only_check_can_tell(head: dict[str, Any], sentence: str) -> None:
 
 
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a folder of the test's own."""
-    (folder / "content").mkdir(exist_ok=True)
+    """Run the command in an empty folder of the test's own."""
     return subprocess.run(
         [sys.executable, "-m", "site_build", "schema", *words],
         cwd=folder,
@@ -220,7 +219,7 @@ def test_the_schema_is_printed(tmp_path: Path, kind: Kind) -> None:
     done = command(tmp_path, kind)
 
     assert json.loads(done.stdout) == describe_front_matter(kind)
-    assert [path.name for path in tmp_path.iterdir()] == ["content"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_editor_is_set_up(tmp_path: Path) -> None:
