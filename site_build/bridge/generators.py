@@ -18,7 +18,7 @@ from pelican.urlwrappers import Author  # type: ignore[import-untyped]
 
 from site_build.bridge.writer import find_production
 from site_build.making.tasks import render_page
-from site_build.site import Site
+from site_build.site import Part, Site
 from site_build.views.content import (
     Article,
     Page,
@@ -28,6 +28,9 @@ from site_build.views.content import (
     make_neighbour,
     make_series,
 )
+
+MOST_RELATED = 3
+"""Related posts below a post."""
 
 _TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
 """What Pelican tells every template of the posts."""
@@ -142,7 +145,24 @@ def _make_articles(site: Site, related: Mapping[str, Sequence[str]], shelf: Shel
             earlier=row[index + 2],
             later=row[index],
             series=make_series(part, linked) if part else None,
-            related=tuple(linked[path] for path in related.get(post.path, ())),
+            related=tuple(linked[path] for path in _choose_related(site, index, related)),
         )
         articles.append(Article(post, shelf, surroundings))
     return articles
+
+
+def _choose_related(site: Site, index: int, related: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the paths of the closest posts that the page does not link as well.
+
+    Those are the ones before and after it, and the parts of its series.
+    """
+    post, posts = site.posts[index], site.posts
+    beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
+    others = [path for path in related.get(post.path, ()) if path not in beside]
+    if part := site.parts.get(post.path):
+        others = [path for path in others if not _is_part(site.parts.get(path), part.series)]
+    return others[:MOST_RELATED]
+
+
+def _is_part(part: Part | None, series: str) -> bool:
+    return part is not None and part.series == series

@@ -15,7 +15,8 @@ from site_build.incremental.cache import Cache, make_key
 from site_build.post import Document
 from site_build.similarity.terms import LARGEST_COUNT, Terms, unpack
 
-MOST_RELATED: Final = 3
+MOST_CLOSE: Final = 12
+"""Posts found for each: of them a page leaves out those that it links anyway."""
 LEAST_CLOSENESS: Final = 0.09
 """Cosine below which two posts have little more in common than their language."""
 
@@ -52,7 +53,7 @@ def recall_related(
 
 
 def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Related:
-    """Return up to three posts for each, the closest first; `terms` are by path.
+    """Return up to twelve posts for each, the closest first; `terms` are by path.
 
     Of posts that are equally close the newer one goes first, then the slug decides.
     """
@@ -74,7 +75,7 @@ def _find_closest(number: int, vector: Vector, holders: Holders) -> list[int]:
             closeness[other] += weight * its_weight
     closeness.pop(number, None)
     near = [(-score, other) for other, score in closeness.items() if score >= LEAST_CLOSENESS]
-    return [other for _, other in nsmallest(MOST_RELATED, near)]
+    return [other for _, other in nsmallest(MOST_CLOSE, near)]
 
 
 def _weigh(terms: Iterable[Terms]) -> list[Vector]:

@@ -10,7 +10,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from site_build.post import Document
-from site_build.similarity.nearest import MOST_RELATED, find_related
+from site_build.similarity.nearest import MOST_CLOSE, find_related
 from site_build.similarity.terms import LARGEST_COUNT, MOST_TERMS, count_terms, unpack
 from tests.site_build.test_convert import make_document
 from tests.site_build.workbench import ROOT, Desk, compare, find, list_inodes, run_journal, take
@@ -65,15 +65,15 @@ def test_posts_that_share_tags_are_related() -> None:
     assert found == {"jars": ["kiln"], "boat": [], "kiln": ["jars"]}
 
 
-def test_there_are_three_at_most_and_the_newer_goes_first() -> None:
+def test_there_are_twelve_at_most_and_the_newer_goes_first() -> None:
     """Of equally close posts the newer ones are chosen; on one day the slug decides."""
-    posts = [make_post(f"p{number}", VINEGAR, day=number) for number in range(5)]
-    posts += [make_post("a", VINEGAR, day=4), make_post("boat", SAILING)]
+    posts = [make_post(f"p{number}", VINEGAR, day=number) for number in range(20)]
+    posts += [make_post("a", VINEGAR, day=19), make_post("boat", SAILING)]
     expected = relate(*posts)["p0"]
 
     random.Random(1).shuffle(posts)  # noqa: S311 - any order will do
 
-    assert expected == ["a", "p4", "p3"]
+    assert expected == ["a", *(f"p{number}" for number in range(19, 8, -1))]
     assert relate(*posts)["p0"] == expected
 
 
@@ -127,7 +127,7 @@ def test_what_many_posts_share_is_not_followed() -> None:
 
     assert found["posts/p0.md"] == ("posts/p1.md",)
     assert {len(paths) for paths in found.values()} == {1}
-    assert MOST_RELATED == 3
+    assert MOST_CLOSE == 12
 
 
 @pytest.fixture
@@ -156,6 +156,21 @@ def test_a_page_links_what_is_related(shelf: Desk, tmp_path: Path) -> None:
     assert find(item, "time").attributes["datetime"] == "2026-03-05T00:00:00+00:00"
     assert len(item.css(".fore-edge[aria-hidden='true'] i[class^='hue-']")) == 1
     assert pages[1].css("nav.related") == []
+
+
+def test_what_the_page_links_anyway_is_left_out(empty_desk: Desk, tmp_path: Path) -> None:
+    """Neither the posts before and after nor parts of the series are related: the next ones are."""
+    for day in range(1, 10):
+        series = {"series": "Jars"} if day in {1, 5, 7} else {}
+        empty_desk.post(f"p{day}", f"2026-03-0{day}", VINEGAR, **series)
+    for slug, text in (("boat", SAILING), ("kiln", GLAZING), ("gull", "Gulls circle harbours.")):
+        empty_desk.post(slug, "2026-02-01", f"{text} " * 3)
+    run_journal(empty_desk.content, tmp_path / "site", ROOT / "theme")
+    page = LexborHTMLParser((tmp_path / "site/journal/p5/index.html").read_text("utf-8"))
+
+    shown = [link.attributes["href"] for link in page.css("nav.related li a")]
+
+    assert shown == [f"/journal/p{day}/" for day in (9, 8, 3)]
 
 
 def test_only_pages_whose_list_changed_are_made_again(shelf: Desk, tmp_path: Path) -> None:
