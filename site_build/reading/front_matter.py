@@ -123,6 +123,23 @@ def _require_instant(value: object) -> datetime:
         raise _fault(str(fault)) from None
 
 
+def _require_revision(value: object, info: ValidationInfo) -> datetime:
+    """Return the instant of a revision; a bare day that is the day of publication means just it.
+
+    Who writes no time of day does not mean midnight, before the post was there.
+    """
+    revised, published = _require_instant(value), info.data.get("date")
+    if published and _is_day(value) and revised.date() == published.date():
+        return max(revised, published)
+    return revised
+
+
+def _is_day(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value.strip()) == len("2026-03-01")
+    return not isinstance(value, datetime)
+
+
 def _require_tags(value: object) -> object:
     if value is None:
         return ()
@@ -173,6 +190,7 @@ def _require_language(value: object) -> object:
 Text = Annotated[str, BeforeValidator(_require_text)]
 Slug = Annotated[str, PostSummary.model_fields["slug"], BeforeValidator(_require_slug)]
 Instant = Annotated[datetime, BeforeValidator(_require_instant)]
+Revision = Annotated[datetime, BeforeValidator(_require_revision)]
 Tag = Annotated[str, BeforeValidator(_require_tag)]
 Tags = Annotated[tuple[Tag, ...], AfterValidator(_drop_repeated), BeforeValidator(_require_tags)]
 Status = Annotated[Literal["published", "draft"], BeforeValidator(_require_status)]
@@ -188,7 +206,7 @@ class PageFrontMatter(BaseModel):
     title: Text = Field(description="The heading, as plain text.", examples=["Hello, world"])
     slug: Slug = Field(description="The last part of the address.", examples=["hello-world"])
     date: Instant | None = Field(None, description="When it appears; UTC unless it has a zone.")
-    updated: Instant | None = Field(None, description="When it was last revised.")
+    updated: Revision | None = Field(None, description="When it was last revised.")
     tags: Tags = Field((), description="What it is about, in the author's order.")
     series: Series = Field("", description="The series of posts that it is a part of.")
     description: Text = Field(

@@ -77,6 +77,18 @@ def test_a_page_needs_no_date() -> None:
     assert (page.kind, page.published) == ("page", datetime(1970, 1, 1, tzinfo=UTC))
 
 
+@pytest.mark.parametrize("day", ["2026-03-01", "'2026-03-01'", "' 2026-03-01 '"])
+def test_a_revision_on_the_day_of_publication_needs_no_time(day: str) -> None:
+    """A bare day is that day and not its midnight; an instant before the publication is refused."""
+    head = HEAD.replace("2026-03-01", "2026-03-01T08:00:00Z")
+    document, _ = read_document("posts/a.md", post(f"{head}updated: {day}\n"))
+    _, findings = read_document("posts/a.md", post(f"{head}updated: 2026-03-01T07:00:00Z\n"))
+
+    assert document is not None
+    assert document.updated == document.published
+    assert "lies before `date`" in findings[0].message
+
+
 @pytest.mark.parametrize(
     "said",
     [
