@@ -128,7 +128,8 @@ def _require_revision(value: object, info: ValidationInfo) -> datetime:
 
     Who writes no time of day does not mean midnight, before the post was there.
     """
-    revised, published = _require_instant(value), info.data.get("date")
+    revised = _require_instant(value)
+    published: datetime | None = info.data.get("date")
     if published and _is_day(value) and revised.date() == published.date():
         return max(revised, published)
     return revised
