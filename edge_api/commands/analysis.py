@@ -3,7 +3,7 @@
 import orjson
 
 from edge_api.api.description import api_catalog
-from edge_api.api.mcp.operations import ai_catalog
+from edge_api.api.mcp.operations import TITLE, ai_catalog
 from edge_api.api.utility import VERSION
 from edge_api.domain.analysis.analyst import Analyst
 from edge_api.domain.analysis.discovery import AI_CATALOG, API_CATALOG
@@ -24,7 +24,7 @@ def _doors(settings: Settings, shelf: Shelf) -> Doors:
         return Doors(None, None)
     documents = {
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
-        AI_CATALOG: ai_catalog(settings.site_url).body.decode(),
+        AI_CATALOG: ai_catalog(settings.site_url, TITLE).body.decode(),
     }
     agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
     elsewhere = WebVisitor(agent) if settings.analyze_fetch == "on" else None

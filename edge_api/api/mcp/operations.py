@@ -4,7 +4,7 @@ The endpoint itself is answered by a handler of its own, since it speaks JSON-RP
 all the same, so that documents and self-description name it.
 """
 
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -30,6 +30,9 @@ REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "202
 """Of the protocol, the oldest first."""
 NAME: Final = "fore-edge"
 TITLE: Final = "Journal"
+"""What it is called while there is no build that says the name of the site."""
+_TITLES_MOST: Final = 4
+"""Names whose documents are kept ready: a build may bring another."""
 SENTENCE: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
@@ -62,35 +65,41 @@ def server_name(site_url: str) -> str:
     return f"{'.'.join(reversed(_name_host(site_url).split('.')))}/{NAME}"
 
 
+def site_title(service: Service) -> str:
+    """Return the name of the site, by which people know it."""
+    edition = service.shelf.current
+    return edition.head.site_title if edition else TITLE
+
+
 def _name_host(site_url: str) -> str:
     """Return the host, without the colons of an IPv6 address: they would part a name."""
     return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
 
 
-@cache
-def server_card(site_url: str) -> Document:
+@lru_cache(_TITLES_MOST)
+def server_card(site_url: str, title: str) -> Document:
     """Return the server card (SEP-2127): how to connect, and not what there is."""
-    return Document(orjson.dumps(_describe_server(site_url)), CARD_TYPE)
+    return Document(orjson.dumps(_describe_server(site_url, title)), CARD_TYPE)
 
 
-@cache
-def well_known_card(site_url: str) -> Document:
+@lru_cache(_TITLES_MOST)
+def well_known_card(site_url: str, title: str) -> Document:
     """Return the card with the members that clients read before the extension was settled."""
-    card = _describe_server(site_url)
+    card = _describe_server(site_url, title)
     earlier = {
-        "serverInfo": {"name": card["name"], "title": TITLE, "version": VERSION},
+        "serverInfo": {"name": card["name"], "title": title, "version": VERSION},
         "transport": {"type": "streamable-http", "endpoint": f"{site_url}{PATH}"},
         "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
     }
     return Document(orjson.dumps({**card, **earlier}))
 
 
-def _describe_server(site_url: str) -> dict[str, Any]:
+def _describe_server(site_url: str, title: str) -> dict[str, Any]:
     return {
         "$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
         "name": server_name(site_url),
         "version": VERSION,
-        "title": TITLE,
+        "title": title,
         "description": SENTENCE,
         "websiteUrl": f"{site_url}/",
         "remotes": [
@@ -103,13 +112,13 @@ def _describe_server(site_url: str) -> dict[str, Any]:
     }
 
 
-@cache
-def ai_catalog(site_url: str) -> Document:
+@lru_cache(_TITLES_MOST)
+def ai_catalog(site_url: str, title: str) -> Document:
     """Return the catalog that leads to the server card."""
     host = _name_host(site_url)
     entry = {
         "identifier": f"urn:air:{host}:mcp:{NAME}",
-        "displayName": TITLE,
+        "displayName": title,
         "type": CARD_TYPE,
         "url": f"{site_url}{CARD_PATH}",
         "description": SENTENCE,
@@ -120,7 +129,7 @@ def ai_catalog(site_url: str) -> Document:
     catalog = {
         "specVersion": "1.0",
         "host": {
-            "displayName": TITLE,
+            "displayName": title,
             "identifier": host,
             "documentationUrl": f"{site_url}{DOCS}",
         },
@@ -131,17 +140,17 @@ def ai_catalog(site_url: str) -> Document:
 
 async def give_card(service: Service, _ask: Ask) -> Reply:
     """Give the server card."""
-    return Reply(server_card(service.settings.site_url))
+    return Reply(server_card(service.settings.site_url, site_title(service)))
 
 
 async def give_well_known_card(service: Service, _ask: Ask) -> Reply:
     """Give the server card where it stood before."""
-    return Reply(well_known_card(service.settings.site_url))
+    return Reply(well_known_card(service.settings.site_url, site_title(service)))
 
 
 async def give_catalog(service: Service, _ask: Ask) -> Reply:
     """Give the catalog."""
-    return Reply(ai_catalog(service.settings.site_url))
+    return Reply(ai_catalog(service.settings.site_url, site_title(service)))
 
 
 async def exchange(_service: Service, _ask: Ask) -> Reply:

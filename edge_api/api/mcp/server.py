@@ -12,7 +12,7 @@ from mcp.server.caching import CACHEABLE_METHODS, CacheableMethod, CacheHint
 from edge_api.api.mcp.announcements import Announcements
 from edge_api.api.mcp.completion import CompletionHandler
 from edge_api.api.mcp.journal import Journal
-from edge_api.api.mcp.operations import SENTENCE, TITLE, server_name
+from edge_api.api.mcp.operations import SENTENCE, server_name, site_title
 from edge_api.api.mcp.prompts import PromptHandlers
 from edge_api.api.mcp.resources import ResourceHandlers
 from edge_api.api.mcp.toolbox import Toolbox
@@ -42,7 +42,7 @@ def make_server(service: Service, operations: Sequence[Operation]) -> Server[Any
     server: Server[Any] = Server(
         server_name(service.settings.site_url),
         version=VERSION,
-        title=TITLE,
+        title=site_title(service),
         description=SENTENCE,
         instructions=_INSTRUCTIONS,
         website_url=f"{service.settings.site_url}/",

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
-from edge_api.api.mcp.operations import REVISIONS, SENTENCE, server_name
+from edge_api.api.mcp.operations import REVISIONS, SENTENCE, TITLE, server_name
 from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent
 
@@ -35,6 +35,8 @@ async def test_the_catalog_leads_to_the_card_and_on_to_the_endpoint(edge: Any) -
     discovered = (await agent.ask("server/discover")).result
     info = discovered["_meta"]["io.modelcontextprotocol/serverInfo"]
 
+    title = edge.service.shelf.edition().head.site_title
+    assert (catalog["host"]["displayName"], entry["displayName"], card["title"]) == (title,) * 3
     assert kind == "application/ai-catalog+json"
     assert card_kind == entry["type"] == "application/mcp-server-card+json"
     assert entry["identifier"] == "urn:air:journal.test:mcp:fore-edge"
@@ -45,6 +47,15 @@ async def test_the_catalog_leads_to_the_card_and_on_to_the_endpoint(edge: Any) -
     }
 
 
+async def test_without_a_build_the_site_has_a_plain_name(make_edge: Any, tmp_path: Path) -> None:
+    """Card and catalog are given all the same."""
+    async with make_edge(BUILD_DIR=str(tmp_path / "none")) as edge:
+        _, catalog = await get(edge, "/.well-known/ai-catalog.json")
+        _, card = await get(edge, SERVER_CARD)
+
+    assert (catalog["host"]["displayName"], card["title"]) == (TITLE, TITLE)
+
+
 async def test_the_card_in_the_root_says_what_the_server_can_do(edge: Any) -> None:
     """It is the card, and besides names the capabilities that a client finds."""
     _, card = await get(edge, SERVER_CARD)
@@ -53,6 +64,7 @@ async def test_the_card_in_the_root_says_what_the_server_can_do(edge: Any) -> No
     discovered = (await agent.ask("server/discover")).result
 
     assert kind == "application/json"
+    assert earlier["serverInfo"]["title"] == edge.service.shelf.edition().head.site_title
     assert card.items() <= earlier.items()
     assert set(earlier["capabilities"]) == set(discovered["capabilities"])
     assert urlsplit(earlier["transport"]["endpoint"]).path == PATH
