@@ -255,7 +255,7 @@ def _failure(status: int, codes: Iterable[Code], operation: Operation) -> Json:
 
 def _error_content(status: int, dialect: Dialect) -> Json:
     if dialect == "page":
-        return {"text/html": {"schema": {"type": "string"}}}
+        return {kind: {"schema": {"type": "string"}} for kind in ("text/html", "text/markdown")}
     name = _ERROR_NAMES[dialect]
     if dialect == "postgrest" and status == PROBLEMS["unauthenticated"].status:
         name = "Error"

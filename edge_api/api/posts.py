@@ -52,11 +52,12 @@ Cursor = Annotated[
 Tag = Annotated[
     str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
-Words = Annotated[
+AnyWords = Annotated[
     str,
-    Field(min_length=1, max_length=WORDS_LONGEST, json_schema_extra=_NO_NUL),
+    Field(max_length=WORDS_LONGEST, json_schema_extra=_NO_NUL),
     AfterValidator(refuse_nul),
 ]
+Words = Annotated[AnyWords, Field(min_length=1)]
 
 
 class ListQuery(BaseModel):

@@ -18,6 +18,8 @@ _NAME: Final = re.compile(rf"\s*({_WORD}(?:/{_WORD})?)")
 _WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 _UTF8: Final = {"charset": "utf-8"}
 """The parameters of everything textual that is sent."""
+_MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
+"""Those of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
 
 
 class Preference(NamedTuple):
@@ -71,7 +73,8 @@ def media_weight(header: str, media_type: str) -> float:
 
 
 def _covers(preference: Preference) -> bool:
-    return preference.parameters.items() <= _UTF8.items()
+    offered = _MARKDOWN if preference.name == "text/markdown" else _UTF8
+    return preference.parameters.items() <= offered.items()
 
 
 @lru_cache(512)

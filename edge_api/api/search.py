@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from edge_api.api.operation import Ask, Operation, Parameter, Success
 from edge_api.api.post_tools import FOUND, SEARCH
-from edge_api.api.posts import Words
+from edge_api.api.posts import AnyWords
 from edge_api.api.preferences import prefers_markdown
 from edge_api.api.reply import HTML, MARKDOWN, NEGOTIATED, REVALIDATED, Document, Page, Reply
 from edge_api.api.search_markdown import write_results
@@ -23,19 +23,22 @@ from edge_api.api.search_results import (
     read_page,
 )
 from edge_api.api.service import Service
+from edge_api.domain.edition import Edition
 from edge_api.schema import paths
 from edge_api.schema.kinds import parse_integer
 from edge_api.schema.search import Segments
+from edge_api.schema.site_policy import Headers
 
 _TITLE_LONGEST: Final = 60
+_DESCRIPTION: Final = "/llms.txt"
 _ROBOTS: Final = ("X-Robots-Tag", "noindex")
 
 
 class SearchQuery(BaseModel):
     """What is looked for; without words nothing is found."""
 
-    q: Words | None = Field(
-        default=None,
+    q: AnyWords = Field(
+        default="",
         description="Posts with all these words; the last may be a beginning, and words in double "
         "quotes stand side by side.",
         examples=["edge"],
@@ -88,11 +91,26 @@ async def show_search(service: Service, ask: Ask) -> Reply:
         text = write_results(results, service.settings.site_url)
         return _page(text.encode(), MARKDOWN, NEGOTIATED)
     values = {"words": words, "results": results, "leaf_size": LEAF_SIZE}
+<<<<<<< HEAD
     return _page(await service.pages.render("search", title_of(words), **values), HTML, REVALIDATED)
+||||||| parent of 58b7170 (Tell faults of pages in Markdown to who asks for it; take empty words and any page number)
+    return _page(await service.pages.render("search", title_of(words), **values), HTML, CACHING)
+=======
+    body = await service.pages.render("search", title_of(words), **values)
+    return _page(body, HTML, CACHING, _links(service.shelf.edition(), results))
+>>>>>>> 58b7170 (Tell faults of pages in Markdown to who asks for it; take empty words and any page number)
 
 
-def _page(body: bytes, media_type: str, caching: str) -> Page:
-    headers = (_ROBOTS,)
+def _links(edition: Edition, results: Results) -> Headers:
+    """Return where programs read the same, and what describes the site (RFC 8288)."""
+    links = [f'<{results.address(results.page)}>; rel="alternate"; type="text/markdown"']
+    if _DESCRIPTION in edition.files:
+        links.append(f'<{_DESCRIPTION}>; rel="describedby"; type="text/plain"')
+    return (("Link", ", ".join(links)),)
+
+
+def _page(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Page:
+    headers = (_ROBOTS, *links)
     return Page(Document(body, media_type, caching, headers, is_lasting=False, varies=("Accept",)))
 
 
@@ -107,10 +125,18 @@ def title_of(words: str) -> str:
 async def search_posts(service: Service, ask: Ask) -> Reply:
     """Give the best results as data."""
     query: SearchQuery = ask.query
+<<<<<<< HEAD
     results = await find_results(service.shelf.edition(), query.q or "", size=query.limit)
     return Reply(
         Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
     )
+||||||| parent of 58b7170 (Tell faults of pages in Markdown to who asks for it; take empty words and any page number)
+    results = await find_results(service.shelf.edition(), query.q or "", size=query.limit)
+    return Reply(Document(orjson.dumps(_answer(results)), cache_control=CACHING, is_lasting=False))
+=======
+    results = await find_results(service.shelf.edition(), query.q, size=query.limit)
+    return Reply(Document(orjson.dumps(_answer(results)), cache_control=CACHING, is_lasting=False))
+>>>>>>> 58b7170 (Tell faults of pages in Markdown to who asks for it; take empty words and any page number)
 
 
 def _answer(results: Results) -> dict[str, Any]:

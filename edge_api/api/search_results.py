@@ -13,6 +13,8 @@ from edge_api.schema.search import WORDS_LONGEST, Finding, Segments
 
 LEAF_SIZE: Final = 10
 """Results on one page."""
+PAGES_MOST: Final = 1_000_000
+"""Beyond the end of any journal: a higher number says no more."""
 
 _NO_TEXT: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+"
@@ -58,7 +60,7 @@ class Results:
     def address(self, page: int) -> str:
         """Return the address of another page of the same results."""
         number = {"page": page} if page > 1 else {}
-        return f"{SEARCH}?{urlencode({'q': self.words, **number})}"
+        return f"{SEARCH}?{urlencode({'q': self.words, **number})}" if self.words else SEARCH
 
     @property
     def before(self) -> str | None:
@@ -104,5 +106,7 @@ def clean_words(text: str) -> str:
 
 
 def read_page(text: str) -> int:
-    """Return the number of a page; the first for what is none."""
-    return int(text) if re.fullmatch("[1-9][0-9]{0,5}", text) else 1
+    """Return the number of a page; the first for what is none, and at most `PAGES_MOST`."""
+    if re.fullmatch("[1-9][0-9]*", text) is None:
+        return 1
+    return int(text) if len(text) < len(str(PAGES_MOST)) else PAGES_MOST

@@ -20,6 +20,7 @@ from edge_api.web.callers import Callers
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint
 from edge_api.web.errors import error_answer, problem_of
+from edge_api.web.fields import whole_list
 from edge_api.web.headers import transport
 from edge_api.web.page_errors import error_page
 from edge_api.web.preflight import options, preflight
@@ -55,14 +56,15 @@ class Resource:
         try:
             wire = await self._answer(request, path)
         except Problem as problem:
-            wire = await self._tell(problem)
+            wire = await self._tell(problem, request)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
-            wire = await self._tell(problem_of(fault))
+            wire = await self._tell(problem_of(fault), request)
         return send(wire, request)
 
-    async def _tell(self, problem: Problem) -> Wire:
+    async def _tell(self, problem: Problem, request: Request) -> Wire:
         if self._dialect == "page":
-            return await error_page(self._pages, problem)
+            accepted = whole_list(request.headers, "Accept") or ""
+            return await error_page(self._pages, problem, accepted)
         return error_answer(problem, self._dialect)
 
     async def _answer(self, request: Request, path: Mapping[str, str]) -> Wire:

@@ -58,9 +58,11 @@ class FormDesk:
         return {**sentences, **(whole if hidden else {})}
 
 
-def answer_page(body: bytes, status: int = 200, headers: Headers = ()) -> Wire:
+def answer_page(
+    body: bytes, status: int = 200, headers: Headers = (), media_type: str = HTML
+) -> Wire:
     """Return a page that is one person's."""
-    return Wire(status, (("Content-Type", HTML), *headers, *_ALWAYS), body)
+    return Wire(status, (("Content-Type", media_type), *headers, *_ALWAYS), body)
 
 
 def lead_on(address: str) -> Wire:

@@ -153,7 +153,14 @@ async def test_pages_follow_one_another(edge: Any) -> None:
         query = onward[0].removeprefix(PAGE) if onward else ""
 
     assert (len(seen), len(set(seen)), query) == (POSTS, POSTS, "")
-    for query, page_number in (("page=99", 3), ("page=0", 1), ("page=x", 1), ("page=-1", 1)):
+    for query, page_number in (
+        ("page=99", 3),
+        ("page=1000000", 3),
+        ("page=" + "9" * 5000, 3),
+        ("page=0", 1),
+        ("page=x", 1),
+        ("page=-1", 1),
+    ):
         answer, page = await look(edge, f"?q=sheet&{query}")
         assert answer.status == 200
         assert f"Page {page_number} of 3" in page.css(".pagination")[0].text()
@@ -354,7 +361,6 @@ async def test_data_is_as_long_as_asked_for(edge: Any, query: str, count: int) -
         ("q=a&limit=0", "limit: must be 1 or more"),
         ("q=a&limit=51", "limit: must be 50 or less"),
         ("q=a&limit=x", "limit: "),
-        ("q=", "q: must have 1 characters or more"),
         (f"q={'a' * 1001}", "q: must have 1000 characters or fewer"),
         ("q=a%00", "q: "),
         ("q=a&q=b", "q: stands more than once"),
@@ -425,6 +431,41 @@ async def test_a_search_ends_with_its_client(edge: Any, path: str) -> None:
         release.set()
         await asyncio.gather(*holding)
     assert await _read(edge, f"{path}?q=sheet", key) == 200
+
+
+async def test_an_empty_question_is_none(edge: Any) -> None:
+    """As data too: a form that is sent empty is no error."""
+    assert await ask(edge, "?q=") == await ask(edge, "")
+    assert (await ask(edge, "?q="))[0] == 200
+
+
+async def test_the_page_names_its_other_form_and_what_describes_the_site(edge: Any) -> None:
+    """In links of its head, as every page does."""
+    answer, _ = await look(edge, "?q=sheet+of&page=2")
+    links = ", ".join(answer.headers.getall("Link"))
+
+    assert '</search?q=sheet+of&page=2>; rel="alternate"; type="text/markdown"' in links
+    assert '</llms.txt>; rel="describedby"; type="text/plain"' in links
+    assert 'rel="api-catalog"' in links
+
+
+@pytest.mark.parametrize("accepted", ["text/markdown", "text/markdown;variant=GFM"])
+async def test_faults_are_told_in_markdown_to_who_asks_for_it(
+    make_edge: Any, shelf: Path, accepted: str
+) -> None:
+    """The limit with its headers, and a wrong method; others have the page."""
+    async with make_edge(BUILD_DIR=str(shelf), RATE_SEARCH="1/hour") as edge:
+        await look(edge, "?q=sheet", Accept=accepted)
+        for method, status, name in (("GET", 429, "Retry-After"), ("PUT", 405, "Allow")):
+            headers = {"Accept": accepted}
+            async with edge.ask(method, f"{PAGE}?q=sheet", headers=headers) as answer:
+                assert (answer.status, answer.content_type) == (status, "text/markdown")
+                assert answer.headers["Vary"] == "Accept"
+                assert name in answer.headers
+                assert (await answer.text()).startswith("# This did not work\n\n")
+        answer, page = await look(edge, "?q=sheet")
+        assert (answer.status, answer.content_type) == (429, "text/html")
+        assert len(page.css("h1")) == 1
 
 
 async def _read(edge: Any, path: str, key: str) -> int:
