@@ -91,14 +91,8 @@ async def show_search(service: Service, ask: Ask) -> Reply:
         text = write_results(results, service.settings.site_url)
         return _page(text.encode(), MARKDOWN, NEGOTIATED)
     values = {"words": words, "results": results, "leaf_size": LEAF_SIZE}
-<<<<<<< HEAD
-    return _page(await service.pages.render("search", title_of(words), **values), HTML, REVALIDATED)
-||||||| parent of 58b7170 (Tell faults of pages in Markdown to who asks for it; take empty words and any page number)
-    return _page(await service.pages.render("search", title_of(words), **values), HTML, CACHING)
-=======
     body = await service.pages.render("search", title_of(words), **values)
-    return _page(body, HTML, CACHING, _links(service.shelf.edition(), results))
->>>>>>> 58b7170 (Tell faults of pages in Markdown to who asks for it; take empty words and any page number)
+    return _page(body, HTML, REVALIDATED, _links(service.shelf.edition(), results))
 
 
 def _links(edition: Edition, results: Results) -> Headers:
@@ -125,18 +119,10 @@ def title_of(words: str) -> str:
 async def search_posts(service: Service, ask: Ask) -> Reply:
     """Give the best results as data."""
     query: SearchQuery = ask.query
-<<<<<<< HEAD
-    results = await find_results(service.shelf.edition(), query.q or "", size=query.limit)
+    results = await find_results(service.shelf.edition(), query.q, size=query.limit)
     return Reply(
         Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
     )
-||||||| parent of 58b7170 (Tell faults of pages in Markdown to who asks for it; take empty words and any page number)
-    results = await find_results(service.shelf.edition(), query.q or "", size=query.limit)
-    return Reply(Document(orjson.dumps(_answer(results)), cache_control=CACHING, is_lasting=False))
-=======
-    results = await find_results(service.shelf.edition(), query.q, size=query.limit)
-    return Reply(Document(orjson.dumps(_answer(results)), cache_control=CACHING, is_lasting=False))
->>>>>>> 58b7170 (Tell faults of pages in Markdown to who asks for it; take empty words and any page number)
 
 
 def _answer(results: Results) -> dict[str, Any]:

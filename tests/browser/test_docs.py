@@ -111,6 +111,17 @@ def test_the_reference_is_read_without_a_fault(journal: Journal, watched: Watche
     assert watched.hosts == {urlsplit(journal.url).netloc}
 
 
+def test_the_overview_fits_the_narrowest_screen(browser: Browser, journal: Journal) -> None:
+    """At 320 pixels it is not scrolled sideways, and no name of a scope breaks."""
+    with browser.new_context(viewport={"width": 320, "height": 800}) as context:
+        page = context.new_page()
+        page.goto(f"{journal.url}/docs/")
+
+        assert page.evaluate(_OVERFLOW) <= 0
+        for name in page.locator("td:first-child > code").all():
+            assert name.evaluate("each => each.getClientRects().length") == 1
+
+
 def test_a_language_is_chosen_without_a_script(browser: Browser, journal: Journal) -> None:
     """Of the examples one is open at a time, by the keyboard too, with JavaScript off."""
     context = browser.new_context(java_script_enabled=False)

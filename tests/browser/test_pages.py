@@ -139,6 +139,18 @@ def test_what_was_filed_is_in_order(journal: Journal, watched: Watched) -> None:
     check_order(journal, watched)
 
 
+def test_a_long_file_name_stays_on_its_tab(journal: Journal, watched: Watched) -> None:
+    """However long the name above a block of code is, the page is no wider than the screen."""
+    watched.page.goto(f"{journal.url}/journal/sewing-and-folding/")
+    watched.page.locator(".prose").evaluate(
+        """each => each.insertAdjacentHTML("beforeend", `<figure class="code">
+        <figcaption>${"a-long-name/".repeat(20)}app.py</figcaption><pre>x</pre></figure>`)"""
+    )
+
+    assert watched.page.locator("figure.code").is_visible()
+    check_order(journal, watched)
+
+
 def test_a_violation_would_be_seen(journal: Journal, watched: Watched) -> None:
     """The watching itself works: a script in the page is stopped, and that is noticed."""
     watched.page.goto(f"{journal.url}/")

@@ -71,6 +71,27 @@ def test_without_scripts_the_form_asks_for_a_page(journal: Journal, browser: Bro
         assert page.get_by_role("main").get_by_role("link", name="the archive").is_visible()
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_moves_while_somebody_types(journal: Journal, browser: Browser, width: int) -> None:
+    """The field stays where it is, whatever is found, and help stands below what is told."""
+    with browser.new_context(viewport={"width": width, "height": 800}) as context:
+        page = context.new_page()
+        open_search(page, journal)
+        field = page.get_by_label("Words")
+        before = field.bounding_box()
+        for words in ("xyzzy", "xyzzy " + "and many more " * 8):
+            field.fill(words)
+            expect(page.locator("h1")).to_have_text(f"Search: {words.strip()}")
+            told(page, "No post has all of these words.")
+            assert field.bounding_box() == before
+
+        count, helping = page.get_by_role("status").bounding_box(), page.locator("#search-help")
+        below = helping.bounding_box()
+        assert count
+        assert below
+        assert below["y"] >= count["y"] + count["height"]
+
+
 def test_results_come_as_somebody_types(journal: Journal, page: Page) -> None:
     """Without a page being loaded; address and titles follow, the focus stays in the field."""
     complaints = open_search(page, journal)
