@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from edge_api.api.markdown import escape
 from edge_api.api.preferences import prefers_markdown
 from edge_api.api.reply import MARKDOWN
-from edge_api.api.search_markdown import escape
 from edge_api.api.service import Pages
 from edge_api.schema.problems import Problem
 from edge_api.web.errors import error_answer
