@@ -30,6 +30,8 @@ from edge_api.schema.search import Segments
 from edge_api.schema.site_policy import Headers
 
 _TITLE_LONGEST: Final = 60
+_ADDRESS_LONGEST: Final = 2000
+"""Characters of an address that a header repeats: clients read no header above 8 KiB."""
 _DESCRIPTION: Final = "/llms.txt"
 _ROBOTS: Final = ("X-Robots-Tag", "noindex")
 
@@ -97,10 +99,12 @@ async def show_search(service: Service, ask: Ask) -> Reply:
 
 def _links(edition: Edition, results: Results) -> Headers:
     """Return where programs read the same, and what describes the site (RFC 8288)."""
-    links = [f'<{results.address(results.page)}>; rel="alternate"; type="text/markdown"']
+    links = []
+    if len(address := results.address(results.page)) <= _ADDRESS_LONGEST:
+        links.append(f'<{address}>; rel="alternate"; type="text/markdown"')
     if _DESCRIPTION in edition.files:
         links.append(f'<{_DESCRIPTION}>; rel="describedby"; type="text/plain"')
-    return (("Link", ", ".join(links)),)
+    return (("Link", ", ".join(links)),) if links else ()
 
 
 def _page(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Page:
