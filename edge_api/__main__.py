@@ -60,7 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_parser(subparsers)
     parsed = parser.parse_args(arguments)
     try:
-        return _COMMANDS[parsed.command].run(parsed, read_settings(os.environ))
+        return _run(parsed)
+    except BrokenPipeError:  # whoever read what it prints has seen enough
+        _print_to_nobody()
+        return 1
     except SettingsError as error:
         sys.stderr.writelines(f"{fault}\n" for fault in error.faults)
         return 2
@@ -70,6 +73,19 @@ def main(arguments: list[str] | None = None) -> int:
     except Problem as problem:
         sys.stderr.write(f"{problem.sentence}\n")
         return 2 if problem.code == "invalid" else 1
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    code = _COMMANDS[arguments.command].run(arguments, read_settings(os.environ))
+    sys.stdout.flush()
+    return code
+
+
+def _print_to_nobody() -> None:
+    """Lead away what is still to be printed: the end of the process would complain about it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """Settings: what they may hold, where they come from, and how a wrong one is refused."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,3 +141,22 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_an_empty_value_is_the_default() -> None:
     """A setting that is set to nothing counts as absent."""
     assert read_settings({"PORT": ""}, None).port == 8000
+
+
+def test_a_table_that_nobody_reads_to_its_end_is_no_fault(tmp_path: Path) -> None:
+    """A pager or `head` may go away first; the command ends, and says nothing."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "edge_api", "settings"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with os.fdopen(writing, "wb") as closed:
+        ran = subprocess.run(  # noqa: PLW1510  its exit code is looked at
+            command,
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env=environment,
+            timeout=60,
+        )
+
+    assert (ran.returncode, ran.stderr) == (1, b"")
