@@ -78,6 +78,14 @@ SEARCH: Final = Tool(
     scope="posts:read",
     arguments={"query": "q"},
     required=("q",),
+    schemas={
+        "q": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 1000,
+            "description": "Words that posts must all have.",
+        }
+    },
     defaults={"limit": FOUND},
     present=_as_results,
     output={

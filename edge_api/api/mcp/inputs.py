@@ -108,6 +108,8 @@ def make_ask(
     for argument, item in inputs.items():
         value = arguments.get(argument)
         value = item.preset if value is None else value
+        if value == "" and item.required and item.place == "query":  # as good as nothing
+            value = None
         if value is not None or (item.place == "body" and argument in arguments):
             parts.add(argument, item, value)
         elif item.required and item.place != "body":  # a body tells what it lacks by itself
