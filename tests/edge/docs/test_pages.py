@@ -80,7 +80,7 @@ def test_every_operation_stands_on_one_page(reader: Reader) -> None:
     for operation in OPERATIONS:
         found = [page for page in pages.values() if page.css_matches(f"h2#{operation.name}")]
         assert len(found) == 1, operation.name
-        (sign,) = found[0].css(f'section[aria-labelledby="{operation.name}"] > .sign')
+        (sign,) = found[0].css(f"section:has(#{operation.name}) > .sign")
         assert sign.text().split() == [operation.method, operation.path]
 
 
