@@ -1,7 +1,8 @@
 """The fenced blocks of a Markdown paper: which of them run, and what they promise to print.
 
 Every block of `bash`, `python` or `js` runs, in the order of the paper. An `output` block says what
-the block before it prints: `…` stands for any text within a line, and alone for any lines.
+the block before it prints: `…` stands for any text within a line, and alone for any lines. A
+`sample` block shows it as it once was: whatever has a digit in it may be another the next time.
 """
 
 import re
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 
 RUN = frozenset({"bash", "python", "js"})
 OUTPUT = "output"
+SAMPLE = "sample"
 SHOWN = frozenset({"console", "ini", "json", "markdown", "nginx", "text", "yaml"})
 """For what only a reader's own machine could run, and for what is no code."""
 
@@ -18,6 +20,7 @@ _FENCE = re.compile(
     r"(?P<code>.*?)^(?P=mark)$",
     re.MULTILINE | re.DOTALL,
 )
+_FIGURE = re.compile(r"\w*\d\w*")
 _NAME = re.compile(r"(?:#|//) (?P<name>[\w-]+\.(?:sh|py|mjs))\n")
 _SUFFIXES = {"bash": ".sh", "python": ".py", "js": ".mjs"}
 
@@ -32,6 +35,8 @@ class Fence:
     code: str
     output: str | None = None
     """What it says it prints; None where it says nothing."""
+    varies: bool = False
+    """Whether that is a sample."""
     title: str = ""
     """The file name that stands above it on the page."""
 
@@ -57,9 +62,9 @@ def read_fences(text: str) -> Iterator[Fence]:
     ]
     followers = [*blocks[1:], Fence(0, "", "")][: len(blocks)]
     for block, follower in zip(blocks, followers, strict=True):
-        if block.language != OUTPUT:
-            promised = follower.code if follower.language == OUTPUT else None
-            yield replace(block, output=promised)
+        if block.language not in {OUTPUT, SAMPLE}:
+            promised = follower.code if follower.language in {OUTPUT, SAMPLE} else None
+            yield replace(block, output=promised, varies=follower.language == SAMPLE)
 
 
 def find_strays(text: str) -> list[int]:
@@ -68,15 +73,17 @@ def find_strays(text: str) -> list[int]:
     before = ""
     for found in _FENCE.finditer(text):
         language = found["language"] + found["more"]
-        is_known = language in RUN | SHOWN or (language == OUTPUT and before in RUN)
+        is_known = language in RUN | SHOWN or (language in {OUTPUT, SAMPLE} and before in RUN)
         if not is_known:
             strays.append(text.count("\n", 0, found.start()) + 1)
         before = language
     return strays
 
 
-def fits(promised: str, printed: str) -> bool:
-    """Tell whether what was printed is what was promised."""
+def fits(promised: str, printed: str, *, varies: bool = False) -> bool:
+    """Tell whether what was printed is what was promised; figures may differ if it `varies`."""
+    if varies:
+        promised, printed = (_FIGURE.sub("0", text) for text in (promised, printed))
     lines = (
         r"(?:[^\n]*\n)*?" if line == "…" else re.escape(line).replace("…", r"[^\n]*") + r"[ \t]*\n"
         for line in promised.rstrip().split("\n")
