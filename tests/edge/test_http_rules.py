@@ -38,6 +38,7 @@ PRIVATE, PUBLIC, UNKEPT = "private", "public", "no-store"
 CACHING = {
     "list_posts": PRIVATE,
     "get_post": PRIVATE,
+    "search_posts": PUBLIC,
     "describe_api": PUBLIC,
     "describe_api_without_slash": PUBLIC,
     "openapi": PUBLIC,
