@@ -24,7 +24,7 @@ def test_a_titled_image_by_itself_is_a_figure() -> None:
     html = convert("![alt](a.png \"A <b> & 'c'\"){: .wide }").html
 
     assert html == (
-        '<figure><img alt="alt" class="wide" decoding="async" src="a.png">'
+        '<figure><img alt="alt" class="wide" src="a.png">'
         "<figcaption>A &lt;b&gt; &amp; 'c'</figcaption></figure>"
     )
 

@@ -85,6 +85,7 @@ def test_posts_like_a_new_one_are_found_in_a_quiet_moment(desk: Desk, stage: Sta
     words = "Quokkas gather eucalyptus leaves around moonlit saltmarshes while wallabies slumber."
     for slug in ("one-island", "another-island"):
         desk.post(slug, text=words)
+    desk.post("between-them", text="Ships.")  # neighbours are linked anyway
     page = "journal/one-island/index.html"
     stage.refresh()
     assert 'id="related"' not in show(stage, page)
