@@ -16,4 +16,4 @@ async def test_messages_are_answered_as_the_document_says(edge: Any, tmp_path: P
     )
 
     assert said.endswith("exit 0"), said[-8000:]
-    assert "Tested: 3" in said, said[-3000:]
+    assert "Tested: 4" in said, said[-3000:]
