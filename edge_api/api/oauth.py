@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from edge_api.api.operation import Ask, Body, Operation, Success
+from edge_api.api.operation import UNCHANGED, Ask, Body, Operation, Success
 from edge_api.api.reply import FORM, Document, Reply
 from edge_api.api.service import Service
 from edge_api.domain.oauth.client_metadata import CLIENT_NAME
@@ -213,7 +213,6 @@ _CLIENT_EXAMPLE: Final = {
     "redirect_uris": ["http://127.0.0.1/callback"],
     "token_endpoint_auth_method": "none",
 }
-_UNCHANGED = Success(304, "Not modified since the validator that was sent")
 _EITHER: Final = TypeAdapter(Form)
 
 
@@ -225,7 +224,7 @@ def _described(name: str, path: str, door: Door | None) -> Operation:
         summary="Who hands out tokens for this resource (RFC 9728)",
         tag=_TAG,
         do=describe_resource(door),
-        successes=(Success(200, "The metadata", _schema(ResourceMetadata)), _UNCHANGED),
+        successes=(Success(200, "The metadata", _schema(ResourceMetadata)), UNCHANGED),
     )
 
 
@@ -242,7 +241,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="What the authorization server can do (RFC 8414)",
         tag=_TAG,
         do=describe_server,
-        successes=(Success(200, "The metadata", _schema(ServerMetadata)), _UNCHANGED),
+        successes=(Success(200, "The metadata", _schema(ServerMetadata)), UNCHANGED),
     ),
     _described("oauth_resource", RESOURCE_METADATA, None),
     _described("oauth_rest_resource", f"{RESOURCE_METADATA}{DOORS['rest']}", "rest"),
@@ -254,7 +253,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="The keys that access tokens are signed with (RFC 7517)",
         tag=_TAG,
         do=publish_keys,
-        successes=(Success(200, "The key set", _schema(KeySetDocument)), _UNCHANGED),
+        successes=(Success(200, "The key set", _schema(KeySetDocument)), UNCHANGED),
         problems=("unavailable",),
     ),
     Operation(

@@ -6,7 +6,7 @@ an `Ask` of checked values, what leaves it is a `Reply`.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
@@ -101,6 +101,9 @@ class Success:
     media_types: tuple[str, ...] = (JSON,)
     links: Mapping[str, Any] = field(default_factory=dict)
     """OpenAPI links to operations that take something of this answer."""
+
+
+UNCHANGED: Final = Success(304, "Not modified since the validator that was sent")
 
 
 @dataclass(frozen=True, slots=True)

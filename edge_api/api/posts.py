@@ -1,6 +1,7 @@
 """The operations on posts: the list, in whole or in part, and one post."""
 
 import re
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -16,7 +17,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from edge_api.api.operation import Ask, Operation, Parameter, Success
+from edge_api.api.operation import UNCHANGED, Ask, Operation, Parameter, Success
 from edge_api.api.post_tools import FETCH, GET, list_tool
 from edge_api.api.reply import Document, Reply
 from edge_api.api.service import Service
@@ -137,12 +138,18 @@ def _next(query: ListQuery, part: Slice) -> str | None:
     return f"{PATH}?{urlencode({**question, 'cursor': str(part.next)})}"
 
 
+def link_to_post(member: str) -> dict[str, Any]:
+    """Return how the first post of `member` of an answer is read (OpenAPI 3.1, Link Object)."""
+    slug = f"$response.body#/{member}/0/slug"
+    return {"get_post": {"operationId": "get_post", "parameters": {"slug": slug}}}
+
+
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return TypeAdapter(model).json_schema(mode="serialization")
 
 
-_ETAG = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
-_UNCHANGED = Success(304, "Not modified since the validator that was sent", headers=_ETAG)
+ETAG: Final = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
+UNCHANGED_ETAG: Final = replace(UNCHANGED, headers=ETAG)
 _LIST = _schema(PostList)
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -163,15 +170,10 @@ OPERATIONS: tuple[Operation, ...] = (
                 200,
                 "Posts",
                 _LIST,
-                headers=_ETAG,
-                links={
-                    "get_post": {
-                        "operationId": "get_post",
-                        "parameters": {"slug": "$response.body#/posts/0/slug"},
-                    }
-                },
+                headers=ETAG,
+                links=link_to_post("posts"),
             ),
-            _UNCHANGED,
+            UNCHANGED_ETAG,
         ),
         tools=(list_tool(_LIST),),
     ),
@@ -193,7 +195,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 required=True,
             ),
         ),
-        successes=(Success(200, "The post", _schema(PostRecord), headers=_ETAG), _UNCHANGED),
+        successes=(Success(200, "The post", _schema(PostRecord), headers=ETAG), UNCHANGED_ETAG),
         problems=("not_found",),
         tools=(FETCH, GET),
     ),

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from edge_api.api.operation import Ask, Operation, Parameter, Success
 from edge_api.api.post_tools import FOUND, SEARCH
-from edge_api.api.posts import AnyWords
+from edge_api.api.posts import ETAG, UNCHANGED_ETAG, AnyWords, link_to_post
 from edge_api.api.preferences import prefers_markdown
 from edge_api.api.reply import HTML, MARKDOWN, NEGOTIATED, REVALIDATED, Document, Page, Reply
 from edge_api.api.search_markdown import write_results
@@ -151,8 +151,6 @@ def _pieces(segments: Segments) -> list[dict[str, Any]]:
     return [{"text": text, "match": is_match} for text, is_match in segments]
 
 
-_ETAG: Final = {"ETag": "Validator of this answer; send it as If-None-Match."}
-_UNCHANGED: Final = Success(304, "Not modified since the validator that was sent", headers=_ETAG)
 _EXAMPLE: Final = {
     "query": "edge",
     "count": 1,
@@ -199,10 +197,10 @@ OPERATIONS: tuple[Operation, ...] = (
                 200,
                 "The results",
                 _ANY_TEXT,
-                headers=_ETAG,
+                headers=ETAG,
                 media_types=(HTML.partition(";")[0], MARKDOWN.partition(";")[0]),
             ),
-            _UNCHANGED,
+            UNCHANGED_ETAG,
         ),
         problems=("unavailable",),
     ),
@@ -224,15 +222,10 @@ OPERATIONS: tuple[Operation, ...] = (
                 "The best results",
                 TypeAdapter(SearchAnswer).json_schema(mode="serialization"),
                 _EXAMPLE,
-                headers=_ETAG,
-                links={
-                    "get_post": {
-                        "operationId": "get_post",
-                        "parameters": {"slug": "$response.body#/results/0/slug"},
-                    }
-                },
+                headers=ETAG,
+                links=link_to_post("results"),
             ),
-            _UNCHANGED,
+            UNCHANGED_ETAG,
         ),
         problems=("unavailable",),
         tools=(SEARCH,),

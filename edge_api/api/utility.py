@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
-from edge_api.api.operation import Ask, Operation, Success
+from edge_api.api.operation import UNCHANGED, Ask, Operation, Success
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
 from edge_api.schema.paths import API_CATALOG, OPENAPI
@@ -117,7 +117,6 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 _DESCRIPTION = Success(200, "API info", _schema(Description))
-_UNCHANGED = Success(304, "Not modified since the validator that was sent")
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -150,7 +149,7 @@ OPERATIONS: tuple[Operation, ...] = (
         path=f"{PREFIX}/",
         summary="What this API is: endpoints, authentication, limits",
         do=describe,
-        successes=(_DESCRIPTION, _UNCHANGED),
+        successes=(_DESCRIPTION, UNCHANGED),
     ),
     Operation(
         name="describe_api_without_slash",
@@ -158,7 +157,7 @@ OPERATIONS: tuple[Operation, ...] = (
         path=PREFIX,
         summary="The same as with a slash behind it",
         do=describe,
-        successes=(_DESCRIPTION, _UNCHANGED),
+        successes=(_DESCRIPTION, UNCHANGED),
     ),
     Operation(
         name="openapi",
@@ -166,7 +165,7 @@ OPERATIONS: tuple[Operation, ...] = (
         path=OPENAPI,
         summary="The OpenAPI 3.1 description of every operation",
         do=openapi,
-        successes=(Success(200, "The document", _schema(ApiDocument)), _UNCHANGED),
+        successes=(Success(200, "The document", _schema(ApiDocument)), UNCHANGED),
     ),
     Operation(
         name="api_catalog",
@@ -176,7 +175,7 @@ OPERATIONS: tuple[Operation, ...] = (
         do=api_catalog,
         successes=(
             Success(200, "A linkset", _schema(Linkset), media_types=("application/linkset+json",)),
-            _UNCHANGED,
+            UNCHANGED,
         ),
     ),
 )

@@ -3,11 +3,12 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
@@ -74,10 +75,34 @@ def chromium() -> str:
     return found.stdout.strip()
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    """Return the system's Chromium, with a fresh profile."""
+@contextmanager
+def open_browser(chromium: str) -> Iterator[Browser]:
+    """Keep a browser open, with a fresh profile."""
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
         yield running
         running.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Return the system's Chromium."""
+    with open_browser(chromium) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Return a page of a reader's own."""
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def agent_page(browser: Browser, chromium: str) -> Iterator[Page]:
+    """Return a page in a browser whose agents know WebMCP."""
+    options = [*ARGUMENTS, "--enable-features=WebMCP"]
+    able = browser.browser_type.launch(executable_path=chromium, args=options)
+    yield able.new_page()
+    able.close()

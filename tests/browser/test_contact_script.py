@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import ARGUMENTS, Journal
@@ -16,14 +15,6 @@ GOOD = {
     "message": "Hello,\nI like \u7d19 & edges.",
 }
 THANKS = "**/contact/thanks/"
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """Return a page of a reader's own."""
-    context = browser.new_context()
-    yield context.new_page()
-    context.close()
 
 
 def fill(page: Page, url: str, **changes: str) -> None:
@@ -339,15 +330,6 @@ def test_the_policy_lets_the_script_do_its_work(journal: Journal, page: Page) ->
     page.wait_for_url(THANKS)
 
     assert complaints == []
-
-
-@pytest.fixture
-def agent_page(browser: Browser, chromium: str) -> Iterator[Page]:
-    """Return a page in a browser whose agents know WebMCP."""
-    options = [*ARGUMENTS, "--enable-features=WebMCP"]
-    able = browser.browser_type.launch(executable_path=chromium, args=options)
-    yield able.new_page()
-    able.close()
 
 
 def call(page: Page, **changes: str) -> None:

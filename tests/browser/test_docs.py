@@ -1,21 +1,16 @@
 """The reference of the API in a browser, and Swagger UI beside it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from edge_api.schema.paths import DOCS_PAGES, TRY_DOCS
 from tests.browser.conftest import Journal
+from tests.browser.watching import OVERFLOW, Watched, watch
 
-_REPORT_VIOLATIONS = """
-document.addEventListener("securitypolicyviolation", event =>
-  console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
-"""
-_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 _CONTRASTS = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const rgb = (colour) => {
@@ -49,24 +44,6 @@ _CONTRASTS = """() => {
 }"""
 
 
-@dataclass
-class Watched:
-    """A page, what it asked for and what it complained of."""
-
-    page: Page
-    complaints: list[str] = field(default_factory=list)
-    hosts: set[str] = field(default_factory=set)
-
-    def note(self, message: ConsoleMessage) -> None:
-        """Keep an error or a warning."""
-        if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
-
-    def keep(self, request: Request) -> None:
-        """Keep where a request goes; data: addresses go nowhere."""
-        self.hosts.add(urlsplit(request.url).netloc)
-
-
 @pytest.fixture(params=["light", "dark"])
 def scheme(request: pytest.FixtureRequest) -> Literal["light", "dark"]:
     """Return each colour scheme."""
@@ -81,13 +58,13 @@ def watched(
     context = browser.new_context(
         viewport={"width": request.param, "height": 800}, color_scheme=scheme
     )
-    context.add_init_script(_REPORT_VIOLATIONS)
-    watched = Watched(context.new_page())
-    watched.page.on("console", watched.note)
-    watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
-    watched.page.on("request", watched.keep)
-    yield watched
+    yield watch(context)
     context.close()
+
+
+def hosts_of(watched: Watched) -> set[str]:
+    """Return where requests went."""
+    return {urlsplit(url).netloc for url in watched.requests}
 
 
 def call(page: Page, operation: str) -> Locator:
@@ -104,11 +81,11 @@ def test_the_reference_is_read_without_a_fault(journal: Journal, watched: Watche
         watched.page.goto(f"{journal.url}{path}")
         for closed in watched.page.locator("main details:not([name])").all():
             closed.evaluate("each => { each.open = true; }")
-        assert watched.page.evaluate(_OVERFLOW) <= 0, path
+        assert watched.page.evaluate(OVERFLOW) <= 0, path
         assert watched.page.evaluate(_CONTRASTS) == [], path
 
     assert watched.complaints == []
-    assert watched.hosts == {urlsplit(journal.url).netloc}
+    assert hosts_of(watched) == {urlsplit(journal.url).netloc}
 
 
 def test_the_overview_fits_the_narrowest_screen(browser: Browser, journal: Journal) -> None:
@@ -117,7 +94,7 @@ def test_the_overview_fits_the_narrowest_screen(browser: Browser, journal: Journ
         page = context.new_page()
         page.goto(f"{journal.url}/docs/")
 
-        assert page.evaluate(_OVERFLOW) <= 0
+        assert page.evaluate(OVERFLOW) <= 0
         for name in page.locator("td:first-child > code").all():
             assert name.evaluate("each => each.getClientRects().length") == 1
 
@@ -151,9 +128,9 @@ def test_operations_are_tried_from_the_page(journal: Journal, watched: Watched) 
 
     expect(answer).to_contain_text("200")
     expect(answer).to_contain_text("first-edge")
-    assert page.evaluate(_OVERFLOW) <= 0
+    assert page.evaluate(OVERFLOW) <= 0
     assert watched.complaints == []
-    assert watched.hosts <= {urlsplit(journal.url).netloc, ""}
+    assert hosts_of(watched) <= {urlsplit(journal.url).netloc, ""}
 
 
 def test_who_has_no_javascript_is_led_to_the_reference(browser: Browser, journal: Journal) -> None:

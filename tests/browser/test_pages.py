@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser
 
 from tests.browser.conftest import Journal
+from tests.browser.watching import OVERFLOW, Watched, watch
 
 PATHS = {
     "home": "/",
@@ -29,36 +29,11 @@ STATUSES = {"/no-such-page/": 404, "/api/public/oauth/authorize": 400}
 """Of pages that say that something is wrong; of all others it is 200."""
 HEIGHT = 800
 NARROWEST = 320
-_REPORT_VIOLATIONS = """
-document.addEventListener("securitypolicyviolation", event =>
-  console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
-"""
-_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 _COLOURS = """(() => {
   const style = getComputedStyle(document.body);
   const root = getComputedStyle(document.documentElement);
   return [style.color, style.backgroundColor, root.backgroundColor];
 })()"""
-
-
-@dataclass
-class Watched:
-    """A page, and what it asked for and complained of."""
-
-    page: Page
-    complaints: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def note(self, message: ConsoleMessage) -> None:
-        """Keep an error or warning, but that the page itself says no, which is wanted."""
-        status = STATUSES.get(urlsplit(self.page.url).path, 0)
-        is_page_itself = message.location["url"] == self.page.url and str(status) in message.text
-        if message.type in ("error", "warning") and not is_page_itself:
-            self.complaints.append(message.text)
-
-    def keep(self, request: Request) -> None:
-        """Keep the address of a request."""
-        self.requests.append(request.url)
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -79,12 +54,7 @@ def watched(browser: Browser, scheme: Literal["light", "dark"], width: int) -> I
     context = browser.new_context(
         viewport={"width": width, "height": HEIGHT}, color_scheme=scheme, reduced_motion="reduce"
     )
-    context.add_init_script(_REPORT_VIOLATIONS)
-    watching = Watched(context.new_page())
-    watching.page.on("console", watching.note)
-    watching.page.on("pageerror", lambda error: watching.complaints.append(str(error)))
-    watching.page.on("request", watching.keep)
-    yield watching
+    yield watch(context, STATUSES)
     context.close()
 
 
@@ -104,7 +74,7 @@ def check_order(journal: Journal, watched: Watched) -> None:
     assert watched.complaints == []
     assert [url for url in watched.requests if not url.startswith((journal.url, "data:"))] == []
     assert any(url.endswith(".css") for url in watched.requests)
-    assert watched.page.evaluate(_OVERFLOW) <= 0
+    assert watched.page.evaluate(OVERFLOW) <= 0
 
 
 def test_the_question_of_a_client_is_in_order(journal: Journal, watched: Watched) -> None:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from edge_api.api import analyze
 from edge_api.api.mcp.schemas import ANSWER, CARD, CATALOG, EARLIER_CARD, MESSAGE
-from edge_api.api.operation import Ask, Body, Operation, Success
+from edge_api.api.operation import UNCHANGED, Ask, Body, Operation, Success
 from edge_api.api.reply import JSON, Document, Reply
 from edge_api.api.service import Service
 from edge_api.api.utility import VERSION
@@ -174,7 +174,6 @@ BODY: Final = Body(
     },
     most=MESSAGE_MOST,
 )
-_UNCHANGED: Final = Success(304, "Not modified since the validator that was sent")
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -208,7 +207,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
         do=give_card,
-        successes=(Success(200, "The card", CARD, media_types=(CARD_TYPE,)), _UNCHANGED),
+        successes=(Success(200, "The card", CARD, media_types=(CARD_TYPE,)), UNCHANGED),
     ),
     Operation(
         name="mcp_well_known_server_card",
@@ -217,7 +216,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="The server card for clients that look for it in the root",
         tag="mcp",
         do=give_well_known_card,
-        successes=(Success(200, "The card", EARLIER_CARD), _UNCHANGED),
+        successes=(Success(200, "The card", EARLIER_CARD), UNCHANGED),
     ),
     Operation(
         name="ai_catalog",
@@ -226,6 +225,6 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="What this site offers to agents (AI Catalog)",
         tag="mcp",
         do=give_catalog,
-        successes=(Success(200, "The catalog", CATALOG, media_types=(CATALOG_TYPE,)), _UNCHANGED),
+        successes=(Success(200, "The catalog", CATALOG, media_types=(CATALOG_TYPE,)), UNCHANGED),
     ),
 )

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from tests.browser.conftest import ARGUMENTS
+from tests.browser.conftest import open_browser
 from tests.judges.pages.places import places
 from tests.judges.pages.served import Served
 
@@ -18,10 +18,8 @@ _SENT_BY_SCRIPT = "form:not([action]), button[type=button]:not([hidden])"
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
     """Return the system's Chromium."""
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+    with open_browser(chromium) as running:
         yield running
-        running.close()
 
 
 @pytest.fixture

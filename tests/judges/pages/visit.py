@@ -17,6 +17,7 @@ from playwright.async_api import (
 
 from edge_api.schema import paths
 from tests.browser.conftest import ARGUMENTS
+from tests.browser.watching import OVERFLOW, REPORT_VIOLATIONS
 from tests.judges.pages.places import Place
 from tests.judges.pages.served import Served
 from tools.judges import MODULES
@@ -29,11 +30,6 @@ NOT_OURS = {
 }
 """Parts of the page for trying the API whose barriers are not counted, and why."""
 _AXE = MODULES / "axe-core" / "axe.min.js"
-_REPORT_VIOLATIONS = """
-document.addEventListener("securitypolicyviolation", event =>
-  console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
-"""
-_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 _RUN_AXE = """exclude => axe.run({ include: [["html"]], exclude }, {
   runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
   resultTypes: ["violations"],
@@ -123,7 +119,7 @@ async def look(browser: Browser, served: Served, place: Place, variant: Variant)
         reduced_motion="reduce",
     )
     async with context:
-        await context.add_init_script(_REPORT_VIOLATIONS)
+        await context.add_init_script(REPORT_VIOLATIONS)
         page = await context.new_page()
         watch = Watch(page, visit)
         await page.goto(served.origin + place.path(served))
@@ -137,7 +133,7 @@ async def look(browser: Browser, served: Served, place: Place, variant: Variant)
 
 async def measure(page: Page, visit: Visit) -> None:
     """Measure the page as it stands there."""
-    visit.overflow = int(await page.evaluate(_OVERFLOW))
+    visit.overflow = int(await page.evaluate(OVERFLOW))
     # Evaluated by the debugger, which no policy of the page holds back.
     await page.evaluate(_AXE.read_text(encoding="utf-8"))
     not_ours = [[each] for each in NOT_OURS if visit.place.name == paths.TRY_DOCS]
