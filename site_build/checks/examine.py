@@ -12,7 +12,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.checks.burden import find_burden
 from site_build.checks.facts import Facts, Note, Reference
+from site_build.checks.leftovers import find_leftovers
 from site_build.checks.marks import ATTRIBUTE, Marked, clean, strip_marks
+from site_build.checks.prose import blank_code
+from site_build.checks.raw_markup import find_flaws
 from site_build.checks.rendering import convert
 from site_build.markup.convert import Conversion
 from site_build.post import Document
@@ -32,7 +35,9 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
 }
 """Where each element holds addresses."""
 
+_SCRIPTS = frozenset({"javascript", "vbscript", "data"})
 _LINKS = frozenset({"a", "area"})
+_MEDIA = frozenset({"img", "source", "video", "audio", "track"})
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
 
@@ -75,7 +80,7 @@ def study(document: Document, site_url: str | None = None) -> Study:
         what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
         return _refuse(places, 0, f"the converter cannot take the text ({what}); rewrite it")
     page = LexborHTMLParser(conversion.html)
-    facts = _Examination(document, places, marked).examine(page)
+    facts = _Examination(document, places, marked).examine(page, conversion.html)
     if site_url is None:
         return Study(facts, None)
     plain = clean(conversion, marked) or convert(document, document.markdown, site_url)
@@ -106,8 +111,9 @@ class _Examination:
     """Of the heading passed last; the page's title is the first."""
     headings: int = 0
 
-    def examine(self, page: LexborHTMLParser) -> Facts:
-        """Walk over the page in the order in which it is read."""
+    def examine(self, page: LexborHTMLParser, html: str) -> Facts:
+        """Walk over the page, which `html` is the text of, in the order in which it is read."""
+        self._examine_markup(html)
         for node in page.css(f"{_HEADINGS},{','.join(_ADDRESSES)}"):
             if node.tag in _ADDRESSES:
                 self._collect(node)
@@ -122,6 +128,21 @@ class _Examination:
             if (name := node.attributes.get(key))
         }
         return Facts(tuple(sorted(self.notes)), tuple(self.references), frozenset(anchors))
+
+    def _examine_markup(self, html: str) -> None:
+        """Look at what was written as HTML, and at Markdown that is none."""
+        prose = blank_code(self.document.markdown)
+        for offset, message in find_leftovers(html, prose):
+            self._note(offset, message)
+        if "<" not in prose:
+            return
+        written = prose.lower()
+        for flaw in find_flaws(html):
+            places = [each.start() for each in re.finditer(rf"{flaw.tag}(?![\w-])", written)]
+            at = self.marked.find_number(flaw.number) if flaw.number else None
+            if at is None and places:
+                at = places[min(flaw.ordinal, len(places) - 1)]
+            self._note(at, flaw.message)
 
     def _note(self, offset: int | None, message: str) -> None:
         """Keep a warning; what has no place in the source was not written by the author."""
@@ -156,17 +177,36 @@ class _Examination:
     def _collect(self, node: LexborNode) -> None:
         for name in _ADDRESSES[node.tag or ""]:
             value = node.attributes.get(name)
-            if name not in node.attributes or (offset := self._find(node, value or "")) is None:
+            offset = self._find(node, value or "")
+            if offset is None and node.tag in _MEDIA and value:
+                offset = self._find_written(value)  # addresses of other sites bear no mark
+            if name not in node.attributes or offset is None:
                 continue
             for address in _split_addresses(name, strip_marks(value or "")):
-                self._keep(offset, address, shown=node.tag not in _LINKS)
+                self._keep(offset, address, node.tag or "")
 
-    def _keep(self, offset: int, address: str, *, shown: bool) -> None:
+    def _keep(self, offset: int, address: str, tag: str) -> None:
+        shown = tag not in _LINKS
         if not address:
             self._note(offset, f"the {'image' if shown else 'link'} has no address; write it")
-        elif not _OUTSIDE.match(address):
+        elif _OUTSIDE.match(address):
+            self._examine_outside(offset, address, tag)
+        else:
             place = self.places.locate(offset)
             self.references.append(Reference(*place, address, shown))
+
+    def _examine_outside(self, offset: int, address: str, tag: str) -> None:
+        """Tell of addresses that the site's policy makes vain."""
+        scheme = address.partition(":")[0].lower()
+        if tag in _LINKS and scheme in _SCRIPTS:
+            self._note(offset, f"a link by `{scheme}:` leads nowhere here; write an address")
+        elif tag in _MEDIA and scheme != "data":
+            self._note(offset, "pages show nothing of other sites; copy the file to content/images")
+
+    def _find_written(self, address: str) -> int | None:
+        """Return where an address stands in the text, as it was written."""
+        offset = self.document.markdown.find(address) if _OUTSIDE.match(address) else -1
+        return None if offset < 0 else offset
 
     def _find(self, node: LexborNode, marked: str) -> int | None:
         """Return where an element was written, by its own number or by a mark in it."""

@@ -118,6 +118,56 @@ def test_notes(markdown: str, notes: list[str]) -> None:
     assert take_note(markdown) == notes
 
 
+def said(markdown: str) -> list[str]:
+    """Return places and beginnings of the notes about a text."""
+    return [note.replace(" warning", "").partition(";")[0] for note in take_note(markdown)]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "notes"),
+    [
+        ("a <T> b", ["1:3 `<t>` is no element of HTML"]),
+        ("a <x-b>c</x-b> `<T>`", []),
+        ("<div>\n\n<p>a</div>", []),
+        ("<div>\n<b>a\n</div>", ["2:1 `<b>` is not closed"]),
+        ("a <i>b</i></i>", ["1:11 `</i>` ends nothing that is open"]),
+        ("<i>a</i> <i>b", ["1:10 `<i>` is not closed"]),
+        ("```\n<i>\n```\n\n<i>a", ["5:1 `<i>` is not closed"]),
+        ("<center>a</center>", ["1:1 `<center>` is obsolete"]),
+        (
+            "<table border=1 ALIGN='left'><tr><td>a</table>",
+            [
+                "1:1 the attribute `align` of `<table>` is obsolete",
+                "1:1 the attribute `border` of `<table>` is obsolete",
+            ],
+        ),
+        ("<div title='border=1 align'>a</div>", []),
+        (
+            "<div>\n<https://a.example/>\n</div>",
+            ["2:1 `<https:…>` is no link within HTML"],
+        ),
+        ("<https://a.example/> a@b.example <c@d.example>", []),
+        (
+            "<script>if (a<b) c()</script>",
+            ["1:1 `<script>` is in vain: the site runs no script of a text"],
+        ),
+        ("<svg><path d=''/><g><T/></g></svg>", []),
+        ("<!-- <T> <center> -->", []),
+        ("[a](javascript:b())", ["1:5 a link by `javascript:` leads nowhere here"]),
+        ("![a](https://b.example/c.png)", ["1:6 pages show nothing of other sites"]),
+        ("![a](data:image/png;base64,AA)", []),
+        ("a[^1]", ["1:2 `[^1]` stands for no footnote"]),
+        ("a[^1] `[^2]`\n\n[^1]: b", []),
+        ("a\n\n```\nb\n", ["3:1 no code begins here"]),
+        ("- a\n\n  ```py\n  b\n\n  c\n  ```", ["3:3 no code begins here"]),
+        ("```\na\n```\n\n~~~ py\n```\n~~~", []),
+    ],
+)
+def test_html_and_what_came_out_as_letters(markdown: str, notes: list[str]) -> None:
+    """HTML that browsers would have to mend, and what the site's policy makes vain, are told."""
+    assert said(markdown) == notes
+
+
 @pytest.mark.parametrize(
     ("markdown", "references"),
     [

@@ -36,11 +36,18 @@ class Verdict:
 
 
 async def run(chromium: str, url: str, guises: Sequence[str], folder: Path) -> list[Verdict]:
-    """Judge an address once in each guise. AssertionError where it could not be judged."""
-    outcome = await node.run(HERE / "lighthouse.mjs", chromium, url, *guises, folder=folder)
-    assert outcome.status == 0, str(outcome)
-    found = json.loads(outcome.said)
-    assert [each["fault"] for each in found if each["fault"]] == [], url
+    """Judge an address once in each guise. AssertionError where it could not be judged.
+
+    A browser that fails, before it has shown the page, is started again.
+    """
+    for _ in range(_TRIES):
+        outcome = await node.run(HERE / "lighthouse.mjs", chromium, url, *guises, folder=folder)
+        assert outcome.status == 0, str(outcome)
+        found = json.loads(outcome.said)
+        faults = [each["fault"] for each in found if each["fault"]]
+        if not faults:
+            break
+    assert faults == [], f"{url}: {faults}"
     return [
         Verdict(each["guise"], each["scores"], each["lost"], each["lcp"], each["cls"])
         for each in found

@@ -1,0 +1,118 @@
+"""What is wrong with the HTML that an author wrote: what a browser would mend, each its own way.
+
+It takes the page as text, since a parser has mended it already. What Markdown makes is sound, so a
+fault is the author's; it is looked for again where they wrote it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from site_build.checks.marks import ATTRIBUTE
+from site_build.checks.vocabulary import (
+    CLOSED_BY_OTHERS,
+    ELEMENTS,
+    ENDS_PARAGRAPH,
+    FOREIGN,
+    OBSOLETE,
+    OBSOLETE_ATTRIBUTES,
+    RAW,
+    VOID,
+)
+
+_TAG: Final = re.compile(
+    r"<!--.*?(?:-->|\Z)"
+    r"|<(?P<end>/?)(?P<name>[A-Za-z][^\s/>]*+)"
+    r"(?P<rest>(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)>",
+    re.DOTALL,
+)
+_ATTRIBUTE: Final = re.compile(r"[\s/\"']([a-z]+)(?=[\s=/]|$)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'))?")
+_NEVER_RUN: Final = {
+    "script": "runs no script of a text",
+    "iframe": "shows no other page within it",
+    "embed": "shows no embedded program",
+    "object": "shows no embedded program",
+}
+
+
+class Flaw(NamedTuple):
+    """A fault of a tag."""
+
+    tag: str
+    """As it begins: `<div` or `</div`."""
+    ordinal: int
+    """The how manieth tag of the page that begins so, from 0."""
+    number: str
+    """Of the mark that the tag bears, if it bears one."""
+    message: str
+
+
+def find_flaws(html: str) -> Iterator[Flaw]:
+    """Yield what is wrong with the tags of a page, each flaw at the tag that it shows at."""
+    open_tags: list[Flaw] = []
+    seen: dict[str, int] = {}
+    until = ""
+    for found in _TAG.finditer(html):
+        name = (found["name"] or "").lower()
+        closes = bool(found["end"])
+        if not name or (until and not (closes and name == until)):
+            continue
+        until = "" if closes or name not in RAW | FOREIGN else name
+        tag = f"<{found['end']}{name}"
+        place = Flaw(tag, seen.get(tag, 0), _number(found["rest"]), name)
+        seen[tag] = place.ordinal + 1
+        if closes:
+            yield from _close(place, open_tags)
+        else:
+            yield from _open(place, found["rest"], open_tags)
+    yield from filter(None, map(_unclosed, open_tags))
+
+
+def _number(attributes: str) -> str:
+    mark = re.search(rf"\s{ATTRIBUTE}=\"?([0-9]{{1,6}})", attributes)
+    return mark[1] if mark else ""
+
+
+def _open(place: Flaw, attributes: str, open_tags: list[Flaw]) -> Iterator[Flaw]:
+    name = place.message
+    if name in ENDS_PARAGRAPH and open_tags and open_tags[-1].message == "p":
+        open_tags.pop()
+    if name not in VOID:
+        open_tags.append(place)
+    if complaint := _complain(name):
+        yield place._replace(message=complaint)
+    for attribute in sorted(set(_ATTRIBUTE.findall(attributes.lower())) & OBSOLETE_ATTRIBUTES):
+        message = f"the attribute `{attribute}` of `<{name}>` is obsolete; take it out"
+        yield place._replace(message=message)
+
+
+def _complain(name: str) -> str:
+    """Return what is wrong with using an element at all, or an empty text."""
+    if name in _NEVER_RUN:
+        return f"`<{name}>` is in vain: the site {_NEVER_RUN[name]}; take it out, or link to it"
+    if name in OBSOLETE:
+        return f"`<{name}>` is obsolete; use an element that says what is meant"
+    if name.endswith(":"):
+        return f'`<{name}…>` is no link within HTML; write `<a href="…">`'
+    if name not in ELEMENTS and "-" not in name:
+        return f"`<{name}>` is no element of HTML; put it between backticks, or write `&lt;`"
+    return ""
+
+
+def _close(place: Flaw, open_tags: list[Flaw]) -> Iterator[Flaw]:
+    name = place.message
+    if all(each.message != name for each in open_tags):
+        if name not in VOID:
+            yield place._replace(message=f"`</{name}>` ends nothing that is open; take it out")
+        return
+    while (last := open_tags.pop()).message != name:
+        if flaw := _unclosed(last):
+            yield flaw
+
+
+def _unclosed(place: Flaw) -> Flaw | None:
+    """Return the flaw of an element without its end; of what is no element enough was said."""
+    name = place.message
+    if name in CLOSED_BY_OTHERS or name not in ELEMENTS:
+        return None
+    return place._replace(message=f"`<{name}>` is not closed; write `</{name}>`")
