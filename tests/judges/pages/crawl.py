@@ -4,7 +4,7 @@ Nothing about the journal is known beforehand, so that a page which is added is 
 """
 
 import re
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -14,6 +14,8 @@ from tests.judges.pages.served import Served
 _LOCATION = re.compile(r"<loc>([^<]+)</loc>")
 _MOST = 5000
 """Pages of one journal; links that lead on without an end are a fault of their own."""
+_PLAIN = "/%:@!$&'()*+,;=~"
+"""Signs that stand for themselves in a path (RFC 3986, section 3.3), and what spells the others."""
 _ALSO = (paths.SEARCH, paths.DOCS, paths.TRY_DOCS)
 """Pages of the edge, looked for even where no link leads to them."""
 
@@ -50,7 +52,7 @@ def linked(served: Served, path: str, body: bytes) -> list[str]:
         target = urldefrag(urljoin(served.origin + path, node.attributes["href"] or "")).url
         parts = urlsplit(target)
         if f"{parts.scheme}://{parts.netloc}" in bases and not parts.path.startswith("/api/"):
-            targets.append(parts.path or "/")
+            targets.append(quote(parts.path, safe=_PLAIN) or "/")
     return targets
 
 
