@@ -14,9 +14,8 @@ from statistics import median
 from edge_api.domain.identity import new_id
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.tables import LEADS
-from edge_api.store import writer
 from edge_api.store.plan import Insert
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.sqlite import SQLiteStore, open_store, writer
 
 CALLERS = 64
 ROUNDS = 5

@@ -3,7 +3,7 @@
 import sys
 
 from edge_api.__main__ import main
-from edge_api.store import writer
+from edge_api.store.sqlite import writer
 
 if __name__ == "__main__":
     writer.GROUP_MOST = 1  # type: ignore[misc]  # that is the point

@@ -14,9 +14,9 @@ import pytest
 
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS
-from edge_api.store.connection import Connection
 from edge_api.store.plan import Insert, Outcome, Read
 from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.sqlite.connection import Connection
 from tests.edge.store.samples import make_lead
 
 READ = Read(LEADS, ("id",), counted=True)

@@ -11,12 +11,12 @@ import pytest
 
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS, SUPPRESSED_EMAILS
-from edge_api.store.connection import Connection, connect
-from edge_api.store.opening import start_log
-from edge_api.store.place import Displaced, Place
 from edge_api.store.plan import Insert, Outcome
 from edge_api.store.sqlite import SQLiteStore
-from edge_api.store.writer import GROUP_MOST, Writer
+from edge_api.store.sqlite.connection import Connection, connect
+from edge_api.store.sqlite.opening import start_log
+from edge_api.store.sqlite.place import Displaced, Place
+from edge_api.store.sqlite.writer import GROUP_MOST, Writer
 from tests.edge.store.samples import make_lead, make_row
 
 

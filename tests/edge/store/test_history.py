@@ -12,9 +12,9 @@ import pytest
 from edge_api.schema.history import HISTORY
 from edge_api.schema.table import Table
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
-from edge_api.store.ddl import create_all
-from edge_api.store.opening import bring_up, lay_file
 from edge_api.store.sql import insert_row
+from edge_api.store.sqlite.ddl import create_all
+from edge_api.store.sqlite.opening import bring_up, lay_file
 from tests.edge.store.samples import make_row
 
 INSTANT = "2026-01-31T08:05:09.000000Z"

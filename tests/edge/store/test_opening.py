@@ -18,7 +18,10 @@ import pytest
 
 from edge_api.schema.history import HISTORY
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS
-from edge_api.store.opening import (
+from edge_api.store.plan import Insert, Read
+from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite import open_store
+from edge_api.store.sqlite.opening import (
     APPLICATION_ID,
     MODULES,
     NETWORK_FILE_SYSTEMS,
@@ -27,9 +30,6 @@ from edge_api.store.opening import (
     refuse_library,
     start_log,
 )
-from edge_api.store.plan import Insert, Read
-from edge_api.store.refusal import StoreRefusal
-from edge_api.store.sqlite import open_store
 from tests.edge.store.samples import clock, make_lead
 
 OPEN_AND_WRITE = """
@@ -251,7 +251,7 @@ async def test_a_large_store_is_looked_through_for_a_while_only(
     for _ in range(20):
         await store.run(Insert(LEADS, [make_lead(notes="x" * 3000) for _ in range(500)]))
     await store.close()
-    monkeypatch.setattr("edge_api.store.opening.CHECK_SECONDS", 0.001)
+    monkeypatch.setattr("edge_api.store.sqlite.opening.CHECK_SECONDS", 0.001)
     store = await open_store(path, clock)
     (outcome,) = await store.run(Read(LEADS, ("id",), limit=1, counted=True))
     await store.close()

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from edge_api.schema.problems import Problem
 from edge_api.schema.search import SearchText, Segments
-from edge_api.store.marks import CLOSING, OPENING
-from edge_api.store.question import TERMS_MOST, make_question
 from edge_api.store.search import SNIPPET_LONGEST, Search, build_search, open_search
+from edge_api.store.search.marks import CLOSING, OPENING
+from edge_api.store.search.question import TERMS_MOST, make_question
 
 
 def post(slug: str, title: str, prose: str = "", tags: str = "", code: str = "") -> SearchText:

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from edge_api.schema.kinds import Kind
-from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
 from edge_api.store import sql
-from edge_api.store.faults import violation
+from edge_api.store.faults import changed_meanwhile, too_many
 from edge_api.store.json_text import read_json
 from edge_api.store.plan import Delete, Insert, Outcome, Plan, Read, Update
+from edge_api.store.sqlite.faults import violation
 
 
 def carry_out(connection: sqlite3.Connection, plans: Sequence[Plan]) -> list[Outcome]:
@@ -67,7 +67,7 @@ def _update(connection: sqlite3.Connection, plan: Update) -> Outcome:
     except sqlite3.IntegrityError as error:
         raise violation(error, plan.table, dict(plan.values)) from None
     if len(rows) < plan.at_least:
-        raise Problem("conflict", "What was to be changed has changed meanwhile: look again")
+        raise changed_meanwhile()
     return Outcome(rows)
 
 
@@ -75,11 +75,7 @@ def _refuse_more_than_allowed(connection: sqlite3.Connection, plan: Update | Del
     """Count before anything is changed: undoing a million changes costs as much as making them."""
     most = plan.at_most
     if most is not None and _number(connection, sql.count_matches(plan, most)) > most:
-        raise Problem(
-            "invalid",
-            f"match: fits more than {most} rows, which is the most for one call; narrow it",
-            sqlstate="54000",
-        )
+        raise too_many(most)
 
 
 def _changed(connection: sqlite3.Connection, table: Table, statement: sql.Statement) -> list[Row]:

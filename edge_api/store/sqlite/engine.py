@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.schema.kinds import spell_instant
-from edge_api.store.claim import Claim
-from edge_api.store.connection import BUSY_SECONDS
-from edge_api.store.faults import is_damage, primary_code, problem_of, unavailable
-from edge_api.store.opening import bring_up, lay_file, refusal_of
-from edge_api.store.place import Displaced
+from edge_api.store.faults import unavailable
 from edge_api.store.plan import Outcome, Plan
 from edge_api.store.probe import Probe
 from edge_api.store.refusal import StoreRefusal
-from edge_api.store.session import Session, open_session
+from edge_api.store.sqlite.claim import Claim
+from edge_api.store.sqlite.connection import BUSY_SECONDS
+from edge_api.store.sqlite.faults import is_damage, primary_code, problem_of
+from edge_api.store.sqlite.opening import bring_up, lay_file, refusal_of
+from edge_api.store.sqlite.place import Displaced
+from edge_api.store.sqlite.session import Session, open_session
 
 ATTEMPT_SECONDS: Final = 0.02
 """Between two attempts to open a store that others are opening or closing."""

@@ -15,9 +15,9 @@ from typing import Final
 import psutil
 
 from edge_api.schema.history import HISTORY
-from edge_api.store.connection import connect
-from edge_api.store.faults import primary_code
 from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite.connection import connect
+from edge_api.store.sqlite.faults import primary_code
 
 OLDEST: Final = (3, 37, 0)
 """The first SQLite with STRICT tables."""

@@ -13,14 +13,14 @@ from shutil import disk_usage
 from typing import Final
 
 from edge_api.schema.history import HISTORY
-from edge_api.store.connection import Connection, connect
-from edge_api.store.execution import carry_out
 from edge_api.store.faults import unavailable
-from edge_api.store.opening import schema_version, start_log
-from edge_api.store.place import Place
 from edge_api.store.plan import Outcome, Plan, Read
-from edge_api.store.readers import PATIENT, QUICK, Reader, Readers
-from edge_api.store.writer import Writer
+from edge_api.store.sqlite.connection import Connection, connect
+from edge_api.store.sqlite.execution import carry_out
+from edge_api.store.sqlite.opening import schema_version, start_log
+from edge_api.store.sqlite.place import Place
+from edge_api.store.sqlite.readers import PATIENT, QUICK, Reader, Readers
+from edge_api.store.sqlite.writer import Writer
 
 CLOSE_SECONDS: Final = 5.0
 """How long closing the readers, and then the writer, may take."""

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
 from edge_api.schema.search import Finding, Findings, SearchText
-from edge_api.store.faults import problem_of, unavailable
-from edge_api.store.marks import (
+from edge_api.store.faults import unavailable
+from edge_api.store.search.marks import (
     CLOSING,
     OPENING,
     free_of_marks,
@@ -25,8 +25,9 @@ from edge_api.store.marks import (
     make_snippet,
     read_marks,
 )
-from edge_api.store.pool import Pool
-from edge_api.store.question import make_question
+from edge_api.store.search.pool import Pool
+from edge_api.store.search.question import make_question
+from edge_api.store.sqlite.faults import problem_of
 
 SNIPPET_LONGEST: Final = 280
 """Characters: three or four lines of a page."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from edge_api.store.connection import Connection, empty_log
 from edge_api.store.faults import unavailable
-from edge_api.store.place import Place
+from edge_api.store.sqlite.connection import Connection, empty_log
+from edge_api.store.sqlite.place import Place
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]

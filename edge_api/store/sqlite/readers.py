@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from edge_api.store.connection import Connection, connect
-from edge_api.store.execution import carry_out
 from edge_api.store.faults import overdue, unavailable
-from edge_api.store.limit import STEPS_BETWEEN_LOOKS, Limit
 from edge_api.store.matching import ilike, like
-from edge_api.store.place import Place
 from edge_api.store.plan import Outcome, Read
 from edge_api.store.sql import ILIKE, LIKE
+from edge_api.store.sqlite.connection import Connection, connect
+from edge_api.store.sqlite.execution import carry_out
+from edge_api.store.sqlite.limit import STEPS_BETWEEN_LOOKS, Limit
+from edge_api.store.sqlite.place import Place
 
 Match = Callable[[str | None, str], bool | None]
 

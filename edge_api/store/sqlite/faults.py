@@ -1,0 +1,69 @@
+"""What SQLite's errors mean: a rule of the schema, or a store that cannot work now.
+
+Whatever is neither is a fault of ours and stays the exception that it is.
+"""
+
+import re
+import sqlite3
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row, Table
+from edge_api.store.faults import broken_rule, exists_already, overdue, unavailable
+
+_SENTENCES: Mapping[int, str] = MappingProxyType(
+    {
+        sqlite3.SQLITE_BUSY: "The store is locked by another process",
+        sqlite3.SQLITE_PROTOCOL: "The store is locked by another process",
+        sqlite3.SQLITE_READONLY: "The store cannot be written",
+        sqlite3.SQLITE_PERM: "The store cannot be written",
+        sqlite3.SQLITE_FULL: "The disk of the store is full",
+        sqlite3.SQLITE_IOERR: "The disk of the store fails",
+        sqlite3.SQLITE_CANTOPEN: "The store's file cannot be opened",
+    }
+)
+"""By primary result code."""
+
+_CONSTRAINTS: Mapping[int, str] = MappingProxyType(
+    {
+        sqlite3.SQLITE_CONSTRAINT_NOTNULL: "23502",
+        sqlite3.SQLITE_CONSTRAINT_CHECK: "23514",
+    }
+)
+"""PostgreSQL's codes, by extended result code, for what the checks of a row let through."""
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary result code; errors that Python itself raises have none."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Tell whether the file is no sound store.
+
+    A missing table is damage too: all were there when the store was opened.
+    """
+    damage = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return primary_code(error) in damage or str(error).startswith("no such ")
+
+
+def problem_of(error: sqlite3.Error) -> Problem | sqlite3.Error:
+    """Return the problem that an engine's error is to a client; the error itself if it is ours."""
+    code = primary_code(error)
+    if code == sqlite3.SQLITE_INTERRUPT:
+        return overdue()
+    sentence = "The store is damaged" if is_damage(error) else _SENTENCES.get(code)
+    return error if sentence is None else unavailable(sentence)
+
+
+def violation(error: sqlite3.IntegrityError, table: Table, row: Row) -> Problem:
+    """Return the problem of a row that a rule of the schema refuses, in PostgreSQL's terms.
+
+    `row` holds the values that were to be stored, as far as they are known.
+    """
+    columns = [name for name in re.findall(r"\w+", str(error)) if name in table.columns]
+    sqlstate = _CONSTRAINTS.get(error.sqlite_errorcode)
+    if sqlstate is not None:
+        return broken_rule(table, columns, sqlstate)
+    return exists_already(table, columns, row)
