@@ -14,13 +14,14 @@ from statistics import median
 from edge_api.domain.identity import new_id
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.tables import LEADS
+from edge_api.store import grouping
 from edge_api.store.plan import Insert
-from edge_api.store.sqlite import SQLiteStore, open_store, writer
+from edge_api.store.sqlite import SQLiteStore, open_store
 
 CALLERS = 64
 ROUNDS = 5
 SECONDS = 2.0
-GROUP_MOST = writer.GROUP_MOST
+GROUP_MOST = grouping.GROUP_MOST
 LEAD = {"name": "Ada", "email": "ada@example.org", "budget_tier": "small", "message": "m" * 300}
 
 
@@ -39,7 +40,7 @@ def main() -> None:
 
 def measure(group_most: int, callers: int) -> float:
     """Return how many leads a second a new store takes, each durable when it is answered."""
-    writer.GROUP_MOST = group_most  # type: ignore[misc]  # what is compared
+    grouping.GROUP_MOST = group_most  # type: ignore[misc]  # what is compared
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(_measure(Path(folder) / "edge.db", callers))
 

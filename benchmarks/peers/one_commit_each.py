@@ -3,8 +3,8 @@
 import sys
 
 from edge_api.__main__ import main
-from edge_api.store.sqlite import writer
+from edge_api.store import grouping
 
 if __name__ == "__main__":
-    writer.GROUP_MOST = 1  # type: ignore[misc]  # that is the point
+    grouping.GROUP_MOST = 1  # type: ignore[misc]  # that is the point
     sys.exit(main(["serve"]))

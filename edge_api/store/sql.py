@@ -1,15 +1,13 @@
-"""From a plan to SQL: pure functions from plans to text and parameters, in SQLite's dialect.
+"""From a plan to SQL: pure functions from plans to text and parameters, in an engine's dialect.
 
 Names come from the declared tables and are quoted; values are only ever parameters. It opens
 nothing and carries nothing out.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from edge_api.schema.kinds import Kind
 from edge_api.schema.problems import Problem
@@ -28,60 +26,53 @@ from edge_api.store.plan import (
     Where,
 )
 
-LIKE: Final = "like_text"
-ILIKE: Final = "ilike_text"
-"""Functions that every connection brings; SQLite's own LIKE folds ASCII letters only."""
 
-OPERATIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "eq": "{column} = ?",
-        "neq": "{column} <> ?",
-        "gt": "{column} > ?",
-        "gte": "{column} >= ?",
-        "lt": "{column} < ?",
-        "lte": "{column} <= ?",
-        "like": f"{LIKE}({{column}}, ?)",
-        "ilike": f"{ILIKE}({{column}}, ?)",
-        # One parameter however long the list. An empty one matches nothing, and its negation
-        # everything, NULL included, as in PostgreSQL.
-        "in": "{column} IN (SELECT value FROM json_each(?))",
-        "is": "{column} IS NULL",
-    }
-)
-"""What each filter operator asks, in SQL."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """What engines say in different words."""
+
+    operations: Mapping[str, str]
+    """What each filter operator asks: `{column}` is the column, each `?` an operand."""
+    operands: Mapping[str, Callable[[Any], tuple[Any, ...]]]
+    """How a condition's value becomes operands, where it is not simply the one operand."""
+    no_limit: int | None
+    """The limit that is none."""
+    mark: Callable[[str], str]
+    """Gives a text with question marks the marks that the engine has for parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One SQL statement with the values for its question marks."""
+    """One SQL statement with the values for its marks."""
 
     text: str
     parameters: Sequence[Any] = ()
 
 
-def read_rows(plan: Read) -> Statement:
+def read_rows(plan: Read, dialect: Dialect) -> Statement:
     """Return the statement that reads the rows."""
     names = _names(plan.table, plan.columns or plan.table.columns)
-    where = _where(plan.table, plan.where)
+    where = _where(plan.table, plan.where, dialect)
     source = f"SELECT {names} FROM {quote(plan.table.name)}{where.text}"
-    limit = -1 if plan.limit is None else plan.limit
+    limit = dialect.no_limit if plan.limit is None else plan.limit
     parameters = (*where.parameters, limit, plan.offset)
-    return Statement(f"{source} ORDER BY {_order(plan)} LIMIT ? OFFSET ?", parameters)
+    text = f"{source} ORDER BY {_order(plan)} LIMIT ? OFFSET ?"
+    return Statement(dialect.mark(text), parameters)
 
 
-def count_rows(plan: Read) -> Statement:
+def count_rows(plan: Read, dialect: Dialect) -> Statement:
     """Return the statement that counts what matches, whatever limit and offset."""
-    where = _where(plan.table, plan.where)
+    where = _where(plan.table, plan.where, dialect)
     text = f"SELECT count(*) FROM {quote(plan.table.name)}{where.text}"
-    return Statement(text, where.parameters)
+    return Statement(dialect.mark(text), where.parameters)
 
 
 @cache
-def insert_row(table: Table) -> str:
+def insert_row(table: Table, dialect: Dialect) -> str:
     """Return the text of the statement that stores one whole row."""
     marks = ", ".join("?" * len(table.columns))
     names = _names(table, table.columns)
-    return f"INSERT INTO {quote(table.name)} ({names}) VALUES ({marks})"
+    return dialect.mark(f"INSERT INTO {quote(table.name)} ({names}) VALUES ({marks})")
 
 
 def insert_parameters(plan: Insert, affected: Sequence[int]) -> list[tuple[Any, ...]]:
@@ -96,30 +87,31 @@ def insert_parameters(plan: Insert, affected: Sequence[int]) -> list[tuple[Any, 
     ]
 
 
-def update_rows(plan: Update) -> Statement:
+def update_rows(plan: Update, dialect: Dialect) -> Statement:
     """Return the statement that changes the rows that match, and gives them back."""
     if not plan.values:
         raise Problem("invalid", "values: must name at least one column")
     columns = [column_of(plan.table, name) for name in plan.values]
     settings = ", ".join(f"{quote(column.name)} = ?" for column in columns)
-    where = _where_needed(plan)
+    where = _where_needed(plan, dialect)
     values = (_bind(column, plan.values[column.name]) for column in columns)
     text = f"UPDATE {quote(plan.table.name)} SET {settings}{where.text}{_returning(plan.table)}"
-    return Statement(text, (*values, *where.parameters))
+    return Statement(dialect.mark(text), (*values, *where.parameters))
 
 
-def delete_rows(plan: Delete) -> Statement:
+def delete_rows(plan: Delete, dialect: Dialect) -> Statement:
     """Return the statement that deletes the rows that match, and gives them back."""
-    where = _where_needed(plan)
+    where = _where_needed(plan, dialect)
     text = f"DELETE FROM {quote(plan.table.name)}{where.text}{_returning(plan.table)}"
-    return Statement(text, where.parameters)
+    return Statement(dialect.mark(text), where.parameters)
 
 
-def count_matches(plan: Update | Delete, most: int) -> Statement:
+def count_matches(plan: Update | Delete, most: int, dialect: Dialect) -> Statement:
     """Return the statement that counts the rows that match, and stops at one more than `most`."""
-    where = _where_needed(plan)
+    where = _where_needed(plan, dialect)
     matching = f"SELECT 1 FROM {quote(plan.table.name)}{where.text} LIMIT ?"
-    return Statement(f"SELECT count(*) FROM ({matching})", (*where.parameters, most + 1))
+    text = f"SELECT count(*) FROM ({matching}) AS matching"
+    return Statement(dialect.mark(text), (*where.parameters, most + 1))
 
 
 def quote(name: str) -> str:
@@ -143,46 +135,42 @@ def _returning(table: Table) -> str:
     return f" RETURNING {_names(table, table.columns)}"
 
 
-def _where_needed(plan: Update | Delete) -> Statement:
+def _where_needed(plan: Update | Delete, dialect: Dialect) -> Statement:
     if not plan.where:
         raise Problem("invalid", "match: must name at least one column", sqlstate="21000")
-    return _where(plan.table, plan.where)
+    return _where(plan.table, plan.where, dialect)
 
 
-def _where(table: Table, where: Where) -> Statement:
+def _where(table: Table, where: Where, dialect: Dialect) -> Statement:
     if not where:
         return Statement("")
-    parts = [_condition(table, condition) for condition in where]
+    parts = [_condition(table, condition, dialect) for condition in where]
     text = " AND ".join(part.text for part in parts)
     return Statement(f" WHERE {text}", [value for part in parts for value in part.parameters])
 
 
-def _condition(table: Table, condition: Condition) -> Statement:
+def _condition(table: Table, condition: Condition, dialect: Dialect) -> Statement:
     column = column_of(table, condition.column)
-    text = OPERATIONS[condition.operator].format(column=quote(column.name))
-    return Statement(f"NOT ({text})" if condition.negated else text, _operands(condition))
+    if condition.operator in _PATTERNS:
+        _refuse_malformed(condition)
+    text = dialect.operations[condition.operator].format(column=quote(column.name))
+    operands = dialect.operands.get(condition.operator, _itself)(condition.value)
+    return Statement(f"NOT ({text})" if condition.negated else text, operands)
 
 
-def _operands(condition: Condition) -> tuple[Any, ...]:
-    match condition.operator:
-        case "is":
-            return ()
-        case "in":
-            return (json.dumps(condition.value),)
-        case "like" | "ilike":
-            return (_checked_pattern(condition),)
-        case _:
-            return (condition.value,)
+_PATTERNS = frozenset({"like", "ilike"})
 
 
-def _checked_pattern(condition: Condition) -> str:
-    """Return the pattern; a malformed one is refused before any row is looked at."""
-    pattern = str(condition.value)
+def _itself(value: Any) -> tuple[Any, ...]:
+    return (value,)
+
+
+def _refuse_malformed(condition: Condition) -> None:
+    """Raise Problem for a malformed pattern, before any row is looked at."""
     try:
-        Pattern(pattern)
+        Pattern(str(condition.value))
     except ValueError as error:
         raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
-    return pattern
 
 
 def _order(plan: Read) -> str:

@@ -10,3 +10,8 @@ class Step:
     sentence: str
     sqlite: tuple[str, ...]
     """Statements in SQLite's dialect; `:now` stands for the instant at which the step is taken."""
+    postgresql: tuple[str, ...]
+    """The same in PostgreSQL's, where `current_setting('fore_edge.now')` is that instant.
+
+    A parameter could not stand there: statements that define something take none.
+    """

@@ -12,7 +12,7 @@ from typing import Final, Self, TypeVar
 import aiosqlite
 
 from edge_api.store.matching import ilike, like
-from edge_api.store.sql import ILIKE, LIKE
+from edge_api.store.sqlite.dialect import ILIKE, LIKE
 
 T = TypeVar("T")
 

@@ -1,15 +1,14 @@
 """Plans carried out on a connection, in the thread that holds it. It begins and ends nothing."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from edge_api.schema.kinds import Kind
 from edge_api.schema.table import Row, Table
 from edge_api.store import sql
+from edge_api.store.decoding import decode
 from edge_api.store.faults import changed_meanwhile, too_many
-from edge_api.store.json_text import read_json
 from edge_api.store.plan import Delete, Insert, Outcome, Plan, Read, Update
+from edge_api.store.sqlite.dialect import SQLITE
 from edge_api.store.sqlite.faults import violation
 
 
@@ -36,19 +35,19 @@ def _carry_out_one(
             return _update(connection, plan)
         case Delete():
             _refuse_more_than_allowed(connection, plan)
-            return Outcome(_changed(connection, plan.table, sql.delete_rows(plan)))
+            return Outcome(_changed(connection, plan.table, sql.delete_rows(plan, SQLITE)))
 
 
 def _read(connection: sqlite3.Connection, plan: Read) -> Outcome:
     names = plan.columns or tuple(plan.table.columns)
-    rows = _fetch(connection, plan.table, names, sql.read_rows(plan))
-    total = _number(connection, sql.count_rows(plan)) if plan.counted else None
+    rows = _fetch(connection, plan.table, names, sql.read_rows(plan, SQLITE))
+    total = _number(connection, sql.count_rows(plan, SQLITE)) if plan.counted else None
     return Outcome(rows, total)
 
 
 def _insert(connection: sqlite3.Connection, plan: Insert, affected: Sequence[int]) -> Outcome:
     """Store the rows one by one, so that the one that is refused is known."""
-    text = sql.insert_row(plan.table)
+    text = sql.insert_row(plan.table, SQLITE)
     names = tuple(plan.table.columns)
     records = sql.insert_parameters(plan, affected)
     for record in records:
@@ -57,13 +56,13 @@ def _insert(connection: sqlite3.Connection, plan: Insert, affected: Sequence[int
         except sqlite3.IntegrityError as error:
             row = dict(zip(names, record, strict=True))
             raise violation(error, plan.table, row) from None
-    return Outcome(_decode(plan.table, names, records))
+    return Outcome(decode(plan.table, names, records))
 
 
 def _update(connection: sqlite3.Connection, plan: Update) -> Outcome:
     _refuse_more_than_allowed(connection, plan)
     try:
-        rows = _changed(connection, plan.table, sql.update_rows(plan))
+        rows = _changed(connection, plan.table, sql.update_rows(plan, SQLITE))
     except sqlite3.IntegrityError as error:
         raise violation(error, plan.table, dict(plan.values)) from None
     if len(rows) < plan.at_least:
@@ -74,7 +73,7 @@ def _update(connection: sqlite3.Connection, plan: Update) -> Outcome:
 def _refuse_more_than_allowed(connection: sqlite3.Connection, plan: Update | Delete) -> None:
     """Count before anything is changed: undoing a million changes costs as much as making them."""
     most = plan.at_most
-    if most is not None and _number(connection, sql.count_matches(plan, most)) > most:
+    if most is not None and _number(connection, sql.count_matches(plan, most, SQLITE)) > most:
         raise too_many(most)
 
 
@@ -93,13 +92,4 @@ def _fetch(
     connection: sqlite3.Connection, table: Table, names: Sequence[str], statement: sql.Statement
 ) -> list[Row]:
     records = connection.execute(statement.text, statement.parameters)
-    return _decode(table, names, records)
-
-
-def _decode(table: Table, names: Sequence[str], records: Iterable[Sequence[Any]]) -> list[Row]:
-    rows = [dict(zip(names, record, strict=True)) for record in records]
-    for name in names:
-        if table.columns[name].kind is Kind.JSON:
-            for row in rows:
-                row[name] = None if row[name] is None else read_json(row[name])
-    return rows
+    return decode(table, names, records)

@@ -13,8 +13,8 @@ from typing import Final, Self
 from edge_api.store.faults import overdue, unavailable
 from edge_api.store.matching import ilike, like
 from edge_api.store.plan import Outcome, Read
-from edge_api.store.sql import ILIKE, LIKE
 from edge_api.store.sqlite.connection import Connection, connect
+from edge_api.store.sqlite.dialect import ILIKE, LIKE
 from edge_api.store.sqlite.execution import carry_out
 from edge_api.store.sqlite.limit import STEPS_BETWEEN_LOOKS, Limit
 from edge_api.store.sqlite.place import Place

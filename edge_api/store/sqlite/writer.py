@@ -4,15 +4,12 @@ Each caller is answered after the commit and never before. Savepoints keep the c
 that fails is rolled back alone. When the commit fails, nothing of the group has happened.
 """
 
-import asyncio
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from edge_api.store.faults import unavailable
+from edge_api.store.grouping import Groups
 from edge_api.store.sqlite.connection import Connection, empty_log
 from edge_api.store.sqlite.place import Place
 
@@ -20,30 +17,20 @@ T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 """Runs statements inside a transaction that others begin and end; it may be run a second time."""
 
-GROUP_MOST: Final = 256
-"""Callers that share a commit: beyond a few hundred a sync is spread thin enough, and the first
-of them would wait for too many."""
-DRAIN_SECONDS: Final = 3.0
-"""How long callers that wait already may keep a closing store open."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Call:
-    work: Work[Any]
-    answer: asyncio.Future[Any]
-
 
 class Writer:
-    """Gathers work while the last group is committed, and commits it as the next."""
+    """Commits groups of work on the connection that writes."""
 
     def __init__(self, connection: Connection, place: Place) -> None:
         self._connection = connection
         self._place = place
-        self._waiting: deque[_Call] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._groups: Groups[Work[Any]] = Groups(self._commit)
         self._closed = False
-        self.failed = False
-        """Whether the last group was lost."""
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether the last group was lost."""
+        return self._groups.failed
 
     async def run(self, work: Work[T]) -> T:
         """Return what `work` returns, once that is durable.
@@ -51,19 +38,12 @@ class Writer:
         Raises what `work` raises, and sqlite3.Error or Displaced when its whole group is lost. A
         caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
         """
-        if self._closed:
-            raise unavailable("The store is closed")
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Call(work, answer))
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._commit_groups())
-            self._task.add_done_callback(self._note_end)
-        return await answer
+        result: T = await self._groups.run(work)
+        return result
 
     async def empty_log(self, *, rewrites: bool) -> bool:
         """Cut the log between two groups; tell whether nobody stood in the way."""
-        if self._closed:
-            raise unavailable("The store is closed")
+        self._groups.refuse_closed()
         return await self._connection.call(partial(empty_log, rewrites=rewrites))
 
     async def close(self) -> None:
@@ -75,44 +55,14 @@ class Writer:
         if self._closed:
             return
         self._closed = True
-        if self._task is not None:
-            await asyncio.wait({self._task}, timeout=DRAIN_SECONDS)
-        self._refuse_waiting()
+        await self._groups.close()
         try:
             await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             await self._connection.close()
 
-    async def _commit_groups(self) -> None:
-        while self._waiting:
-            await self._commit_group(self._next_group())
-
-    def _next_group(self) -> list[_Call]:
-        count = min(len(self._waiting), GROUP_MOST)
-        calls = [self._waiting.popleft() for _ in range(count)]
-        return [call for call in calls if not call.answer.done()]
-
-    async def _commit_group(self, group: Sequence[_Call]) -> None:
-        works = [call.work for call in group]
-        results: Sequence[Any] = [unavailable("The store was stopped") for _ in group]
-        try:
-            results = await self._connection.call(partial(commit_together, self._place, works))
-            self.failed = False
-        except Exception as error:  # noqa: BLE001  whatever it is, every caller has to be told
-            results = [error for _ in group]
-            self.failed = True
-        finally:
-            for call, result in zip(group, results, strict=True):
-                _settle(call.answer, result)
-
-    def _note_end(self, task: asyncio.Task[None]) -> None:
-        # A loop that is torn down cancels tasks, also those that have not begun.
-        if task.cancelled():
-            self._refuse_waiting()
-
-    def _refuse_waiting(self) -> None:
-        while self._waiting:
-            _settle(self._waiting.popleft().answer, unavailable("The store was stopped"))
+    async def _commit(self, works: Sequence[Work[Any]]) -> list[Any]:
+        return await self._connection.call(partial(commit_together, self._place, works))
 
 
 def commit_together(
@@ -162,13 +112,3 @@ def _attempt(connection: sqlite3.Connection, work: Work[T]) -> T | Exception:
         return error
     connection.execute("RELEASE work")
     return result
-
-
-def _settle(answer: asyncio.Future[Any], result: Any) -> None:
-    """Answer a caller, unless it has gone meanwhile."""
-    if answer.done():
-        return
-    if isinstance(result, Exception):
-        answer.set_exception(result)
-    else:
-        answer.set_result(result)

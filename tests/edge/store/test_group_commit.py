@@ -11,12 +11,13 @@ import pytest
 
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS, SUPPRESSED_EMAILS
+from edge_api.store.grouping import GROUP_MOST
 from edge_api.store.plan import Insert, Outcome
 from edge_api.store.sqlite import SQLiteStore
 from edge_api.store.sqlite.connection import Connection, connect
 from edge_api.store.sqlite.opening import start_log
 from edge_api.store.sqlite.place import Displaced, Place
-from edge_api.store.sqlite.writer import GROUP_MOST, Writer
+from edge_api.store.sqlite.writer import Writer
 from tests.edge.store.samples import make_lead, make_row
 
 
@@ -205,7 +206,7 @@ async def test_a_writer_whose_task_is_ended_tells_those_who_wait(log: Log) -> No
     """A loop that is torn down leaves no caller behind without an answer."""
     tasks = [asyncio.create_task(log.writer.run(partial(note, number))) for number in range(600)]
     await asyncio.sleep(0)
-    committing = log.writer._task  # noqa: SLF001  what a loop that ends would cancel
+    committing = log.writer._groups._task  # noqa: SLF001  what a loop that ends would cancel
     assert committing is not None
     committing.cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)

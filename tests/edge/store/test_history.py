@@ -14,6 +14,7 @@ from edge_api.schema.table import Table
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
 from edge_api.store.sql import insert_row
 from edge_api.store.sqlite.ddl import create_all
+from edge_api.store.sqlite.dialect import SQLITE
 from edge_api.store.sqlite.opening import bring_up, lay_file
 from tests.edge.store.samples import make_row
 
@@ -158,7 +159,7 @@ def parts(text: str) -> Iterator[str]:
 def insert(connection: sqlite3.Connection, table: Table, row: dict[str, Any]) -> None:
     """Store a row past all checks but those of the schema itself."""
     values = [row[name] for name in table.columns]
-    connection.execute(insert_row(table), values)
+    connection.execute(insert_row(table, SQLITE), values)
 
 
 def test_the_steps_add_up_to_the_declared_tables(stepped: sqlite3.Connection) -> None:

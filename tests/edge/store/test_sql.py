@@ -9,6 +9,7 @@ from edge_api.schema.problems import Problem
 from edge_api.schema.tables import EMAIL_SEND_STATE, IDEMPOTENCY_KEYS, LEADS, SUPPRESSED_EMAILS
 from edge_api.store import sql
 from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Order, Read, Update
+from edge_api.store.sqlite.dialect import SQLITE
 
 HOSTILE = "x'); DROP TABLE leads; --\" ? :name"
 
@@ -53,7 +54,7 @@ def test_a_condition_is_text_of_declared_names_and_parameters(
     condition: Condition, text: str, parameters: list[object]
 ) -> None:
     """A value never stands in the text, whatever it holds."""
-    statement = sql.count_rows(Read(LEADS, where=(condition,)))
+    statement = sql.count_rows(Read(LEADS, where=(condition,)), SQLITE)
 
     assert statement.text == f'SELECT count(*) FROM "leads" WHERE {text}'
     assert list(statement.parameters) == parameters
@@ -62,20 +63,20 @@ def test_a_condition_is_text_of_declared_names_and_parameters(
 @pytest.mark.parametrize(("orders", "text"), ORDERS)
 def test_an_order_places_nulls_and_ends_with_the_key(orders: tuple[Order, ...], text: str) -> None:
     """Where there can be NULLs they are placed, and the key follows the way of the last term."""
-    statement = sql.read_rows(Read(LEADS, ("id",), order=orders))
+    statement = sql.read_rows(Read(LEADS, ("id",), order=orders), SQLITE)
 
     assert statement.text == f'SELECT "id" FROM "leads" ORDER BY {text} LIMIT ? OFFSET ?'
 
 
 def test_every_operator_has_its_sql() -> None:
     """The declared operators are those that SQL is known for."""
-    assert set(sql.OPERATIONS) == set(OPERATORS)
+    assert set(SQLITE.operations) == set(OPERATORS)
 
 
 def test_conditions_all_hold() -> None:
     """Conditions are joined by AND, and limit and offset come after their values."""
     where = (Condition("name", "eq", "a"), Condition("spam_score", "lt", 5))
-    statement = sql.read_rows(Read(LEADS, ("id", "name"), where, limit=3, offset=6))
+    statement = sql.read_rows(Read(LEADS, ("id", "name"), where, limit=3, offset=6), SQLITE)
 
     assert statement.text == (
         'SELECT "id", "name" FROM "leads" WHERE "name" = ? AND "spam_score" < ?'
@@ -86,7 +87,7 @@ def test_conditions_all_hold() -> None:
 
 def test_a_read_without_columns_names_every_column() -> None:
     """Hidden columns are among them: hiding is the business of interfaces."""
-    statement = sql.read_rows(Read(EMAIL_SEND_STATE))
+    statement = sql.read_rows(Read(EMAIL_SEND_STATE), SQLITE)
 
     assert statement.text == (
         'SELECT "id", "retry_after_until", "batch_size", "send_delay_ms", '
@@ -101,7 +102,7 @@ def test_an_insert_binds_every_column_of_every_row() -> None:
     row = {"id": "i", "email": "e", "reason": "bounce", "metadata": {"ä": [1]}, "created_at": "t"}
     plan = Insert(SUPPRESSED_EMAILS, [row, {**row, "metadata": None, "reason": AffectedBy(1)}])
 
-    assert sql.insert_row(SUPPRESSED_EMAILS) == (
+    assert sql.insert_row(SUPPRESSED_EMAILS, SQLITE) == (
         'INSERT INTO "suppressed_emails" ("id", "email", "reason", "metadata", "created_at")'
         " VALUES (?, ?, ?, ?, ?)"
     )
@@ -115,9 +116,11 @@ def test_a_change_names_its_rows_and_gives_them_back() -> None:
     """Updates and deletions return whole rows; the count before them stops at one too many."""
     where = (Condition("id", "eq", "i"),)
     columns = '"id", "request_digest", "status", "response", "created_at", "expires_at"'
-    update = sql.update_rows(Update(IDEMPOTENCY_KEYS, {"status": 201, "response": "r"}, where))
-    delete = sql.delete_rows(Delete(IDEMPOTENCY_KEYS, where))
-    count = sql.count_matches(Delete(IDEMPOTENCY_KEYS, where), 10)
+    update = sql.update_rows(
+        Update(IDEMPOTENCY_KEYS, {"status": 201, "response": "r"}, where), SQLITE
+    )
+    delete = sql.delete_rows(Delete(IDEMPOTENCY_KEYS, where), SQLITE)
+    count = sql.count_matches(Delete(IDEMPOTENCY_KEYS, where), 10, SQLITE)
 
     assert update == sql.Statement(
         'UPDATE "idempotency_keys" SET "status" = ?, "response" = ? WHERE "id" = ?'
@@ -126,7 +129,7 @@ def test_a_change_names_its_rows_and_gives_them_back() -> None:
     )
     assert delete.text == f'DELETE FROM "idempotency_keys" WHERE "id" = ? RETURNING {columns}'
     assert count.text == (
-        'SELECT count(*) FROM (SELECT 1 FROM "idempotency_keys" WHERE "id" = ? LIMIT ?)'
+        'SELECT count(*) FROM (SELECT 1 FROM "idempotency_keys" WHERE "id" = ? LIMIT ?) AS matching'
     )
     assert list(count.parameters) == ["i", 11]
 
@@ -150,7 +153,7 @@ def test_a_plan_that_cannot_be_meant_is_refused(plan: Update | Delete, sqlstate:
     """Changing every row, unknown columns and malformed patterns are Problem `invalid`."""
     make = sql.update_rows if isinstance(plan, Update) else sql.delete_rows
     with pytest.raises(Problem) as refusal:
-        make(plan)  # type: ignore[arg-type]
+        make(plan, SQLITE)  # type: ignore[arg-type]
 
     assert (refusal.value.code, refusal.value.sqlstate) == ("invalid", sqlstate)
 
@@ -159,7 +162,7 @@ def test_a_plan_that_cannot_be_meant_is_refused(plan: Update | Delete, sqlstate:
 def test_a_read_of_an_unknown_column_is_refused(plan: Read) -> None:
     """Columns to read and to sort by are declared ones too."""
     with pytest.raises(Problem) as refusal:
-        sql.read_rows(plan)
+        sql.read_rows(plan, SQLITE)
 
     assert refusal.value.sqlstate == "42703"
 

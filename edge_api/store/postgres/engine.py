@@ -1,0 +1,153 @@
+"""The engine for many edges: a store in a PostgreSQL database, which recovers by itself.
+
+It knows plans and declared tables, and nothing of what rows mean.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime
+from functools import partial
+from typing import Final, TypeVar
+
+from edge_api.schema.history import HISTORY
+from edge_api.schema.kinds import spell_instant
+from edge_api.store.faults import unavailable
+from edge_api.store.plan import Outcome, Plan, Read
+from edge_api.store.postgres.connection import MARGIN_SECONDS, Connection, connect, milliseconds
+from edge_api.store.postgres.execution import carry_out
+from edge_api.store.postgres.faults import EngineError, problem_of
+from edge_api.store.postgres.opening import bring_up, refusal_of, schema_version
+from edge_api.store.postgres.readers import Readers
+from edge_api.store.postgres.scrubbing import scrub_tables
+from edge_api.store.postgres.watching import STALE_SECONDS, Watch
+from edge_api.store.postgres.writer import Writer
+from edge_api.store.probe import Probe
+
+T = TypeVar("T")
+
+CLOSE_SECONDS: Final = 5.0
+"""How long closing may take."""
+
+_log = logging.getLogger(__name__)
+
+
+async def open_store(
+    url: str, clock: Callable[[], datetime], *, create: bool = True
+) -> "PostgresStore":
+    """Open the store in the database at `url`, at the present schema.
+
+    `url` is as libpq and asyncpg take it. The database has to be there; the store in it is made
+    where it is missing, but for who says `create=False`, who only looks. Raises StoreRefusal.
+    """
+    await bring_up(url, spell_instant(clock()), create=create)
+    async with AsyncExitStack() as stack:
+        try:
+            readers = await Readers.open(url)
+            stack.push_async_callback(readers.close)
+            writer = Writer(url)
+            stack.push_async_callback(writer.close)
+            await writer.connect()
+            limit = {"statement_timeout": milliseconds(STALE_SECONDS)}
+            watch = Watch(partial(connect, url, limit, STALE_SECONDS + MARGIN_SECONDS))
+            await watch.start()
+        except EngineError as error:
+            raise refusal_of(error, url) from None
+        stack.pop_all()
+        return PostgresStore(url, readers, writer, watch)
+
+
+class PostgresStore:
+    """A `Store` in one database. Each of its parts connects again after its connection is lost."""
+
+    def __init__(self, url: str, readers: Readers, writer: Writer, watch: Watch) -> None:
+        self._url = url
+        self._readers = readers
+        self._writer = writer
+        self._watch = watch
+        self._probe = Probe(self._look)
+        self._ending: asyncio.Task[None] | None = None
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Carry out all plans in one transaction and return an outcome for each.
+
+        Raises Problem, as `Store` says. When the server goes away in the middle of a commit nobody
+        knows whether it has happened: the caller is told to come back, and decides.
+        """
+        self._refuse_closed()
+        if not plans:
+            return []
+        reads = [plan for plan in plans if isinstance(plan, Read)]
+        if len(reads) == len(plans):
+            return await self._understood(self._readers.run(reads))
+        return await self._understood(self._write(plans))
+
+    def version(self) -> int:
+        """Return a number that differs whenever rows may have changed, by whichever edge.
+
+        A change by another edge shows within two seconds. Raises Problem `unavailable`.
+        """
+        self._refuse_closed()
+        return self._watch.version()
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Take what was deleted out of the tables' files, as far as the server lets it.
+
+        Deleted rows are there until VACUUM gives their room to others; `whole` writes the tables
+        anew. The server's own log, its replicas and its backups keep what they have: they are its
+        operator's. Raises Problem.
+        """
+        self._refuse_closed()
+        return await self._understood(scrub_tables(self._url, whole=whole))
+
+    async def probe(self) -> None:
+        """Return when the store has been read and could be written. Raises Problem."""
+        await self._probe.run()
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of every connection, within seconds."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        await self._watch.close()
+        await asyncio.gather(self._readers.close(), self._writer.close())
+
+    async def _write(self, plans: Sequence[Plan]) -> list[Outcome]:
+        try:
+            return await self._writer.run(partial(carry_out, plans=plans))
+        finally:
+            self._watch.note_change()
+
+    async def _look(self) -> None:
+        """Take the write lock, which shows that the store could be written, with who writes now.
+
+        After a group was lost only a real commit shows it: a server whose disk is full gives out
+        locks.
+        """
+        self._refuse_closed()
+        await self._understood(self._writer.run(partial(_look, rewrites=self._writer.failed)))
+
+    def _refuse_closed(self) -> None:
+        if self._ending:
+            raise unavailable("The store is closed")
+
+    async def _understood(self, doing: Awaitable[T]) -> T:
+        """Return what `doing` returns; what the engine raises becomes a Problem, and is logged."""
+        try:
+            return await doing
+        except EngineError as error:
+            _log.warning("the store: %s", error or type(error).__name__)
+            raise problem_of(error) from error
+
+
+async def _look(connection: Connection, *, rewrites: bool) -> None:
+    version = await schema_version(connection)
+    if version != len(HISTORY):
+        raise unavailable(f"The store has schema version {version}, not {len(HISTORY)}")
+    if await connection.fetchval("SELECT current_setting('transaction_read_only')::bool"):
+        raise unavailable("The store cannot be written")
+    if rewrites:
+        await connection.execute("UPDATE schema_steps SET taken_at = taken_at WHERE number = 1")

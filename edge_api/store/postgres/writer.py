@@ -1,0 +1,149 @@
+"""The one connection that writes: work that waits together shares a transaction.
+
+Each caller is answered after the commit and never before. Each transaction takes the same lock
+first, so that of all edges on the database one writes at a time: what a plan saw is still so when
+a later plan of its transaction acts on it. Under that lock the lowest isolation does: each
+statement sees all that was committed before, and nobody commits meanwhile.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from edge_api.store.faults import unavailable
+from edge_api.store.grouping import Groups
+from edge_api.store.postgres.connection import (
+    MARGIN_SECONDS,
+    Connection,
+    Session,
+    connect,
+    milliseconds,
+)
+from edge_api.store.postgres.faults import AWAY, is_disconnection
+
+T = TypeVar("T")
+Work = Callable[[Connection], Awaitable[T]]
+"""Runs statements inside a transaction that others begin and end; it may be run a second time."""
+
+WRITE_LOCK: Final = 0x666F7265
+"""The key of the lock: `fore`. Whoever writes holds it, a migration too."""
+IDLE_SECONDS: Final = 3.0
+"""How long a transaction may wait for its next statement: an edge that was cut off while it held
+the lock holds it no longer than this. An edge of ours pauses for milliseconds."""
+LOCK_SECONDS: Final = 5.0
+"""How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
+STATEMENT_SECONDS: Final = 8.0
+"""The limit of one statement, the wait for the lock included."""
+REDIAL_SECONDS: Final = 0.5
+"""Between two attempts to connect again."""
+
+_BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
+
+
+class Writer:
+    """Commits groups of work; after the connection is lost the next group has a new one."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._session: Session | None = None
+        self._groups: Groups[Work[Any]] = Groups(self._commit)
+        self._redial_at = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether the last group was lost."""
+        return self._groups.failed
+
+    async def run(self, work: Work[T]) -> T:
+        """Return what `work` returns, once that is durable.
+
+        Raises what `work` raises, and EngineError or Problem when its whole group is lost. A
+        caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
+        """
+        result: T = await self._groups.run(work)
+        return result
+
+    async def connect(self) -> Session:
+        """Return the connection, a new one if the last is lost. Raises EngineError and Problem."""
+        if self._session is None or self._session.is_closed():
+            if time.monotonic() < self._redial_at:
+                raise unavailable(AWAY)
+            self._redial_at = time.monotonic() + REDIAL_SECONDS
+            self._session = await connect(
+                self._url,
+                {
+                    "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
+                    "lock_timeout": milliseconds(LOCK_SECONDS),
+                    "statement_timeout": milliseconds(STATEMENT_SECONDS),
+                },
+                STATEMENT_SECONDS + MARGIN_SECONDS,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Commit what waits, for a few seconds at the most, and refuse the rest."""
+        await self._groups.close()
+        if self._session is not None:
+            self._session.terminate()
+
+    async def _commit(self, works: Sequence[Work[Any]]) -> list[Any]:
+        session = await self.connect()
+        try:
+            return await commit_together(session, works)
+        except BaseException:
+            # It may be in the middle of anything; without it the server undoes what was begun.
+            session.terminate()
+            raise
+
+
+async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
+    """Run each work, commit once, and return all results.
+
+    A work that raises has its exception for a result. Raises EngineError and Problem when nothing
+    of the whole group is durable, or nobody can know whether it is.
+    """
+    await session.execute(_BEGIN)
+    results = await _run_all(session, works)
+    try:
+        status = await session.execute("COMMIT")
+    except Exception as error:
+        if is_disconnection(error):
+            raise unavailable("The store's server went away in the middle of a commit") from error
+        raise
+    if status != "COMMIT":
+        # A transaction that has failed is undone by COMMIT, which says so in this way alone.
+        raise unavailable("The store could not keep the change")
+    return results
+
+
+async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
+    """Run the works as they are; should one fail, begin again with a savepoint for each.
+
+    Savepoints are trips to the server, and nearly always no work fails.
+    """
+    try:
+        return [await work(session) for work in works]
+    except Exception as error:  # noqa: BLE001  it is told to the caller whose work it was
+        _raise_if_lost(session, error)
+        await session.execute(f"ROLLBACK; {_BEGIN}")
+        if len(works) == 1:
+            return [error]
+        return [await _attempt(session, work) for work in works]
+
+
+async def _attempt(session: Session, work: Work[T]) -> T | Exception:
+    await session.execute("SAVEPOINT work")
+    try:
+        result = await work(session)
+    except Exception as error:  # noqa: BLE001  as above
+        _raise_if_lost(session, error)
+        await session.execute("ROLLBACK TO work; RELEASE work")
+        return error
+    await session.execute("RELEASE work")
+    return result
+
+
+def _raise_if_lost(session: Session, error: Exception) -> None:
+    """Raise the error if the whole transaction is gone with it, not this work alone."""
+    if session.is_closed() or is_disconnection(error):
+        raise error
