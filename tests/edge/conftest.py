@@ -2,8 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from edge_api.domain.actor import Clock
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings, read_settings
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.plan import Store
 from edge_api.web.server import start
+from tests.edge.engines import ENGINES, Opener, open_store, placed
+from tests.edge.postgresql import PostgreSQL
 
 SITE_URL = "http://journal.test"
 EMAIL_HOOK_SECRET = "whsec_" + "c2VjcmV0" * 4
@@ -68,14 +70,40 @@ class RunningEdge:
 EdgeMaker = Callable[..., AbstractAsyncContextManager[RunningEdge]]
 
 
-@pytest.fixture
-async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[SQLiteStore]:
-    """Return an empty store; each folder of tests has a clock of its own."""
-    opened = await open_store(tmp_path / "edge.db", clock)
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """Return a PostgreSQL for all tests of this process, started when the first one asks."""
+    server = PostgreSQL()
     try:
-        yield opened
+        yield server
     finally:
-        await opened.close()
+        server.remove()
+
+
+@pytest.fixture(params=ENGINES)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Return where the store of the test is: in a file, and for another run in PostgreSQL."""
+    with placed(request.param, request, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+async def open_another(store_url: str, clock: Clock) -> AsyncIterator[Opener]:
+    """Return what opens one more store on the database of the test, as another process would."""
+    async with AsyncExitStack() as stack:
+
+        async def open_one() -> Store:
+            opened = await open_store(store_url, clock)
+            stack.push_async_callback(opened.close)
+            return opened
+
+        yield open_one
+
+
+@pytest.fixture
+async def store(open_another: Opener) -> Store:
+    """Return an empty store; each folder of tests has a clock of its own."""
+    return await open_another()
 
 
 @pytest.fixture(scope="session")

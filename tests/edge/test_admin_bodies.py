@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -21,7 +20,7 @@ from edge_api.schema.kinds import Kind
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Table
 from edge_api.schema.tables import ADMINISTRATIVE, EMAIL_SEND_STATE
-from edge_api.store.sqlite import open_store
+from tests.edge.engines import ENGINES, open_store, placed
 
 DOCUMENT = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {})
 WRITES = [operation for operation in OPERATIONS if operation.body is not None]
@@ -47,9 +46,9 @@ def clock() -> datetime:
 class Writer:
     """A real store that takes bodies."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, url: str) -> None:
         self._runner = asyncio.Runner()
-        self._store = self._runner.run(open_store(path, clock))
+        self._store = self._runner.run(open_store(url, clock))
         self._rows = Rows(self._store, clock)
 
     def takes(self, operation: Operation, value: Any) -> bool:
@@ -80,14 +79,17 @@ class Writer:
         self._runner.close()
 
 
-@pytest.fixture(scope="module")
-def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
+@pytest.fixture(scope="module", params=ENGINES)
+def writer(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Writer]:
     """Return a writer over an empty store."""
-    opened = Writer(tmp_path_factory.mktemp("bodies") / "edge.db")
-    try:
-        yield opened
-    finally:
-        opened.close()
+    with placed(request.param, request, tmp_path_factory.mktemp("bodies")) as url:
+        opened = Writer(url)
+        try:
+            yield opened
+        finally:
+            opened.close()
 
 
 ODD: st.SearchStrategy[Any] = st.sampled_from(

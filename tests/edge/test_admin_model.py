@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -21,7 +20,7 @@ from edge_api.domain.actor import OPERATOR
 from edge_api.domain.rows import Page, Rows
 from edge_api.schema.tables import LEADS
 from edge_api.store.plan import Condition, Delete
-from edge_api.store.sqlite import open_store
+from tests.edge.engines import ENGINES, open_store, placed
 
 COLUMNS = ("id", "name", "notes", "spam_score", "consent_at", "spam_reasons")
 COMPARABLE = COLUMNS[:-1]
@@ -59,9 +58,9 @@ class Question(NamedTuple):
 class Tables:
     """A real store on a loop of its own, for tests that cannot be coroutines."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, url: str) -> None:
         self._runner = asyncio.Runner()
-        self._store = self._runner.run(open_store(path, lambda: INSTANT))
+        self._store = self._runner.run(open_store(url, lambda: INSTANT))
         self.rows = Rows(self._store, lambda: INSTANT)
 
     def fill(self, rows: list[dict[str, Any]]) -> None:
@@ -80,14 +79,17 @@ class Tables:
         self._runner.close()
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
+@pytest.fixture(scope="module", params=ENGINES)
+def tables(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tables]:
     """Return tables over an empty store."""
-    opened = Tables(tmp_path_factory.mktemp("model") / "edge.db")
-    try:
-        yield opened
-    finally:
-        opened.close()
+    with placed(request.param, request, tmp_path_factory.mktemp("model")) as url:
+        opened = Tables(url)
+        try:
+            yield opened
+        finally:
+            opened.close()
 
 
 # What the client means: the model.

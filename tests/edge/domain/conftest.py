@@ -14,8 +14,7 @@ from edge_api.__main__ import main
 from edge_api.domain.actor import Actor
 from edge_api.domain.keys import Keys
 from edge_api.schema.problems import Problem
-from edge_api.store.plan import Outcome, Plan, Read
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Outcome, Plan, Read, Store
 
 PROJECT = Path(__file__).parents[3]
 
@@ -48,7 +47,7 @@ def clock() -> MovableClock:
 class WatchedStore:
     """A real store that counts what it is asked, and can be out of reach."""
 
-    def __init__(self, store: SQLiteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self.runs = 0
         self.away = False
@@ -83,13 +82,13 @@ class WatchedStore:
 
 
 @pytest.fixture
-def watched(store: SQLiteStore) -> WatchedStore:
+def watched(store: Store) -> WatchedStore:
     """Return the store behind one who counts."""
     return WatchedStore(store)
 
 
 @pytest.fixture
-def keys(store: SQLiteStore, clock: MovableClock) -> Keys:
+def keys(store: Store, clock: MovableClock) -> Keys:
     """Return the keys of the store."""
     return Keys(store, clock)
 

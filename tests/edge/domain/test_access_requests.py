@@ -18,8 +18,8 @@ from edge_api.domain.secrets import digest_of, is_well_formed
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.problems import Problem
 from edge_api.settings import read_settings
-from edge_api.store.plan import Read
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.plan import Read, Store
+from edge_api.store.sqlite import open_store
 from tests.edge.domain.doors import make_access
 
 ADDRESS = "192.0.2.7"
@@ -46,18 +46,18 @@ def unlimited(clock: Any) -> Limiter:
 
 
 @pytest.fixture
-def requests(store: SQLiteStore, clock: Any, unlimited: Limiter) -> AccessRequests:
+def requests(store: Store, clock: Any, unlimited: Limiter) -> AccessRequests:
     """Return the requests of the store."""
     return AccessRequests(store, clock, unlimited)
 
 
 @pytest.fixture
-def decisions(store: SQLiteStore, clock: Any) -> AccessDecisions:
+def decisions(store: Store, clock: Any) -> AccessDecisions:
     """Return who decides about them."""
     return AccessDecisions(store, clock)
 
 
-async def rows(store: SQLiteStore) -> list[dict[str, Any]]:
+async def rows(store: Store) -> list[dict[str, Any]]:
     """Return every stored request."""
     (outcome,) = await store.run(Read(ACCESS_REQUESTS))
     return outcome.rows
@@ -71,7 +71,7 @@ async def problem_of(awaited: Any) -> Problem:
 
 
 async def test_a_request_is_stored_without_its_token(
-    requests: AccessRequests, store: SQLiteStore
+    requests: AccessRequests, store: Store
 ) -> None:
     """Whoever reads the store cannot claim what was asked for."""
     filed = await requests.file(order(email="ann@example.org"), ADDRESS)
@@ -110,7 +110,7 @@ async def test_nothing_is_handed_out_before_somebody_decides(
 async def test_an_approved_request_gives_its_credential_once(
     requests: AccessRequests,
     decisions: AccessDecisions,
-    store: SQLiteStore,
+    store: Store,
     clock: Any,
     kind: str,
 ) -> None:
@@ -172,7 +172,7 @@ async def test_an_unknown_token_is_not_found(requests: AccessRequests, token: st
 
 
 async def test_a_request_is_over_after_fourteen_days(
-    requests: AccessRequests, decisions: AccessDecisions, store: SQLiteStore, clock: Any
+    requests: AccessRequests, decisions: AccessDecisions, store: Store, clock: Any
 ) -> None:
     """Decided or not: it can be neither claimed nor decided, is not listed, and is deleted."""
     waiting = await requests.file(order(), ADDRESS)
@@ -219,7 +219,7 @@ async def test_only_so_many_may_wait(
     assert (await problem_of(requests.file(order(), ADDRESS))).code == "unavailable"
 
 
-async def test_requests_count_as_leads_do(store: SQLiteStore, clock: Any, limiter: Limiter) -> None:
+async def test_requests_count_as_leads_do(store: Store, clock: Any, limiter: Limiter) -> None:
     """Five in ten minutes from one address; one that was not taken does not count."""
     requests = AccessRequests(store, clock, limiter)
     for left in (4, 3, 2, 1, 0):
@@ -245,7 +245,7 @@ async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limite
 
 
 async def test_the_trap_denies_at_once(
-    requests: AccessRequests, decisions: AccessDecisions, store: SQLiteStore
+    requests: AccessRequests, decisions: AccessDecisions, store: Store
 ) -> None:
     """A machine that fills it in waits on nobody's desk; it is listed as what it is."""
     filed = await requests.file(order(_gotcha="x"), ADDRESS)
@@ -323,7 +323,7 @@ async def test_an_unknown_request_is_not_found(decisions: AccessDecisions, reque
 
 
 async def test_every_step_is_in_the_audit_log(
-    requests: AccessRequests, decisions: AccessDecisions, store: SQLiteStore
+    requests: AccessRequests, decisions: AccessDecisions, store: Store
 ) -> None:
     """Who filed, decided and fetched; the credential that was handed out is named."""
     filed = await requests.file(order(), ADDRESS)

@@ -7,7 +7,7 @@ import pytest
 from edge_api.commands.development_key import development_key
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.scopes import SCOPES
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Store
 from tests.edge.domain.doors import make_access
 
 
@@ -28,7 +28,7 @@ def write(path: Path, text: str) -> None:
     path.chmod(0o644)
 
 
-async def test_it_may_do_everything(store: SQLiteStore, path: Path, clock: Any) -> None:
+async def test_it_may_do_everything(store: Store, path: Path, clock: Any) -> None:
     """A real key with all scopes."""
     secret = await development_key(store, path, clock)
 
@@ -37,7 +37,7 @@ async def test_it_may_do_everything(store: SQLiteStore, path: Path, clock: Any) 
 
 
 async def test_it_is_kept_for_its_owner_and_used_again(
-    store: SQLiteStore, path: Path, clock: Any, keys: Keys
+    store: Store, path: Path, clock: Any, keys: Keys
 ) -> None:
     """One key however often the service starts, in a file that others cannot read."""
     first = await development_key(store, path, clock)
@@ -51,7 +51,7 @@ async def test_it_is_kept_for_its_owner_and_used_again(
 
 
 async def test_a_new_one_takes_the_place_of_one_that_is_not_valid(
-    store: SQLiteStore, path: Path, clock: Any, keys: Keys
+    store: Store, path: Path, clock: Any, keys: Keys
 ) -> None:
     """Revoked, too weak, of another store, or no key at all."""
     revoked = await development_key(store, path, clock)

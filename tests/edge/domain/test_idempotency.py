@@ -10,8 +10,7 @@ from edge_api.commands.clock import system_clock
 from edge_api.domain.idempotency import Claim, Idempotency, Remember, make_claim
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import IDEMPOTENCY_KEYS
-from edge_api.store.plan import Read
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Read, Store
 from tests.edge.conftest import EdgeMaker
 
 SECRET = b"of this service"
@@ -25,7 +24,7 @@ def claim(key: str = "k", request: bytes = b"body", scope: str = "s") -> Claim:
 class Doer:
     """Does something that can be counted, as slowly as the test wants."""
 
-    def __init__(self, store: SQLiteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self.done = 0
         self.gate: asyncio.Event | None = None
@@ -44,13 +43,13 @@ class Doer:
 
 
 @pytest.fixture
-def doer(store: SQLiteStore) -> Doer:
+def doer(store: Store) -> Doer:
     """Return what does the work."""
     return Doer(store)
 
 
 @pytest.fixture
-def idempotency(store: SQLiteStore, clock: Any) -> Idempotency:
+def idempotency(store: Store, clock: Any) -> Idempotency:
     """Return one as it is in service."""
     return Idempotency(store, clock)
 
@@ -99,7 +98,7 @@ async def test_keys_and_scopes_are_kept_apart(idempotency: Idempotency, doer: Do
 
 
 async def test_a_restart_forgets_nothing(
-    idempotency: Idempotency, doer: Doer, store: SQLiteStore, clock: Any
+    idempotency: Idempotency, doer: Doer, store: Store, clock: Any
 ) -> None:
     """The answer stands in the store, not in memory."""
     await idempotency.once(claim(), doer)
@@ -108,7 +107,7 @@ async def test_a_restart_forgets_nothing(
 
 
 async def test_an_answer_is_kept_for_24_hours(
-    idempotency: Idempotency, doer: Doer, clock: Any, store: SQLiteStore
+    idempotency: Idempotency, doer: Doer, clock: Any, store: Store
 ) -> None:
     """After that the key is new, and what has expired is gone from the store."""
     await idempotency.once(claim(), doer)
@@ -123,7 +122,7 @@ async def test_an_answer_is_kept_for_24_hours(
 
 
 async def test_what_has_expired_is_forgotten_by_itself(
-    idempotency: Idempotency, doer: Doer, clock: Any, store: SQLiteStore
+    idempotency: Idempotency, doer: Doer, clock: Any, store: Store
 ) -> None:
     """An answer says who sent what: it goes when its time is over, whether or not others come."""
     await idempotency.once(claim(), doer)
@@ -194,7 +193,7 @@ async def test_one_who_waits_with_another_body_is_refused(
     assert second.code == "idempotency_mismatch"
 
 
-async def test_patience_ends(store: SQLiteStore, clock: Any, doer: Doer) -> None:
+async def test_patience_ends(store: Store, clock: Any, doer: Doer) -> None:
     """409, with the time after which to come again; the first one is not disturbed."""
     idempotency = Idempotency(store, clock, patience=0.1)
     doer.gate = asyncio.Event()
@@ -241,7 +240,7 @@ async def test_when_the_first_leaves_the_next_takes_its_place(
 
 
 async def test_between_processes_the_unique_key_decides(
-    store: SQLiteStore, doer: Doer, clock: Any
+    store: Store, doer: Doer, clock: Any
 ) -> None:
     """Two that know nothing of one another: one is done, the other gets its answer."""
     doer.gate = asyncio.Event()

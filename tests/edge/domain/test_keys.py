@@ -14,8 +14,7 @@ from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
 from edge_api.domain.secrets import digest_of, is_well_formed
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
-from edge_api.store.plan import Outcome, Plan, Update
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Outcome, Plan, Store, Update
 from tests.edge.domain.doors import make_access
 
 NOBODY = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
@@ -24,7 +23,7 @@ NOBODY = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
 class LateStore:
     """A real store in which somebody else is quicker: `act` comes before the first change."""
 
-    def __init__(self, store: SQLiteStore, act: Callable[[str], Awaitable[Any]]) -> None:
+    def __init__(self, store: Store, act: Callable[[str], Awaitable[Any]]) -> None:
         self._store = store
         self._act = act
         self.version, self.probe = store.version, store.probe
@@ -39,7 +38,7 @@ class LateStore:
 
 
 @pytest.fixture
-def access(store: SQLiteStore, clock: Any) -> Access:
+def access(store: Store, clock: Any) -> Access:
     """Return who decides about the keys."""
     return make_access(store, clock)
 
@@ -157,7 +156,7 @@ async def test_a_key_is_rotated_once_however_many_ask_at_once(keys: Keys) -> Non
     ("verb", "left"), [("revoke", ["revoked"]), ("rotate", ["rotated", "valid"])]
 )
 async def test_a_key_that_ends_meanwhile_gets_no_successor(
-    keys: Keys, store: SQLiteStore, clock: Any, verb: str, left: list[str]
+    keys: Keys, store: Store, clock: Any, verb: str, left: list[str]
 ) -> None:
     """Both saw a valid key; the second to write is refused whole, its audit entry with it."""
     old = await keys.issue(KeyOrder("client"))
@@ -240,7 +239,7 @@ async def test_a_key_that_is_not_there_is_not_found(keys: Keys, key_id: str) -> 
 
 
 async def test_every_change_of_a_key_is_in_the_audit_log(
-    keys: Keys, store: SQLiteStore, clock: Any
+    keys: Keys, store: Store, clock: Any
 ) -> None:
     """Newest first: what the operator did, and to how many rows."""
     issued = await keys.issue(KeyOrder("client"))

@@ -11,8 +11,7 @@ from edge_api.domain.limits import Limiter
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import IDEMPOTENCY_KEYS, LEADS
 from edge_api.settings import read_settings
-from edge_api.store.plan import Condition, Delete, Insert, Read, Update
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Condition, Delete, Insert, Read, Store, Update
 
 SECRET = b"of this service"
 ADDRESS = "192.0.2.7"
@@ -32,12 +31,12 @@ def limiter(clock: Any) -> Limiter:
 
 
 @pytest.fixture
-def leads(store: SQLiteStore, clock: Any, limiter: Limiter) -> Leads:
+def leads(store: Store, clock: Any, limiter: Limiter) -> Leads:
     """Return the leads of the store."""
     return Leads(store, clock, limiter, SECRET)
 
 
-async def stored(store: SQLiteStore) -> list[dict[str, Any]]:
+async def stored(store: Store) -> list[dict[str, Any]]:
     """Return every stored lead, in order of creation."""
     (outcome,) = await store.run(Read(LEADS))
     return outcome.rows
@@ -50,7 +49,7 @@ async def refusal(leads: Leads, *arguments: Any) -> Problem:
     return caught.value
 
 
-async def test_a_lead_is_stored_whole(leads: Leads, store: SQLiteStore) -> None:
+async def test_a_lead_is_stored_whole(leads: Leads, store: Store) -> None:
     """With its time, where it came from, and what is thought of it."""
     created = await leads.create(lead(), ANYBODY)
 
@@ -85,7 +84,7 @@ async def test_the_answer_has_both_published_shapes(leads: Leads) -> None:
     assert answer == {name: value for name, value in whole.items() if name != "message"}
 
 
-async def test_consent_is_kept_with_its_time(leads: Leads, store: SQLiteStore) -> None:
+async def test_consent_is_kept_with_its_time(leads: Leads, store: Store) -> None:
     """A text that nobody agreed to is not kept."""
     await leads.create(lead(consent=True, consent_text="I agree."), ANYBODY)
     await leads.create(lead(consent=True), ANYBODY)
@@ -98,7 +97,7 @@ async def test_consent_is_kept_with_its_time(leads: Leads, store: SQLiteStore) -
     )
 
 
-async def test_the_door_is_remembered(leads: Leads, store: SQLiteStore, holder: Actor) -> None:
+async def test_the_door_is_remembered(leads: Leads, store: Store, holder: Actor) -> None:
     """The form's leads are told from those of the API."""
     await leads.create(lead(), Sender(None, ADDRESS, "form"))
     await leads.create(lead(), Sender(holder, ADDRESS, "mcp"))
@@ -118,7 +117,7 @@ async def test_the_newest_leads_come_first(leads: Leads, clock: Any, holder: Act
 
 
 async def test_a_list_is_read_once_while_nothing_changes(
-    watched: Any, store: SQLiteStore, clock: Any, limiter: Limiter, holder: Actor
+    watched: Any, store: Store, clock: Any, limiter: Limiter, holder: Actor
 ) -> None:
     """Any change is seen by the next request, whoever makes it."""
     leads = Leads(watched, clock, limiter, SECRET)
@@ -134,7 +133,7 @@ async def test_a_list_is_read_once_while_nothing_changes(
     assert list(await leads.recent(50)) == []
 
 
-async def test_the_trap_looks_like_any_other_answer(leads: Leads, store: SQLiteStore) -> None:
+async def test_the_trap_looks_like_any_other_answer(leads: Leads, store: Store) -> None:
     """Stored as spam, out of the list; the sender sees the usual."""
     plain = await leads.create(lead(), ANYBODY)
     trapped = await leads.create(lead(_gotcha="x"), ANYBODY)
@@ -146,7 +145,7 @@ async def test_the_trap_looks_like_any_other_answer(leads: Leads, store: SQLiteS
     assert [row["id"] for row in await leads.recent(10)] == [plain.row["id"]]
 
 
-async def test_a_doubtful_lead_is_marked_and_listed(leads: Leads, store: SQLiteStore) -> None:
+async def test_a_doubtful_lead_is_marked_and_listed(leads: Leads, store: Store) -> None:
     """Only the trap makes a lead spam."""
     await leads.create(lead("http://a.test http://b.test http://c.test"), ANYBODY)
 
@@ -156,7 +155,7 @@ async def test_a_doubtful_lead_is_marked_and_listed(leads: Leads, store: SQLiteS
     assert len(await leads.recent(10)) == 1
 
 
-async def test_of_two_at_once_one_is_the_repeat(leads: Leads, store: SQLiteStore) -> None:
+async def test_of_two_at_once_one_is_the_repeat(leads: Leads, store: Store) -> None:
     """The same lead sent twice at the same moment is marked once, whichever comes first."""
     await asyncio.gather(*(leads.create(lead(), ANYBODY) for _ in range(5)))
 
@@ -164,7 +163,7 @@ async def test_of_two_at_once_one_is_the_repeat(leads: Leads, store: SQLiteStore
     assert sorted(map(str, marks)) == ["None", *["['repeated']"] * 4]
 
 
-async def test_a_repeat_is_stored_and_marked(leads: Leads, store: SQLiteStore, clock: Any) -> None:
+async def test_a_repeat_is_stored_and_marked(leads: Leads, store: Store, clock: Any) -> None:
     """Within 24 hours; a day later the same message is a new one."""
     await leads.create(lead(), ANYBODY)
     clock.move(hours=24)
@@ -177,7 +176,7 @@ async def test_a_repeat_is_stored_and_marked(leads: Leads, store: SQLiteStore, c
 
 
 async def test_who_has_a_credential_never_sends_spam(
-    leads: Leads, store: SQLiteStore, holder: Actor
+    leads: Leads, store: Store, holder: Actor
 ) -> None:
     """Neither trap nor score apply."""
     for _ in range(2):
@@ -189,7 +188,7 @@ async def test_who_has_a_credential_never_sends_spam(
 
 
 async def test_five_leads_in_ten_minutes_and_twenty_a_day(
-    leads: Leads, store: SQLiteStore, clock: Any
+    leads: Leads, store: Store, clock: Any
 ) -> None:
     """For one address without a credential; what is left is told with each."""
     first = await leads.create(lead("0"), ANYBODY)
@@ -221,7 +220,7 @@ async def test_who_has_a_credential_is_not_counted_here(leads: Leads, holder: Ac
         assert created.quota is None
 
 
-async def test_repetitions_do_not_count(leads: Leads, store: SQLiteStore) -> None:
+async def test_repetitions_do_not_count(leads: Leads, store: Store) -> None:
     """A client that lost its answers gets them all again, even when nothing is left."""
     bodies = {(await leads.create(lead(str(n)), ANYBODY, f"key-{n}")).body for n in range(5)}
     again = [await leads.create(lead(str(n)), ANYBODY, f"key-{n}") for n in range(5) for _ in "ab"]
@@ -247,7 +246,7 @@ async def test_a_mismatch_does_not_count(leads: Leads) -> None:
 
 @pytest.mark.parametrize("key", [None, "key"])
 async def test_what_could_not_be_stored_does_not_count(
-    store: SQLiteStore, watched: Any, clock: Any, limiter: Limiter, key: str | None
+    store: Store, watched: Any, clock: Any, limiter: Limiter, key: str | None
 ) -> None:
     """503 as often as it takes, then all five still go in."""
     leads = Leads(watched, clock, limiter, SECRET)
@@ -272,9 +271,7 @@ async def test_a_credential_does_not_help_a_store_that_cannot_write(
     assert (problem.code, dict(problem.headers)) == ("unavailable", {"Retry-After": "1"})
 
 
-async def test_lead_and_key_are_one_transaction(
-    leads: Leads, store: SQLiteStore, holder: Actor
-) -> None:
+async def test_lead_and_key_are_one_transaction(leads: Leads, store: Store, holder: Actor) -> None:
     """A lead that cannot be stored leaves no key behind, and the reverse."""
     sender = Sender(holder, ADDRESS)
     created = await leads.create(lead(), sender, "key")
@@ -287,7 +284,7 @@ async def test_lead_and_key_are_one_transaction(
     assert len((await store.run(Read(IDEMPOTENCY_KEYS)))[0].rows) == 1
 
 
-async def test_fifty_at_once_with_one_key_are_one_lead(leads: Leads, store: SQLiteStore) -> None:
+async def test_fifty_at_once_with_one_key_are_one_lead(leads: Leads, store: Store) -> None:
     """All get the same bytes, one of them as new; one is counted."""
     created = await asyncio.gather(*(leads.create(lead(), ANYBODY, "key") for _ in range(50)))
 
@@ -298,7 +295,7 @@ async def test_fifty_at_once_with_one_key_are_one_lead(leads: Leads, store: SQLi
     assert created[0].quota.headers["RateLimit"].startswith('"leads";r=4;')
 
 
-async def test_a_key_is_its_senders_own(leads: Leads, store: SQLiteStore, holder: Actor) -> None:
+async def test_a_key_is_its_senders_own(leads: Leads, store: Store, holder: Actor) -> None:
     """Another credential, another address and another person use the same word freely."""
     other = Actor("01981a2b-0000-7e5f-8a6b-7c8d9e0f1a2b", "other", "api_key", frozenset())
     for sender in (ANYBODY, Sender(None, "192.0.2.8"), Sender(holder, ADDRESS), Sender(other, "x")):
@@ -319,7 +316,7 @@ async def test_one_person_may_spell_their_address_differently(leads: Leads) -> N
 
 
 async def test_what_a_key_answers_does_not_change_with_the_lead(
-    leads: Leads, store: SQLiteStore, holder: Actor
+    leads: Leads, store: Store, holder: Actor
 ) -> None:
     """The first answer comes again, bytes and all."""
     sender = Sender(holder, ADDRESS)

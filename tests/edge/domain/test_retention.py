@@ -13,8 +13,7 @@ from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBH
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import AUDIT_LOG, EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS
 from edge_api.settings import read_settings
-from edge_api.store.plan import Insert, Read
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Insert, Read, Store
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.store.samples import make_row
 
@@ -23,7 +22,7 @@ DAYS = (1, 29, 31, 400)
 
 
 @pytest.fixture
-async def filled(store: SQLiteStore, clock: MovableClock) -> SQLiteStore:
+async def filled(store: Store, clock: MovableClock) -> Store:
     """Return a store with rows of several ages, and what waits to be told of each lead."""
     endpoint = make_row(WEBHOOK_ENDPOINTS, {"url": "https://a.test/", "secret": "s"})
     await store.run(Insert(WEBHOOK_ENDPOINTS, [endpoint]))
@@ -49,26 +48,26 @@ MAIL = {"recipient_email": "ann@example.org", "status": "sent"}
 CHANGE = {"actor": "test", "table_name": "leads", "columns": "", "rows": 1}
 
 
-def keep(store: SQLiteStore, clock: MovableClock, **days: int) -> Retention:
+def keep(store: Store, clock: MovableClock, **days: int) -> Retention:
     """Return the retention that settings ask for."""
     given = {f"RETAIN_{name.upper()}_DAYS": str(number) for name, number in days.items()}
     return Retention(store, clock, read_settings(given, dotenv=None))
 
 
-async def column(store: SQLiteStore, table: Table, name: str) -> list[Any]:
+async def column(store: Store, table: Table, name: str) -> list[Any]:
     """Return one column of a table."""
     (outcome,) = await store.run(Read(table))
     return sorted((row[name] for row in outcome.rows), key=str)
 
 
-async def audited(store: SQLiteStore) -> list[tuple[str, str, int]]:
+async def audited(store: Store) -> list[tuple[str, str, int]]:
     """Return who was written down to have deleted how much by its age."""
     (outcome,) = await store.run(Read(AUDIT_LOG))
     entries = [row for row in outcome.rows if row["verb"] == "forget"]
     return sorted((row["actor"], row["table_name"], row["rows"]) for row in entries)
 
 
-async def test_everything_is_kept_unless_told(filled: SQLiteStore, clock: MovableClock) -> None:
+async def test_everything_is_kept_unless_told(filled: Store, clock: MovableClock) -> None:
     """Without a setting nothing is deleted, however old it is."""
     retention_ = keep(filled, clock)
 
@@ -77,9 +76,7 @@ async def test_everything_is_kept_unless_told(filled: SQLiteStore, clock: Movabl
     assert len(await column(filled, LEADS, "id")) == len(DAYS)
 
 
-async def test_old_leads_go_with_what_waits_for_them(
-    filled: SQLiteStore, clock: MovableClock
-) -> None:
+async def test_old_leads_go_with_what_waits_for_them(filled: Store, clock: MovableClock) -> None:
     """Whatever became of them; nobody is told any more of a lead that is gone."""
     assert await keep(filled, clock, leads=30).apply() == {LEADS: 2}
 
@@ -90,9 +87,7 @@ async def test_old_leads_go_with_what_waits_for_them(
     assert await column(filled, EMAIL_SEND_LOG, "template_name") == ["1", "29", "31", "400"]
 
 
-async def test_the_log_of_mail_has_a_time_of_its_own(
-    filled: SQLiteStore, clock: MovableClock
-) -> None:
+async def test_the_log_of_mail_has_a_time_of_its_own(filled: Store, clock: MovableClock) -> None:
     """It may go before the leads, or after."""
     assert await keep(filled, clock, mail_log=7).apply() == {EMAIL_SEND_LOG: 3}
 
@@ -100,14 +95,14 @@ async def test_the_log_of_mail_has_a_time_of_its_own(
     assert len(await column(filled, LEADS, "id")) == len(DAYS)
 
 
-async def test_old_entries_of_the_audit_log_go(filled: SQLiteStore, clock: MovableClock) -> None:
+async def test_old_entries_of_the_audit_log_go(filled: Store, clock: MovableClock) -> None:
     """And that they went is an entry itself."""
     assert await keep(filled, clock, audit=365).apply() == {AUDIT_LOG: 1}
 
     assert await column(filled, AUDIT_LOG, "verb") == ["1", "29", "31", "forget"]
 
 
-async def test_what_was_deleted_is_audited(filled: SQLiteStore, clock: MovableClock) -> None:
+async def test_what_was_deleted_is_audited(filled: Store, clock: MovableClock) -> None:
     """By the service where nobody asked it to, by the operator where they did."""
     await keep(filled, clock, leads=30).apply()
     await keep(filled, clock, mail_log=30).apply(OPERATOR)
@@ -118,7 +113,7 @@ async def test_what_was_deleted_is_audited(filled: SQLiteStore, clock: MovableCl
     ]
 
 
-async def test_nothing_old_is_nothing_written(filled: SQLiteStore, clock: MovableClock) -> None:
+async def test_nothing_old_is_nothing_written(filled: Store, clock: MovableClock) -> None:
     """Where nothing is too old the store is left alone."""
     before = filled.version()
     assert await keep(filled, clock, leads=1000, mail_log=1000, audit=1000).apply() == {
@@ -130,7 +125,7 @@ async def test_nothing_old_is_nothing_written(filled: SQLiteStore, clock: Movabl
     assert filled.version() == before
 
 
-async def test_a_row_goes_when_its_day_is_over(filled: SQLiteStore, clock: MovableClock) -> None:
+async def test_a_row_goes_when_its_day_is_over(filled: Store, clock: MovableClock) -> None:
     """Neither before nor much after."""
     rule = keep(filled, clock, leads=2)
     await rule.apply()
@@ -142,7 +137,7 @@ async def test_a_row_goes_when_its_day_is_over(filled: SQLiteStore, clock: Movab
 
 
 async def test_many_rows_go_a_few_at_a_time(
-    filled: SQLiteStore, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+    filled: Store, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that others can write in between; all of them go."""
     monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
@@ -158,7 +153,7 @@ TOKENS = ("nobody", "fresh", "used", "logged", "leading", "waiting")
 
 
 @pytest.fixture
-async def linked(store: SQLiteStore, clock: MovableClock) -> SQLiteStore:
+async def linked(store: Store, clock: MovableClock) -> Store:
     """Return a store with tokens of a hundred days, and rows that name some of their addresses."""
     then = spell_instant(clock() - timedelta(days=100))
     yesterday = spell_instant(clock() - timedelta(days=1))
@@ -184,7 +179,7 @@ async def linked(store: SQLiteStore, clock: MovableClock) -> SQLiteStore:
     return store
 
 
-async def tokens(store: SQLiteStore) -> list[str]:
+async def tokens(store: Store) -> list[str]:
     """Return whose tokens are kept."""
     emails = await column(store, EMAIL_UNSUBSCRIBE_TOKENS, "email")
     return [email.partition("@")[0] for email in emails]
@@ -192,7 +187,7 @@ async def tokens(store: SQLiteStore) -> list[str]:
 
 @pytest.mark.parametrize("days", [{"leads": 30}, {"mail_log": 30}, {"leads": 30, "mail_log": 7}])
 async def test_the_token_of_nobody_is_forgotten(
-    linked: SQLiteStore, clock: MovableClock, days: dict[str, int]
+    linked: Store, clock: MovableClock, days: dict[str, int]
 ) -> None:
     """Where it is old and was not used, and no row names its address in any spelling."""
     deleted = await keep(linked, clock, **days).apply()
@@ -203,7 +198,7 @@ async def test_the_token_of_nobody_is_forgotten(
 
 
 async def test_a_token_goes_after_the_last_row_that_names_its_address(
-    linked: SQLiteStore, clock: MovableClock
+    linked: Store, clock: MovableClock
 ) -> None:
     """In the same sweep; one that was used stays, and so does one that waits to be mailed."""
     clock.move(days=100)
@@ -215,7 +210,7 @@ async def test_a_token_goes_after_the_last_row_that_names_its_address(
 
 @pytest.mark.parametrize("days", [{}, {"audit": 1}, {"leads": 30, "mail_log": 101}])
 async def test_tokens_are_kept_unless_told(
-    linked: SQLiteStore, clock: MovableClock, days: dict[str, int]
+    linked: Store, clock: MovableClock, days: dict[str, int]
 ) -> None:
     """Neither of the two settings, or one that is longer, leaves all of them."""
     assert EMAIL_UNSUBSCRIBE_TOKENS not in await keep(linked, clock, **days).apply()
@@ -223,7 +218,7 @@ async def test_tokens_are_kept_unless_told(
 
 
 async def test_many_tokens_and_names_are_looked_at_a_few_at_a_time(
-    linked: SQLiteStore, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+    linked: Store, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """None is passed over between two looks."""
     monkeypatch.setattr(retention, "NAMES_AT_ONCE", 1)

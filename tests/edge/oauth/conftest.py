@@ -3,9 +3,8 @@
 import base64
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -19,8 +18,7 @@ from edge_api.domain.oauth.consents import Asked
 from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.schema.problems import Problem
 from edge_api.schema.scopes import SCOPES
-from edge_api.store.plan import Read
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.plan import Read, Store
 from tests.edge.domain.conftest import MovableClock
 
 SITE = "https://journal.example"
@@ -48,7 +46,7 @@ class World:
     """A server, its store, and a key whose holder consents."""
 
     oauth: OAuthServer
-    store: SQLiteStore
+    store: Store
     clock: MovableClock
     access: Access
     keys: Keys
@@ -161,13 +159,9 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-async def world(tmp_path: Path, clock: MovableClock) -> AsyncIterator[World]:
+def world(store: Store, clock: MovableClock) -> World:
     """Return a server over an empty store."""
-    store = await open_store(tmp_path / "edge.db", clock)
     fetched = Fetched()
     oauth = OAuthServer(Ground(store, clock, SITE, b"s" * 32, fetched, ("cursor",)))
-    try:
-        access = Access(store, clock, SITE, oauth.bearers)
-        yield World(oauth, store, clock, access, Keys(store, clock), fetched)
-    finally:
-        await store.close()
+    access = Access(store, clock, SITE, oauth.bearers)
+    return World(oauth, store, clock, access, Keys(store, clock), fetched)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from edge_api.schema.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
 from edge_api.store.matching import ilike, like
-from edge_api.store.plan import Condition, Insert, Order, Read, Where
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.plan import Condition, Insert, Order, Read, Store, Where
+from tests.edge.engines import ENGINES, open_store, placed
 from tests.edge.store.samples import clock, make_entry, make_lead, make_row
 
 TEXTS = ("a", "b", None, "A", "")
@@ -19,7 +19,7 @@ TEXTS = ("a", "b", None, "A", "")
 
 
 @pytest.fixture
-async def filled(store: SQLiteStore) -> SQLiteStore:
+async def filled(store: Store) -> Store:
     """Return a store with five entries in the log of mail."""
     rows = [make_entry(id=f"{number:08}-0000-4000-8000-000000000000") for number in range(5)]
     entries = [{**row, "message_id": text} for row, text in zip(rows, TEXTS, strict=True)]
@@ -27,7 +27,7 @@ async def filled(store: SQLiteStore) -> SQLiteStore:
     return store
 
 
-async def texts(store: SQLiteStore, where: Where = (), **more: Any) -> list[str | None]:
+async def texts(store: Store, where: Where = (), **more: Any) -> list[str | None]:
     """Return what column `message_id` holds in the rows that are read."""
     (outcome,) = await store.run(Read(EMAIL_SEND_LOG, ("message_id",), where, **more))
     return [row["message_id"] for row in outcome.rows]
@@ -51,7 +51,7 @@ async def texts(store: SQLiteStore, where: Where = (), **more: Any) -> list[str 
     ],
 )
 async def test_only_is_and_an_empty_list_see_null(
-    filled: SQLiteStore, operator: str, value: Any, found: list[str], others: list[str]
+    filled: Store, operator: str, value: Any, found: list[str], others: list[str]
 ) -> None:
     """A row without a value is in neither answer: not to the question, not to its negation."""
     assert await texts(filled, (Condition("message_id", operator, value),)) == found
@@ -68,13 +68,13 @@ async def test_only_is_and_an_empty_list_see_null(
     ],
 )
 async def test_nulls_stand_where_they_are_put(
-    filled: SQLiteStore, order: Order, expected: list[str | None]
+    filled: Store, order: Order, expected: list[str | None]
 ) -> None:
     """Text sorts by code point, and NULL before or after all of it."""
     assert await texts(filled, order=(order,)) == expected
 
 
-async def test_text_sorts_by_code_point(store: SQLiteStore) -> None:
+async def test_text_sorts_by_code_point(store: Store) -> None:
     """Letters beyond ASCII and beyond the Basic Multilingual Plane come in their own order."""
     names = ["z", "Z", "é", "e", "ﬀ", "🦊", "日", " "]
     await store.run(Insert(LEADS, [make_lead(name=name) for name in names]))
@@ -83,7 +83,7 @@ async def test_text_sorts_by_code_point(store: SQLiteStore) -> None:
     assert [row["name"] for row in outcome.rows] == sorted(names)
 
 
-async def test_equal_rows_come_by_key_in_the_direction_of_the_order(filled: SQLiteStore) -> None:
+async def test_equal_rows_come_by_key_in_the_direction_of_the_order(filled: Store) -> None:
     """Pages of equal rows never overlap, whichever way they are sorted."""
     assert await texts(filled, order=(Order("status"),)) == list(TEXTS)
     assert await texts(filled, order=(Order("status", descending=True),)) == list(TEXTS[::-1])
@@ -94,7 +94,7 @@ async def test_equal_rows_come_by_key_in_the_direction_of_the_order(filled: SQLi
     [(None, 0, 5), (None, 3, 2), (2, 0, 2), (2, 4, 1), (0, 0, 0), (3, 9, 0)],
 )
 async def test_a_count_is_of_all_that_matches(
-    filled: SQLiteStore, limit: int | None, offset: int, expected: int
+    filled: Store, limit: int | None, offset: int, expected: int
 ) -> None:
     """Limit and offset cut the rows, never the total; without being asked there is no total."""
     where = (Condition("status", "eq", "pending"),)
@@ -105,7 +105,7 @@ async def test_a_count_is_of_all_that_matches(
     assert (len(plain.rows), plain.total) == (5, None)
 
 
-async def test_integers_compare_as_numbers(store: SQLiteStore) -> None:
+async def test_integers_compare_as_numbers(store: Store) -> None:
     """9 is less than 10, in comparisons, lists and order."""
     await store.run(Insert(LEADS, [make_lead(spam_score=score) for score in (10, 9, -1)]))
 
@@ -121,7 +121,7 @@ async def test_integers_compare_as_numbers(store: SQLiteStore) -> None:
 @pytest.mark.parametrize(
     "value", [None, {}, [], {"ä": [1, 2.5, True, None, "x"]}, "text", 7, False, 10**30]
 )
-async def test_json_comes_back_as_it_went_in(store: SQLiteStore, value: Any) -> None:
+async def test_json_comes_back_as_it_went_in(store: Store, value: Any) -> None:
     """A JSON column holds values; only `None` is NULL to a filter."""
     given = {"email": "a@b", "reason": "bounce", "metadata": value}
     row = make_row(SUPPRESSED_EMAILS, given)
@@ -135,7 +135,7 @@ async def test_json_comes_back_as_it_went_in(store: SQLiteStore, value: Any) -> 
     assert bool(missing.rows) is (value is None)
 
 
-async def test_the_columns_asked_for_come_in_their_order(filled: SQLiteStore) -> None:
+async def test_the_columns_asked_for_come_in_their_order(filled: Store) -> None:
     """A read gives what it was asked for; without columns, all of them."""
     some, every = await filled.run(
         Read(EMAIL_SEND_LOG, ("status", "id"), limit=1), Read(EMAIL_SEND_LOG, limit=1)
@@ -145,7 +145,7 @@ async def test_the_columns_asked_for_come_in_their_order(filled: SQLiteStore) ->
     assert list(every.rows[0]) == list(EMAIL_SEND_LOG.columns)
 
 
-async def test_a_list_may_be_long(store: SQLiteStore) -> None:
+async def test_a_list_may_be_long(store: Store) -> None:
     """It is one parameter, however many values there are."""
     await store.run(Insert(LEADS, [make_lead(name=str(number)) for number in range(20)]))
     many = tuple(str(number) for number in range(10, 40_000))
@@ -154,7 +154,7 @@ async def test_a_list_may_be_long(store: SQLiteStore) -> None:
     assert len(outcome.rows) == 10
 
 
-async def test_nothing_asked_is_nothing_done(store: SQLiteStore) -> None:
+async def test_nothing_asked_is_nothing_done(store: Store) -> None:
     """A transaction of no plans has no outcomes."""
     assert await store.run() == []
 
@@ -164,9 +164,9 @@ class Notes:
 
     notes = ("", "a", "A", "Ä", "ä%", "a_b", "axb", "a\\b", "Straße", "STRASSE", "x\ny", "🦊")
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, url: str) -> None:
         self._runner = asyncio.Runner()
-        self._store = self._runner.run(open_store(path, clock))
+        self._store = self._runner.run(open_store(url, clock))
         rows = [make_lead(notes=note) for note in (*self.notes, None)]
         self._runner.run(self._store.run(Insert(LEADS, rows)))
 
@@ -181,14 +181,17 @@ class Notes:
         self._runner.close()
 
 
-@pytest.fixture(scope="module")
-def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notes]:
+@pytest.fixture(scope="module", params=ENGINES)
+def notes(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Notes]:
     """Return leads with the notes of `Notes.notes`, and one without any."""
-    opened = Notes(tmp_path_factory.mktemp("notes") / "edge.db")
-    try:
-        yield opened
-    finally:
-        opened.close()
+    with placed(request.param, request, tmp_path_factory.mktemp("notes")) as url:
+        opened = Notes(url)
+        try:
+            yield opened
+        finally:
+            opened.close()
 
 
 PIECES = st.sampled_from(["a", "A", "ä", "%", "*", "_", r"\%", r"\_", "\\\\", "s", "ß", "SS", "🦊"])

@@ -14,28 +14,37 @@ from edge_api.schema.tables import (
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.store.plan import AffectedBy, Condition, Delete, Depending, Insert, Plan, Read, Update
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import (
+    AffectedBy,
+    Condition,
+    Delete,
+    Depending,
+    Insert,
+    Plan,
+    Read,
+    Store,
+    Update,
+)
 from tests.edge.store.samples import make_entry, make_lead, make_row
 
 SMALL = (Condition("budget_tier", "eq", "small"),)
 AUDIT = {"actor": "a", "verb": "update", "table_name": "leads", "columns": "", "rows": 0}
 
 
-async def rows_of(store: SQLiteStore, plan: Read) -> list[Row]:
+async def rows_of(store: Store, plan: Read) -> list[Row]:
     """Return the rows of one read."""
     (outcome,) = await store.run(plan)
     return outcome.rows
 
 
-async def refusal_of(store: SQLiteStore, *plans: Plan) -> Problem:
+async def refusal_of(store: Store, *plans: Plan) -> Problem:
     """Return the problem that the plans meet."""
     with pytest.raises(Problem) as refusal:
         await store.run(*plans)
     return refusal.value
 
 
-async def test_an_insert_gives_back_the_rows_that_are_stored(store: SQLiteStore) -> None:
+async def test_an_insert_gives_back_the_rows_that_are_stored(store: Store) -> None:
     """What a caller is told is what is read afterwards, column by column."""
     rows = [make_lead(name=name, spam_reasons=["link"]) for name in ("Ada", "Bo")]
     (outcome,) = await store.run(Insert(LEADS, rows))
@@ -44,14 +53,14 @@ async def test_an_insert_gives_back_the_rows_that_are_stored(store: SQLiteStore)
     assert await rows_of(store, Read(LEADS)) == rows
 
 
-async def test_inserting_no_rows_stores_none(store: SQLiteStore) -> None:
+async def test_inserting_no_rows_stores_none(store: Store) -> None:
     """An empty list is fine."""
     (outcome,) = await store.run(Insert(LEADS, []))
 
     assert outcome.rows == []
 
 
-async def test_a_change_gives_back_the_rows_by_key(store: SQLiteStore) -> None:
+async def test_a_change_gives_back_the_rows_by_key(store: Store) -> None:
     """Rows come as they are after the change, deleted ones as they were, in a fixed order."""
     rows = [make_lead(name=str(number)) for number in range(20)]
     await store.run(Insert(LEADS, rows[::-1]))
@@ -62,14 +71,14 @@ async def test_a_change_gives_back_the_rows_by_key(store: SQLiteStore) -> None:
     assert await rows_of(store, Read(LEADS)) == []
 
 
-async def test_a_change_that_matches_nothing_is_no_fault(store: SQLiteStore) -> None:
+async def test_a_change_that_matches_nothing_is_no_fault(store: Store) -> None:
     """The answer is an empty list."""
     outcomes = await store.run(Update(LEADS, {"status": "won"}, SMALL), Delete(LEADS, SMALL))
 
     assert [outcome.rows for outcome in outcomes] == [[], []]
 
 
-async def test_json_is_set_and_cleared(store: SQLiteStore) -> None:
+async def test_json_is_set_and_cleared(store: Store) -> None:
     """An update writes JSON as an insert does."""
     await store.run(Insert(LEADS, [make_lead()]))
     for value in ({"a": [None]}, None):
@@ -78,7 +87,7 @@ async def test_json_is_set_and_cleared(store: SQLiteStore) -> None:
         assert outcome.rows[0]["spam_reasons"] == value
 
 
-async def test_a_plan_sees_what_earlier_ones_did(store: SQLiteStore) -> None:
+async def test_a_plan_sees_what_earlier_ones_did(store: Store) -> None:
     """Plans of one transaction run one after the other; a read among writes sees them."""
     lead = make_lead()
     _, read, _, empty = await store.run(
@@ -89,7 +98,7 @@ async def test_a_plan_sees_what_earlier_ones_did(store: SQLiteStore) -> None:
     assert empty.rows == []
 
 
-async def test_a_value_may_be_the_number_of_rows_of_an_earlier_plan(store: SQLiteStore) -> None:
+async def test_a_value_may_be_the_number_of_rows_of_an_earlier_plan(store: Store) -> None:
     """So an audit entry tells how many rows changed, in the transaction of the change."""
     await store.run(Insert(LEADS, [make_lead() for _ in range(3)]))
     entry = {**make_row(AUDIT_LOG, AUDIT), "rows": AffectedBy(0)}
@@ -99,7 +108,7 @@ async def test_a_value_may_be_the_number_of_rows_of_an_earlier_plan(store: SQLit
     assert (await rows_of(store, Read(AUDIT_LOG)))[0]["rows"] == 3
 
 
-async def test_a_value_may_depend_on_what_an_earlier_plan_met(store: SQLiteStore) -> None:
+async def test_a_value_may_depend_on_what_an_earlier_plan_met(store: Store) -> None:
     """So a row says what the store knew in the transaction that stored it."""
     look = Read(LEADS, ("id",), SMALL, limit=1)
     lead = {**make_lead(), "spam_reasons": Depending(0, some=["seen"], none=None)}
@@ -111,7 +120,7 @@ async def test_a_value_may_depend_on_what_an_earlier_plan_met(store: SQLiteStore
     assert (first.rows[0]["spam_reasons"], second.rows[0]["spam_reasons"]) == (None, ["seen"])
 
 
-async def test_a_transaction_is_whole_or_not_at_all(store: SQLiteStore) -> None:
+async def test_a_transaction_is_whole_or_not_at_all(store: Store) -> None:
     """A plan that is refused undoes those before it, also rows of its own."""
     token = {"token": "t" * 32, "email": "a@b"}
     same = [make_row(EMAIL_UNSUBSCRIBE_TOKENS, token) for _ in range(2)]
@@ -124,7 +133,7 @@ async def test_a_transaction_is_whole_or_not_at_all(store: SQLiteStore) -> None:
     assert await rows_of(store, Read(EMAIL_UNSUBSCRIBE_TOKENS)) == []
 
 
-async def test_a_value_that_exists_is_a_conflict_in_words_of_postgresql(store: SQLiteStore) -> None:
+async def test_a_value_that_exists_is_a_conflict_in_words_of_postgresql(store: Store) -> None:
     """The column and the value are named, for people and for PostgREST's clients."""
     row = make_row(SUPPRESSED_EMAILS, {"email": "a@b", "reason": "bounce"})
     other = make_row(SUPPRESSED_EMAILS, {"email": "c@d", "reason": "bounce"})
@@ -156,7 +165,7 @@ async def test_a_value_that_exists_is_a_conflict_in_words_of_postgresql(store: S
     ],
 )
 async def test_every_kind_of_uniqueness_is_a_conflict(
-    store: SQLiteStore, plan: Insert | Update, details: str
+    store: Store, plan: Insert | Update, details: str
 ) -> None:
     """Keys, partial indexes, inserts and updates; a value is named where it is known."""
     seen = [("m", "sent"), ("n", "sent"), ("m", "pending")]
@@ -178,7 +187,7 @@ async def test_every_kind_of_uniqueness_is_a_conflict(
     ],
 )
 async def test_a_broken_rule_is_invalid_and_names_its_column(
-    store: SQLiteStore, values: dict[str, Any], sqlstate: str, column: str
+    store: Store, values: dict[str, Any], sqlstate: str, column: str
 ) -> None:
     """What slips past the service's own checks is a fault of the request all the same."""
     await store.run(Insert(LEADS, [make_lead()]))
@@ -196,9 +205,7 @@ async def test_a_broken_rule_is_invalid_and_names_its_column(
 @pytest.mark.parametrize(
     "make", [Update(LEADS, {"status": "won"}, SMALL, 5), Delete(LEADS, SMALL, 5)]
 )
-async def test_more_rows_than_allowed_are_left_alone(
-    store: SQLiteStore, make: Update | Delete
-) -> None:
+async def test_more_rows_than_allowed_are_left_alone(store: Store, make: Update | Delete) -> None:
     """One row too many and nothing is changed; just as many as allowed are."""
     rows = [make_lead() for _ in range(6)]
     await store.run(Insert(LEADS, rows))
@@ -214,7 +221,7 @@ async def test_more_rows_than_allowed_are_left_alone(
 
 
 @pytest.mark.parametrize("plan", [Update(LEADS, {"status": "won"}, ()), Delete(LEADS, ())])
-async def test_a_change_of_every_row_is_refused(store: SQLiteStore, plan: Plan) -> None:
+async def test_a_change_of_every_row_is_refused(store: Store, plan: Plan) -> None:
     """A condition that was forgotten must not wipe a table."""
     lead = make_lead()
     await store.run(Insert(LEADS, [lead]))
@@ -224,7 +231,7 @@ async def test_a_change_of_every_row_is_refused(store: SQLiteStore, plan: Plan) 
     assert await rows_of(store, Read(LEADS)) == [lead]
 
 
-async def test_text_is_stored_as_it_is(store: SQLiteStore) -> None:
+async def test_text_is_stored_as_it_is(store: Store) -> None:
     """Quotes, SQL, wildcards, line ends and emoji are nothing but text."""
     texts = [
         "'",

@@ -19,8 +19,7 @@ from edge_api.outgoing.tell import Teller, is_own_machine
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.table import Row, Table
 from edge_api.settings import read_settings
-from edge_api.store.plan import Order, Read
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Order, Read, Store
 from tests.edge.domain.conftest import MovableClock
 
 SECRET = b"s" * 32
@@ -103,7 +102,7 @@ async def receiver(make_receiver: ReceiverMaker) -> Receiver:
 class Office:
     """A store, and who tells others of its leads."""
 
-    store: SQLiteStore
+    store: Store
     clock: MovableClock
     endpoints: Endpoints
     dispatcher: Dispatcher
@@ -153,6 +152,6 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-def office(store: SQLiteStore, clock: MovableClock) -> Office:
+def office(store: Store, clock: MovableClock) -> Office:
     """Return who tells this machine of the leads in the store."""
     return make_office(store, clock)

@@ -12,7 +12,7 @@ from aiohttp import web
 from edge_api.outgoing.addresses import Address, is_public
 from edge_api.outgoing.tell import Teller, is_own_machine, local_teller
 from edge_api.schema.problems import Problem
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Store
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.oauth.conftest import refusal
 from tests.edge.oauth.test_fetch import certificate
@@ -93,7 +93,7 @@ async def test_a_site_on_this_machine_may_tell_others_on_it(receiver: Receiver) 
 
 
 async def test_a_name_that_changes_its_mind_is_not_believed(
-    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+    store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """What was public when it was given may lead to this machine later: that is looked at anew."""
     allowed = {"127.0.0.1", "::1"}
@@ -142,7 +142,7 @@ async def test_a_certificate_must_be_vouched_for(
 
 
 async def test_an_endpoint_is_known_once(
-    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+    store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """The same address again is a conflict."""
     office = make_office(store, clock)

@@ -8,8 +8,7 @@ import pytest
 from edge_api.domain.webhooks import dispatcher as dispatcher_module
 from edge_api.domain.webhooks.attempts import AT_ONCE
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES
-from edge_api.store.plan import Outcome, Plan, Update
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Outcome, Plan, Store, Update
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.webhooks.conftest import Office, Receiver, make_office
 
@@ -91,7 +90,7 @@ class EndingStore(WatchedStore):
 
 
 async def test_what_was_claimed_and_not_told_is_given_back(
-    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+    store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """The next process need not wait for the end of a lease."""
     ending = EndingStore(store)

@@ -9,8 +9,7 @@ from edge_api.domain.webhooks.attempts import AT_ONCE
 from edge_api.domain.webhooks.standing import PURPOSE
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.tables import AUDIT_LOG, LEADS
-from edge_api.store.plan import Condition, Delete, Outcome, Plan, Read, Update
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Condition, Delete, Outcome, Plan, Read, Store, Update
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.webhooks.conftest import SECRET, Office, Receiver, make_office
 
@@ -129,7 +128,7 @@ class CrowdedStore(WatchedStore):
 
 
 async def test_the_first_event_of_a_new_endpoint_is_not_taken_for_a_stray(
-    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+    store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """Though the endpoint was added after the dispatcher had looked which there are."""
     crowded = CrowdedStore(store)
@@ -146,7 +145,7 @@ async def test_the_first_event_of_a_new_endpoint_is_not_taken_for_a_stray(
 
 
 async def test_what_comes_for_an_endpoint_that_was_just_enabled_is_told(
-    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+    store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """Though it was disabled when the dispatcher looked."""
     crowded = CrowdedStore(store)

@@ -4,7 +4,6 @@ import asyncio
 import json
 from contextlib import suppress
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,9 @@ from edge_api.domain.webhooks import dispatcher as dispatcher_module
 from edge_api.domain.webhooks.attempts import LEASE
 from edge_api.domain.webhooks.schedule import PAUSES
 from edge_api.outgoing import tell as tell_module
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.plan import Store
 from tests.edge.domain.conftest import MovableClock, WatchedStore
+from tests.edge.engines import Opener
 from tests.edge.webhooks.conftest import (
     Office,
     Receiver,
@@ -260,28 +260,24 @@ async def test_a_receiver_that_is_not_there(office: Office) -> None:
 
 
 async def test_two_dispatchers_at_once_tell_nothing_twice(
-    office: Office, receiver: Receiver, tmp_path: Path, clock: MovableClock
+    office: Office, receiver: Receiver, open_another: Opener, clock: MovableClock
 ) -> None:
-    """Each with a store of its own on the same file, as two processes have."""
+    """Each with a store of its own on the same database, as two processes have."""
     await office.endpoints.add(receiver.url)
     for number in range(200):
         await office.lead(f"Hello {number}")
-    others = [await open_store(tmp_path / "edge.db", clock) for _ in range(3)]
+    others = [await open_another() for _ in range(3)]
     offices = [office, *(make_office(other, clock) for other in others)]
-    try:
-        async with asyncio.TaskGroup() as group:
-            for each in offices:
-                group.create_task(each.dispatcher.turn())
-    finally:
-        for other in others:
-            await other.close()
+    async with asyncio.TaskGroup() as group:
+        for each in offices:
+            group.create_task(each.dispatcher.turn())
 
     assert len(receiver.ids) == len(set(receiver.ids)) == 200
     assert await office.deliveries() == []
 
 
 async def test_an_end_between_answer_and_commit_repeats_with_the_same_id(
-    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+    store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """The store is lost right behind the answer; when the lease is over, it is told again."""
     watched = WatchedStore(store)
@@ -308,7 +304,7 @@ async def test_an_end_between_answer_and_commit_repeats_with_the_same_id(
 
 
 async def test_who_was_too_slow_changes_nothing(
-    store: SQLiteStore, clock: MovableClock, receiver: Receiver
+    store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """A lease that ended in the meantime is somebody else's: their outcome stands."""
     slow, quick = make_office(store, clock), make_office(store, clock)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Store
 from tests.edge.mail.outbox.post_office import PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay, relaying
 
@@ -23,7 +23,7 @@ async def relay() -> AsyncIterator[Relay]:
 
 
 @pytest.fixture
-async def office(store: SQLiteStore, clock: Watch, relay: Relay) -> PostOffice:
+async def office(store: Store, clock: Watch, relay: Relay) -> PostOffice:
     """Return a post office that sends through the relay, without a pause between messages."""
     opened = open_office(store, clock, relay)
     await opened.change_state(send_delay_ms=0)

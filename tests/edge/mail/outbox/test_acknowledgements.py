@@ -3,7 +3,7 @@
 import pytest
 
 from edge_api.schema.tables import IDEMPOTENCY_KEYS
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Store
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
@@ -11,7 +11,7 @@ READER = LEAD["email"]
 
 
 @pytest.fixture
-async def polite(store: SQLiteStore, clock: Watch, relay: Relay) -> PostOffice:
+async def polite(store: Store, clock: Watch, relay: Relay) -> PostOffice:
     """Return a post office that acknowledges leads, three in an hour at the most."""
     office = open_office(
         store, clock, relay, ACKNOWLEDGE_LEADS="true", ACKNOWLEDGEMENTS_PER_HOUR="3"

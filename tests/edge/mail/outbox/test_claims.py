@@ -7,14 +7,14 @@ from pathlib import Path
 
 from edge_api.domain.mail.claims import Claims
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
-from edge_api.store.plan import Condition
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.plan import Condition, Store
+from tests.edge.engines import Opener
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 
 async def test_what_one_has_claimed_another_leaves_alone(
-    office: PostOffice, store: SQLiteStore, clock: Watch
+    office: PostOffice, store: Store, clock: Watch
 ) -> None:
     """Two dispatchers get different entries; a third gets none until a lease is over."""
     for _ in range(5):
@@ -32,17 +32,15 @@ async def test_what_one_has_claimed_another_leaves_alone(
 
 
 async def test_of_two_at_one_moment_each_entry_has_one(
-    office: PostOffice, tmp_path: Path, clock: Watch
+    office: PostOffice, open_another: Opener, clock: Watch
 ) -> None:
-    """Many claims at once, from several connections to the file, never share an entry."""
+    """Many claims at once, from several processes on one store, never share an entry."""
     for _ in range(40):
         await office.take_lead()
-    stores = [await open_store(tmp_path / "edge.db", clock) for _ in range(3)]
+    stores = [await open_another() for _ in range(3)]
     batches = await asyncio.gather(
         *(Claims(store, clock).take(7) for store in stores for _ in range(4))
     )
-    for store in stores:
-        await store.close()
 
     ids = [entry.id for batch in batches for entry in batch.entries]
     assert len(ids) == len(set(ids))
@@ -50,7 +48,7 @@ async def test_of_two_at_one_moment_each_entry_has_one(
 
 
 async def test_what_is_given_back_is_due_at_once(
-    office: PostOffice, store: SQLiteStore, clock: Watch
+    office: PostOffice, store: Store, clock: Watch
 ) -> None:
     """Leases that are given back hold up nobody; those that are another's by now stay."""
     for _ in range(2):
@@ -66,7 +64,7 @@ async def test_what_is_given_back_is_due_at_once(
 
 
 async def test_a_long_batch_keeps_its_leases(
-    office: PostOffice, store: SQLiteStore, clock: Watch, relay: Relay
+    office: PostOffice, store: Store, clock: Watch, relay: Relay
 ) -> None:
     """Before each message the lease is made to last; another dispatcher finds nothing to do."""
     for _ in range(4):
@@ -85,7 +83,7 @@ async def test_a_long_batch_keeps_its_leases(
 
 
 async def test_a_lease_that_was_lost_is_left_to_its_owner(
-    office: PostOffice, store: SQLiteStore, clock: Watch, relay: Relay
+    office: PostOffice, store: Store, clock: Watch, relay: Relay
 ) -> None:
     """A dispatcher that slept through its lease does not send what another has taken."""
     for _ in range(3):
@@ -108,7 +106,7 @@ async def test_a_lease_that_was_lost_is_left_to_its_owner(
 
 
 async def test_a_failure_of_another_entry_is_not_written(
-    office: PostOffice, store: SQLiteStore, clock: Watch, relay: Relay
+    office: PostOffice, store: Store, clock: Watch, relay: Relay
 ) -> None:
     """Whoever lost the lease during the attempt writes nothing of a refusal."""
     await office.take_lead()
@@ -135,7 +133,7 @@ async def test_what_ends_the_process_is_given_up(office: PostOffice, relay: Rela
 
 
 async def test_a_suspect_is_claimed_alone_and_last(
-    office: PostOffice, store: SQLiteStore, clock: Watch
+    office: PostOffice, store: Store, clock: Watch
 ) -> None:
     """What was claimed in vain several times shares no batch: others would die with it."""
     for _ in range(3):

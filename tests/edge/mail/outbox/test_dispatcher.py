@@ -7,8 +7,7 @@ import pytest
 
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, SUPPRESSED_EMAILS
-from edge_api.store.plan import Condition, Delete, Insert, Outcome, Plan, Read
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Condition, Delete, Insert, Outcome, Plan, Read, Store
 from tests.edge.edge_process import free_port
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, SENDER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import DROP, Relay, refuse_login, relaying
@@ -23,7 +22,7 @@ def due_in(office: PostOffice, row: dict[str, str]) -> timedelta:
     return datetime.fromisoformat(row["due_at"]) - office.clock()
 
 
-def polite(store: SQLiteStore, clock: Watch, relay: Relay, **changes: str) -> PostOffice:
+def polite(store: Store, clock: Watch, relay: Relay, **changes: str) -> PostOffice:
     """Return a post office that acknowledges leads as well."""
     return open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true", **changes)
 
@@ -97,9 +96,7 @@ async def test_messages_keep_their_distance(office: PostOffice, relay: Relay) ->
     assert second.at - first.at >= 0.3
 
 
-async def test_a_message_is_tried_five_times(
-    store: SQLiteStore, clock: Watch, relay: Relay
-) -> None:
+async def test_a_message_is_tried_five_times(store: Store, clock: Watch, relay: Relay) -> None:
     """After refusals for now it waits half a minute, 2, 8 and 25 minutes, and is given up."""
     office = polite(store, clock, relay)
     relay.by_recipient[READER] = "452 4.3.1 full"
@@ -160,7 +157,7 @@ async def fail_until_sent(office: PostOffice) -> None:
 
 @pytest.mark.parametrize(("minutes", "ending"), [(59, "sent"), (61, "dlq")])
 async def test_an_acknowledgement_has_its_time(
-    store: SQLiteStore, clock: Watch, relay: Relay, minutes: int, ending: str
+    store: Store, clock: Watch, relay: Relay, minutes: int, ending: str
 ) -> None:
     """What could not be sent within the time to live is given up, though it was never tried."""
     office = polite(store, clock, relay)
@@ -209,7 +206,7 @@ async def test_a_rate_limit_holds_all_mail(office: PostOffice, relay: Relay, ans
 
 
 async def test_a_rate_limit_holds_mail_where_no_state_was_laid(
-    store: SQLiteStore, clock: Watch, relay: Relay
+    store: Store, clock: Watch, relay: Relay
 ) -> None:
     """The row of the state is made where an administrator has deleted it."""
     office = open_office(store, clock, relay)
@@ -223,9 +220,7 @@ async def test_a_rate_limit_holds_mail_where_no_state_was_laid(
     assert state["batch_size"] == 10
 
 
-async def test_an_unknown_mailbox_is_suppressed(
-    store: SQLiteStore, clock: Watch, relay: Relay
-) -> None:
+async def test_an_unknown_mailbox_is_suppressed(store: Store, clock: Watch, relay: Relay) -> None:
     """A permanent 5.1.x for the recipient ends mail to the address, and no other."""
     office = polite(store, clock, relay)
     relay.by_recipient[READER] = "550 5.1.1 no such mailbox"
@@ -244,7 +239,7 @@ async def test_an_unknown_mailbox_is_suppressed(
 
 
 async def test_a_bounce_of_a_suppressed_address_is_logged_once_more(
-    store: SQLiteStore, clock: Watch, relay: Relay
+    store: Store, clock: Watch, relay: Relay
 ) -> None:
     """Where the address was suppressed in the meantime, the bounce ends the message likewise."""
     office = polite(store, clock, relay)
@@ -279,7 +274,7 @@ async def test_a_policy_refusal_gives_up_and_suppresses_nobody(
 
 
 async def test_one_refused_recipient_holds_up_nobody(
-    store: SQLiteStore, clock: Watch, relay: Relay
+    store: Store, clock: Watch, relay: Relay
 ) -> None:
     """Of ten messages in one connection, one is refused and nine arrive."""
     office = polite(store, clock, relay)
@@ -310,7 +305,7 @@ async def test_a_dropped_connection_costs_one_attempt(office: PostOffice, relay:
 
 
 async def test_a_relay_that_is_away_costs_one_attempt_a_turn(
-    store: SQLiteStore, clock: Watch, relay: Relay
+    store: Store, clock: Watch, relay: Relay
 ) -> None:
     """Nobody listens: of the batch only the first was tried; the others are free for all."""
     office = open_office(store, clock, relay, SMTP_URL=f"smtp://127.0.0.1:{free_port()}")
@@ -328,7 +323,7 @@ async def test_a_relay_that_is_away_costs_one_attempt_a_turn(
 
 
 async def test_a_relay_that_says_nothing_is_given_up_in_time(
-    store: SQLiteStore, clock: Watch, relay: Relay
+    store: Store, clock: Watch, relay: Relay
 ) -> None:
     """A message that is not answered in time counts as tried."""
     relay.patience = 0.3
@@ -343,7 +338,7 @@ async def test_a_relay_that_says_nothing_is_given_up_in_time(
     assert row["attempts"] == 1
 
 
-async def test_a_wrong_password_pauses_mail(store: SQLiteStore, clock: Watch) -> None:
+async def test_a_wrong_password_pauses_mail(store: Store, clock: Watch) -> None:
     """Nothing is tried for five minutes, and no message loses an attempt by it."""
     async with relaying(auth_require_tls=False, authenticator=refuse_login) as strict:
         office = open_office(
@@ -363,7 +358,7 @@ async def test_a_wrong_password_pauses_mail(store: SQLiteStore, clock: Watch) ->
 
 
 async def test_without_a_relay_queued_mail_waits_for_one(
-    office: PostOffice, store: SQLiteStore, clock: Watch, relay: Relay
+    office: PostOffice, store: Store, clock: Watch, relay: Relay
 ) -> None:
     """A start without SMTP_URL loses nothing that was queued before; the next with it sends."""
     await office.take_lead()
@@ -378,7 +373,7 @@ async def test_without_a_relay_queued_mail_waits_for_one(
 
 @pytest.mark.parametrize("address", [READER, READER.upper()])
 async def test_who_is_suppressed_is_not_mailed(
-    store: SQLiteStore, clock: Watch, relay: Relay, address: str
+    store: Store, clock: Watch, relay: Relay, address: str
 ) -> None:
     """It is looked at once more at the last moment, in whatever case the address is spelled."""
     office = polite(store, clock, relay)
@@ -391,7 +386,7 @@ async def test_who_is_suppressed_is_not_mailed(
 
 
 async def test_a_suppression_that_is_deleted_counts_no_more(
-    store: SQLiteStore, clock: Watch, relay: Relay
+    store: Store, clock: Watch, relay: Relay
 ) -> None:
     """Mail flows again, though the link to unsubscribe was used."""
     office = polite(store, clock, relay)
@@ -408,7 +403,7 @@ async def test_a_suppression_that_is_deleted_counts_no_more(
 class BlindStore:
     """A real store that cannot say who is suppressed."""
 
-    def __init__(self, store: SQLiteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     async def run(self, *plans: Plan) -> list[Outcome]:
@@ -433,7 +428,7 @@ class BlindStore:
         """Leave closing to the fixture."""
 
 
-async def test_nothing_is_sent_unseen(store: SQLiteStore, clock: Watch, relay: Relay) -> None:
+async def test_nothing_is_sent_unseen(store: Store, clock: Watch, relay: Relay) -> None:
     """Where it cannot be read who is suppressed, nobody is mailed, and the message waits."""
     office = open_office(BlindStore(store), clock, relay)
     await office.take_lead()
@@ -448,7 +443,7 @@ async def test_nothing_is_sent_unseen(store: SQLiteStore, clock: Watch, relay: R
     assert len(relay.taken) == 1
 
 
-async def test_what_was_erased_is_not_told(store: SQLiteStore, clock: Watch, relay: Relay) -> None:
+async def test_what_was_erased_is_not_told(store: Store, clock: Watch, relay: Relay) -> None:
     """A lead that is gone when its mail's turn comes takes the mail with it."""
     office = polite(store, clock, relay)
     lead = await office.take_lead()
@@ -473,7 +468,7 @@ async def test_a_message_that_cannot_be_composed_holds_up_nobody(office: PostOff
 
 
 async def test_no_log_line_names_anybody(
-    store: SQLiteStore,
+    store: Store,
     clock: Watch,
     relay: Relay,
     caplog: pytest.LogCaptureFixture,

@@ -7,7 +7,7 @@ import pytest
 from edge_api.domain.mail import claims as claims_module
 from edge_api.domain.mail.by_hand import MailByHand
 from edge_api.schema.problems import Problem
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Store
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay, until
 
@@ -106,7 +106,7 @@ async def test_a_relay_that_thinks_long_gets_a_message_once(
 
 
 async def test_only_the_owners_mail_is_worth_a_warning(
-    store: SQLiteStore, clock: Watch, relay: Relay
+    store: Store, clock: Watch, relay: Relay
 ) -> None:
     """Anybody can have the service write in vain to an address that they made up."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")

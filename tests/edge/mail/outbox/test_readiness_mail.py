@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.domain.mail.status import MailStatus
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Store
 from tests.edge.conftest import EdgeMaker
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import Installation
@@ -31,7 +31,7 @@ async def test_mail_that_flows_needs_no_word(office: PostOffice) -> None:
     assert await sentence(office) == ""
 
 
-async def test_mail_that_is_not_configured_needs_no_word(store: SQLiteStore, clock: Watch) -> None:
+async def test_mail_that_is_not_configured_needs_no_word(store: Store, clock: Watch) -> None:
     """Who wants no mail is not warned."""
     assert await sentence(open_office(store, clock, None, OWNER_EMAIL="")) == ""
 
@@ -77,9 +77,7 @@ async def test_an_owner_who_is_suppressed_is_said(office: PostOffice, relay: Rel
     assert OWNER not in await sentence(office)
 
 
-async def test_a_relay_without_an_owner_is_said(
-    store: SQLiteStore, clock: Watch, relay: Relay
-) -> None:
+async def test_a_relay_without_an_owner_is_said(store: Store, clock: Watch, relay: Relay) -> None:
     """Somebody forgot OWNER_EMAIL."""
     assert "set OWNER_EMAIL" in await sentence(open_office(store, clock, relay, OWNER_EMAIL=""))
 
@@ -102,7 +100,7 @@ async def test_a_dispatcher_that_does_not_move_is_said(office: PostOffice, relay
     assert "does not move" in stuck
 
 
-async def test_a_store_that_is_away_is_said(store: SQLiteStore, clock: Watch, relay: Relay) -> None:
+async def test_a_store_that_is_away_is_said(store: Store, clock: Watch, relay: Relay) -> None:
     """Of mail too; whether requests may come is for the store's own check to say."""
     watched = WatchedStore(store)
     office = open_office(watched, clock, relay)

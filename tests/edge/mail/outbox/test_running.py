@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
-from edge_api.store.plan import Condition
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.plan import Condition, Store
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.mail.outbox.post_office import PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay, until
@@ -76,9 +75,7 @@ async def test_its_end_does_not_wait_for_ever(office: PostOffice, relay: Relay) 
     assert len(await office.rows(EMAIL_OUTBOX, Condition("lease", "is", None))) == 1
 
 
-async def test_it_outlives_a_store_that_is_away(
-    store: SQLiteStore, clock: Watch, relay: Relay
-) -> None:
+async def test_it_outlives_a_store_that_is_away(store: Store, clock: Watch, relay: Relay) -> None:
     """While the store cannot be reached it waits; then it goes on."""
     watched = WatchedStore(store)
     office = open_office(watched, clock, relay)
@@ -94,7 +91,7 @@ async def test_it_outlives_a_store_that_is_away(
 
 
 async def test_what_was_sent_is_written_down_though_the_store_was_away(
-    store: SQLiteStore, clock: Watch, relay: Relay
+    store: Store, clock: Watch, relay: Relay
 ) -> None:
     """The relay's yes is kept until the store takes it: the message does not go twice."""
     watched = WatchedStore(store)

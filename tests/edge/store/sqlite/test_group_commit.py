@@ -10,15 +10,11 @@ from typing import Any
 import pytest
 
 from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS, SUPPRESSED_EMAILS
 from edge_api.store.grouping import GROUP_MOST
-from edge_api.store.plan import Insert, Outcome
-from edge_api.store.sqlite import SQLiteStore
 from edge_api.store.sqlite.connection import Connection, connect
 from edge_api.store.sqlite.opening import start_log
 from edge_api.store.sqlite.place import Displaced, Place
 from edge_api.store.sqlite.writer import Writer
-from tests.edge.store.samples import make_lead, make_row
 
 
 class Log:
@@ -230,23 +226,3 @@ async def test_a_function_runs_in_the_thread_of_the_connection(log: Log) -> None
     assert seen == [True]
     with pytest.raises(LookupError, match="told to the caller"):
         await log.connection.call(fail)
-
-
-async def test_a_store_with_many_writers_keeps_every_row(store: SQLiteStore) -> None:
-    """Leads of 64 callers at once are all there, and the one that is refused disturbs no other."""
-    row = make_row(SUPPRESSED_EMAILS, {"email": "a@b", "reason": "bounce"})
-    await store.run(Insert(SUPPRESSED_EMAILS, [row]))
-
-    async def write(number: int) -> list[Outcome] | Problem:
-        again = make_row(SUPPRESSED_EMAILS, {"email": "a@b", "reason": "bounce"})
-        plans = [Insert(LEADS, [make_lead(name=str(number))])]
-        refused = [Insert(SUPPRESSED_EMAILS, [again])] if number % 8 == 0 else []
-        try:
-            return await store.run(*plans, *refused)
-        except Problem as problem:
-            return problem
-
-    results = await asyncio.gather(*map(write, range(64)))
-
-    refused = [number for number, result in enumerate(results) if isinstance(result, Problem)]
-    assert refused == list(range(0, 64, 8))
