@@ -26,6 +26,8 @@ from edge_api.store.postgres import open_store
 T = TypeVar("T")
 
 OWNER: Final = "postgres"
+GUARDED: Final = "guarded"
+"""A user whom the server asks for a password; it is there once a test has made it."""
 _SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "fsync": "off",  # a machine that loses its power loses its tests with it
@@ -69,6 +71,7 @@ class PostgreSQL:
         if self._user is not None:
             os.chown(self.folder, self._user, -1)
         self._run("initdb", f"--username={OWNER}", "--encoding=UTF8", "--locale=C", "--no-sync")
+        self._ask_for_password(GUARDED)
         self.start()
         self._template = self.make_empty()
         _in_thread(_make_store(self.url(self._template)))
@@ -102,6 +105,10 @@ class PostgreSQL:
                 await session.close()
 
         return _in_thread(run())
+
+    def _ask_for_password(self, user: str) -> None:
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"host all {user} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
 
     def start(self) -> None:
         """Start the server, and return when it answers."""

@@ -1,0 +1,86 @@
+"""A way to a server that a test can cut: in silence, as a network does, or in mid-sentence."""
+
+import asyncio
+from contextlib import suppress
+from typing import Self
+from urllib.parse import urlsplit, urlunsplit
+
+
+class Proxy:
+    """Passes bytes on in both directions, for as long as it is told to."""
+
+    def __init__(self, url: str) -> None:
+        self._target = urlsplit(url)
+        self._open = asyncio.Event()
+        self._open.set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.last_word = b""
+        """What, when a client says it, the server still hears; the client hears no more."""
+
+    @property
+    def url(self) -> str:
+        """Return the URL of the database by way of the proxy."""
+        assert self._server is not None
+        port = self._server.sockets[0].getsockname()[1]
+        user = f"{self._target.username}@" if self._target.username else ""
+        return urlunsplit(self._target._replace(netloc=f"{user}127.0.0.1:{port}"))
+
+    def cut(self) -> None:
+        """Let nothing through from now on; no connection learns of it."""
+        self._open.clear()
+
+    def mend(self) -> None:
+        """Let through what waits, and what comes."""
+        self._open.set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        host, port = self._target.hostname, self._target.port
+        there_reader, there_writer = await asyncio.open_connection(host, port)
+        try:
+            with suppress(OSError):
+                await self._pass_both_ways((reader, writer), (there_reader, there_writer))
+        finally:
+            writer.transport.abort()
+            there_writer.close()
+            self._tasks.discard(task)
+
+    async def _pass_both_ways(self, client: "_Stream", server: "_Stream") -> None:
+        answers = asyncio.create_task(self._pass_on(server[0], client[1]))
+        try:
+            while said := await client[0].read(65536):
+                await self._open.wait()
+                if self.last_word and self.last_word in said:
+                    answers.cancel()
+                    server[1].write(said)
+                    await server[0].read(1)  # it has answered: what it was told is done
+                    return
+                server[1].write(said)
+                await server[1].drain()
+        finally:
+            answers.cancel()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while said := await reader.read(65536):
+                await self._open.wait()
+                writer.write(said)
+                await writer.drain()
+            writer.close()
+
+
+_Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]

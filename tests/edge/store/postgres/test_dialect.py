@@ -1,0 +1,104 @@
+"""PostgreSQL's words, and that its patterns mean what patterns mean, for every letter there is."""
+
+import sys
+
+import pytest
+
+from edge_api.schema.operators import OPERATORS
+from edge_api.schema.tables import LEADS
+from edge_api.store import sql
+from edge_api.store.matching import fold, ilike
+from edge_api.store.plan import Condition, Read, Update
+from edge_api.store.postgres.connection import Session
+from edge_api.store.postgres.dialect import POSTGRESQL, ilike_operands, like_operands
+
+LETTERS = "".join(
+    letter
+    for letter in map(chr, range(1, sys.maxunicode + 1))
+    if not "\ud800" <= letter <= "\udfff"  # surrogates are no letters
+)
+"""Every code point that a text may have."""
+
+
+def test_every_operator_has_its_sql() -> None:
+    """The declared operators are those that the dialect has words for."""
+    assert set(POSTGRESQL.operations) == set(OPERATORS)
+
+
+def test_parameters_are_numbered_in_their_order() -> None:
+    """Values, limit and offset stand in the order in which they are handed over."""
+    where = (Condition("name", "eq", "a"), Condition("notes", "ilike", "k*", negated=True))
+    read = sql.read_rows(Read(LEADS, ("id",), where, limit=3), POSTGRESQL)
+    change = sql.update_rows(Update(LEADS, {"status": "won"}, where[:1]), POSTGRESQL)
+
+    assert read.text == (
+        'SELECT "id" FROM "leads" WHERE "name" = $1 AND NOT (translate("notes", $2, $3) LIKE $4)'
+        ' ORDER BY "id" ASC LIMIT $5 OFFSET $6'
+    )
+    assert list(read.parameters) == ["a", "K\N{KELVIN SIGN}", "kk", "k%", 3, 0]
+    assert change.text.startswith('UPDATE "leads" SET "status" = $1 WHERE "name" = $2 RETURNING')
+
+
+@pytest.mark.parametrize(
+    ("pattern", "operand"),
+    [
+        ("a*b%c_", "a%b%c_"),
+        (r"100\%\*", r"100\%\*"),
+        (r"\\*", r"\\%"),
+        (r"\\\*", r"\\\*"),
+        ("", ""),
+    ],
+)
+def test_a_pattern_has_one_wildcard_for_runs(pattern: str, operand: str) -> None:
+    """A star is PostgreSQL's percent sign, unless a backslash makes it plain."""
+    assert like_operands(pattern) == (operand,)
+
+
+async def test_folding_is_the_same_for_every_letter(rival: Session) -> None:
+    """The server folds what a pattern names as Python does, block by block through all of Unicode.
+
+    In blocks, since a pattern's letters are sought one by one for each letter of a text.
+    """
+    blocks = [LETTERS[start : start + 512] for start in range(0, len(LETTERS), 512)]
+    asked = [(block, *ilike_operands(escaped(block))) for block in blocks]
+    found = await rival.fetch(
+        "SELECT translate(t, f, o) AS folded, translate(t, f, o) LIKE p AS fits "
+        "FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS asked (t, f, o, p)",
+        *map(list, zip(*asked, strict=True)),
+    )
+
+    assert [row["fits"] for row in found] == [True] * len(blocks)
+    differing = [
+        (letter, was, fold(letter))
+        for block, row in zip(blocks, found, strict=True)
+        for letter, was in zip(block, row["folded"], strict=True)
+        if was != fold(letter) and fold(letter) in fold(block)
+    ]
+    assert differing == []
+
+
+def escaped(text: str) -> str:
+    """Return the pattern that only this text fits."""
+    return "".join(f"\\{letter}" if letter in "*%_\\" else letter for letter in text)
+
+
+async def test_each_letter_is_like_all_that_fold_to_it(rival: Session) -> None:
+    """A pattern that names one letter is handed over with the others of its kind alone."""
+    families: dict[str, list[str]] = {}
+    for letter in LETTERS:
+        if fold(letter) != letter:
+            families.setdefault(fold(letter), [fold(letter)]).append(letter)
+    asked = [
+        (text, *ilike_operands(pattern))
+        for family in families.values()
+        for pattern in family
+        for text in (*family, "#")
+    ]
+    found = await rival.fetch(
+        "SELECT t, translate(t, f, o) LIKE p AS fits "
+        "FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS asked (t, f, o, p)",
+        *map(list, zip(*asked, strict=True)),
+    )
+
+    assert len(families) > 1000
+    assert [row["fits"] for row in found] == [ilike(text, pattern) for text, _, _, pattern in asked]

@@ -1,0 +1,185 @@
+"""The end of a store, and of its server: what is under way is finished, what is told is there."""
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from edge_api.schema.problems import Problem
+from edge_api.schema.tables import LEADS
+from edge_api.store.plan import Condition, Delete, Insert, Outcome, Read
+from edge_api.store.postgres import PostgresStore, open_store
+from edge_api.store.postgres.connection import Session
+from tests.edge.postgresql import PostgreSQL
+from tests.edge.store.postgres.conftest import StoreOpener
+from tests.edge.store.samples import clock, make_lead
+
+SESSIONS = (
+    "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+async def test_closing_finishes_what_waits_and_leaves_no_connection(
+    url: str, rival: Session
+) -> None:
+    """Every call that was made before is answered, and its row is there afterwards."""
+    store = await open_store(url, clock)
+    calls = [asyncio.create_task(store.run(Insert(LEADS, [make_lead()]))) for _ in range(100)]
+    await asyncio.sleep(0)
+    await store.close()
+
+    assert all(len(outcomes[0].rows) == 1 for outcomes in await asyncio.gather(*calls))
+    assert await rival.fetchval("SELECT count(*) FROM leads") == 100
+    for _ in range(100):
+        if not await rival.fetch(SESSIONS):
+            return
+        await asyncio.sleep(0.05)
+    assert await rival.fetch(SESSIONS) == []
+
+
+async def test_a_closed_store_is_unavailable(store: PostgresStore) -> None:
+    """Whatever is asked of it, the answer is a problem and no crash; closing again is fine."""
+    await asyncio.gather(store.close(), store.close())
+    await store.close()
+
+    calls = (store.run(Read(LEADS)), store.run(Insert(LEADS, [make_lead()])), store.scrub())
+    for call in (*calls, store.probe()):
+        with pytest.raises(Problem) as refusal:
+            await call
+        assert refusal.value.code == "unavailable"
+
+
+async def test_a_long_read_cannot_hold_a_store_open(store: PostgresStore) -> None:
+    """It is ended, and told so."""
+    await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(1000)]))
+    nowhere = Condition("notes", "like", "%" + "a_" * 50 + "b%")
+    reading: asyncio.Task[list[Outcome]] = asyncio.create_task(
+        store.run(Read(LEADS, where=(nowhere,), seconds=600))
+    )
+    await asyncio.sleep(0.2)
+    await asyncio.wait_for(store.close(), 12)
+
+    with pytest.raises(Problem):
+        await reading
+
+
+async def test_a_read_that_nobody_waits_for_is_ended_on_the_server(
+    store: PostgresStore, rival: Session
+) -> None:
+    """It makes room there too, and not when it would have been done."""
+    await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(1000)]))
+    nowhere = Condition("notes", "like", "%" + "a_" * 50 + "b%")
+    reading = asyncio.create_task(store.run(Read(LEADS, where=(nowhere,), seconds=600)))
+    busy = f"{SESSIONS} AND state = 'active'"
+    for _ in range(100):
+        if await rival.fetch(busy):
+            break
+        await asyncio.sleep(0.02)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+
+    for _ in range(100):
+        if not await rival.fetch(busy):
+            return
+        await asyncio.sleep(0.05)
+    assert await rival.fetch(busy) == []
+
+
+async def test_a_reader_cannot_write(store: PostgresStore) -> None:
+    """A plan that got to a reader by mistake would be refused by the server."""
+    plan = Delete(LEADS, (Condition("id", "eq", "x"),))
+    with pytest.raises(Exception, match="read-only transaction"):
+        await store._readers.run([plan])  # type: ignore[list-item]  # noqa: SLF001
+
+
+async def test_what_was_deleted_is_scrubbed(
+    store: PostgresStore, rival: Session, postgresql: PostgreSQL
+) -> None:
+    """No file of the table holds it any more once the tables were written anew."""
+    secret = "x" + "nobody should read this" * 3
+    lead = make_lead(notes=secret)
+    await store.run(Insert(LEADS, [lead, make_lead(notes="kept " * 9)]))
+    await rival.execute("CHECKPOINT")
+    assert secret in await file_of_leads(rival, postgresql)
+
+    await store.run(Delete(LEADS, (Condition("id", "eq", lead["id"]),)))
+    assert await store.scrub(whole=True)
+    await rival.execute("CHECKPOINT")
+    assert secret not in await file_of_leads(rival, postgresql)
+    assert "kept kept" in await file_of_leads(rival, postgresql)
+
+
+async def file_of_leads(rival: Session, server: PostgreSQL) -> str:
+    """Return what the file of the table holds."""
+    name = await rival.fetchval("SELECT pg_relation_filepath('leads')")
+    return Path(server.folder / "data" / name).read_bytes().decode("latin-1")  # noqa: ASYNC240  small
+
+
+async def test_an_older_state_that_somebody_reads_stands_in_the_way(
+    store: PostgresStore, rival: Session
+) -> None:
+    """What they may still see cannot be taken away: try again."""
+    lead = make_lead()
+    await store.run(Insert(LEADS, [lead]))
+    await rival.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    await rival.fetch("SELECT FROM leads")
+    await store.run(Delete(LEADS, (Condition("id", "eq", lead["id"]),)))
+    assert not await store.scrub()
+
+    await rival.execute("COMMIT")
+    assert await store.scrub()
+
+
+@pytest.fixture
+def fragile() -> Iterator[PostgreSQL]:
+    """Return a server that the test may end and kill."""
+    server = PostgreSQL(fsync="on", full_page_writes="on")
+    try:
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["restart", "crash"])
+async def test_a_restart_of_the_server_loses_nothing_acknowledged(
+    fragile: PostgreSQL, how: signal.Signals, opener: StoreOpener
+) -> None:
+    """Writers go on as soon as it is back; each row that was acknowledged is there, and once."""
+    store = await opener(fragile.make_store())
+    acknowledged: list[str] = []
+    stopping = asyncio.Event()
+
+    async def write_on() -> None:
+        while not stopping.is_set():
+            lead = make_lead()
+            with suppress(Problem):
+                await store.run(Insert(LEADS, [lead]))
+                acknowledged.append(lead["id"])
+            await asyncio.sleep(0.01)
+
+    writers = [asyncio.create_task(write_on()) for _ in range(8)]
+    for _ in range(3):
+        await acknowledge_more(acknowledged, 40)
+        await asyncio.to_thread(fragile.end, how)
+        await asyncio.to_thread(fragile.start)
+    await acknowledge_more(acknowledged, 40)
+    stopping.set()
+    await asyncio.gather(*writers)
+
+    (outcome,) = await store.run(Read(LEADS, ("id",)))
+    found = Counter(row["id"] for row in outcome.rows)
+    assert [lead for lead in acknowledged if found[lead] != 1] == []
+
+
+async def acknowledge_more(acknowledged: list[str], count: int) -> None:
+    """Return when so many more rows were acknowledged; half a minute is more than it takes."""
+    enough = len(acknowledged) + count
+    for _ in range(600):
+        if len(acknowledged) >= enough:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(acknowledged)

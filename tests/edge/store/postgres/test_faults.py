@@ -1,0 +1,266 @@
+"""What ails a server in real life: each ailment is told, harms no other request, and passes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from edge_api.schema.problems import Problem
+from edge_api.schema.tables import LEADS
+from edge_api.store.plan import Insert, Outcome, Read
+from edge_api.store.postgres import PostgresStore
+from edge_api.store.postgres.connection import Session
+from edge_api.store.postgres.faults import problem_of
+from edge_api.store.postgres.writer import WRITE_LOCK
+from tests.edge.store.postgres.conftest import StoreOpener
+from tests.edge.store.postgres.proxy import Proxy
+from tests.edge.store.samples import make_lead
+
+READ = Read(LEADS, ("id",), counted=True)
+STANDING = """
+SELECT FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND query = 'COMMIT'
+"""
+END = STANDING.replace("SELECT", "SELECT pg_terminate_backend(pid)")
+END_ALL = END.replace("AND query = 'COMMIT'", "")
+TAKE_LOCK = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
+
+
+async def write(store: PostgresStore) -> list[Outcome]:
+    """Store one lead."""
+    return await store.run(Insert(LEADS, [make_lead()]))
+
+
+async def total(store: PostgresStore) -> int | None:
+    """Return how many leads the store has."""
+    (outcome,) = await store.run(READ)
+    return outcome.total
+
+
+async def refusal_of(doing: Awaitable[Any]) -> str:
+    """Return the sentence of the problem that a call meets, which tells when to come back."""
+    with pytest.raises(Problem) as refusal:
+        await doing
+    assert refusal.value.code == "unavailable"
+    assert refusal.value.headers == {"Retry-After": "2"}
+    return refusal.value.sentence.removesuffix("; try again later")
+
+
+async def recovery_of(call: Callable[[], Awaitable[Any]]) -> None:
+    """Return when a call succeeds again; ten seconds is more than any ailment needs to pass."""
+    for _ in range(100):
+        try:
+            await call()
+        except Problem:
+            await asyncio.sleep(0.1)
+        else:
+            return
+    await call()
+
+
+async def end_writer(rival: Session) -> None:
+    """End the server's side of the connection that wrote last."""
+    ended = await rival.fetch(END)
+    assert len(ended) == 1
+    for _ in range(200):
+        if not await rival.fetch(STANDING):
+            return
+        await asyncio.sleep(0.05)
+
+
+async def test_a_lock_that_is_held_refuses_writes_alone(
+    opener: StoreOpener, rival: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another edge writes for too long: reads go on, writes are refused, later ones stored."""
+    monkeypatch.setattr("edge_api.store.postgres.writer.LOCK_SECONDS", 0.3)
+    store = await opener()
+    await write(store)
+    await rival.execute(TAKE_LOCK)
+    writing = asyncio.gather(*(refusal_of(write(store)) for _ in range(5)))
+    assert await total(store) == 1
+
+    assert set(await writing) == {"The store is locked by another process"}
+    await rival.execute("ROLLBACK")
+    await write(store)
+    assert await total(store) == 2
+
+
+async def test_a_short_lock_is_waited_for(store: PostgresStore, rival: Session) -> None:
+    """Edges write one after the other, and none notices the others."""
+    await rival.execute(TAKE_LOCK)
+    writing = asyncio.create_task(write(store))
+    await asyncio.sleep(0.2)
+    assert not writing.done()
+    await rival.execute("COMMIT")
+
+    assert len((await writing)[0].rows) == 1
+
+
+async def test_a_connection_that_was_ended_is_replaced(
+    store: PostgresStore, rival: Session
+) -> None:
+    """The next write has another one, and nobody is told."""
+    await write(store)
+    await end_writer(rival)
+    await recovery_of(lambda: write(store))
+
+    assert await total(store) == 2
+
+
+async def test_a_commit_without_an_answer_is_not_acknowledged(
+    opener: StoreOpener, proxy: Proxy
+) -> None:
+    """The server has heard it, the edge has not heard back: told as that, and done once at most."""
+    store = await opener(proxy.url)
+    await write(store)
+    proxy.last_word = b"COMMIT"
+
+    sentence = await refusal_of(write(store))
+    assert sentence == "The store's server went away in the middle of a commit"
+    proxy.last_word = b""
+    await recovery_of(lambda: write(store))
+    assert await total(store) == 3
+
+
+async def test_a_group_that_is_lost_before_its_commit_is_not_there(
+    opener: StoreOpener, proxy: Proxy
+) -> None:
+    """All callers are told, none of them is stored."""
+    store = await opener(proxy.url)
+    await write(store)
+    proxy.last_word = b"pg_advisory_xact_lock"
+    sentences = await asyncio.gather(*(refusal_of(write(store)) for _ in range(5)))
+
+    assert set(sentences) == {"The store's server cannot be reached"}
+    proxy.last_word = b""
+    await recovery_of(store.probe)
+    assert await total(store) == 1
+
+
+async def test_an_edge_that_is_cut_off_with_the_lock_stops_the_others_for_seconds_only(
+    opener: StoreOpener, proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends its transaction, and the others had the patience to wait for that."""
+    monkeypatch.setattr("edge_api.store.postgres.writer.IDLE_SECONDS", 0.5)
+    away, store = await opener(proxy.url), await opener(url)
+    entered = asyncio.Event()
+
+    async def linger(_connection: object) -> None:
+        proxy.cut()
+        entered.set()
+        await asyncio.sleep(60)
+
+    stuck = asyncio.create_task(away._writer.run(linger))  # noqa: SLF001  what no plan can do
+    await entered.wait()
+    await write(store)
+
+    assert await total(store) == 1
+    stuck.cancel()
+    proxy.mend()
+
+
+async def test_an_edge_that_is_cut_off_says_so_and_comes_back(
+    opener: StoreOpener, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In silence, as a network fails: readiness tells within a second, and sees the end of it."""
+    monkeypatch.setattr("edge_api.store.postgres.writer.STATEMENT_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.store.postgres.readers.QUICK_SECONDS", 0.5)
+    store = await opener(proxy.url)
+    await write(store)
+    proxy.cut()
+
+    assert await refusal_of(store.probe()) == "The store does not answer"
+    assert await refusal_of(write(store)) == "The store's server cannot be reached"
+    with pytest.raises(Problem):
+        await total(store)
+
+    proxy.mend()
+    await recovery_of(store.probe)
+    await recovery_of(lambda: write(store))
+    assert await total(store) == 2
+
+
+async def test_a_server_that_became_read_only_refuses_writes_alone(
+    store: PostgresStore, rival: Session, url: str
+) -> None:
+    """As a primary does that was made a standby: readiness says so too, and the end is noticed."""
+    await write(store)
+    name = url.rpartition("/")[2]
+    await rival.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    await end_writer(rival)
+
+    assert await refusal_of(write(store)) in {
+        "The store cannot be written",
+        "The store's server cannot be reached",
+    }
+    await asyncio.sleep(0.6)
+    assert await refusal_of(write(store)) == "The store cannot be written"
+    assert await refusal_of(store.probe()) == "The store cannot be written"
+    assert await total(store) == 1
+
+    await rival.execute(f"SET default_transaction_read_only = off; ALTER DATABASE {name} RESET ALL")
+    await rival.fetch(END_ALL)
+    await recovery_of(lambda: write(store))
+
+
+async def test_a_store_of_a_later_schema_fails_readiness(
+    store: PostgresStore, rival: Session
+) -> None:
+    """Another edge has brought the database forward under this one."""
+    await rival.execute("INSERT INTO schema_steps VALUES (99, '')")
+
+    assert (await refusal_of(store.probe())).startswith("The store has schema version 99")
+
+
+async def test_tables_that_are_gone_are_told(store: PostgresStore, rival: Session) -> None:
+    """Somebody has dropped them: no crash, and no answer."""
+    await write(store)
+    await rival.execute("DROP SCHEMA fore_edge CASCADE")
+
+    assert await refusal_of(write(store)) == "The store's tables are gone"
+    assert await refusal_of(store.run(READ)) == "The store's tables are gone"
+    assert (await refusal_of(store.probe())).startswith("The store has schema version 0")
+
+
+async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) -> None:
+    """A statement that is wrong stays the exception that it is, and is not to be tried again."""
+
+    async def fail(connection: Session) -> None:
+        await connection.execute("SELEKT 1")
+
+    async def confuse(connection: Session) -> None:
+        await connection.fetch("SELECT $1::bigint", "many")
+
+    for work, kind in ((fail, asyncpg.PostgresSyntaxError), (confuse, ValueError)):
+        with pytest.raises(kind) as error:
+            await store._understood(store._writer.run(work))  # type: ignore[arg-type]  # noqa: SLF001
+        assert problem_of(error.value) is error.value
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (asyncpg.DiskFullError("x"), "The disk of the store is full"),
+        (asyncpg.PostgresIOError("x"), "The disk of the store fails"),
+        (asyncpg.DataCorruptedError("x"), "The store is damaged"),
+        (asyncpg.TooManyConnectionsError("x"), "The store's server is short of connections"),
+        (asyncpg.OutOfMemoryError("x"), "The store's server is short of connections or memory"),
+        (asyncpg.DeadlockDetectedError("x"), "The store is locked by another process"),
+        (asyncpg.InvalidPasswordError("x"), "The store's server does not let the edge in"),
+        (asyncpg.AdminShutdownError("x"), "The store's server cannot be reached"),
+        (asyncpg.CannotConnectNowError("x"), "The store's server cannot be reached"),
+        (asyncpg.InterfaceError("connection is closed"), "The store's server cannot be reached"),
+        (ConnectionResetError(), "The store's server cannot be reached"),
+        (TimeoutError(), "The store's server cannot be reached"),
+        (asyncpg.QueryCanceledError("x"), "The query took too long"),
+    ],
+)
+def test_what_a_server_says_is_told_in_our_words(error: Exception, sentence: str) -> None:
+    """What cannot be brought about here is known by the server's code for it."""
+    problem = problem_of(error)
+
+    assert isinstance(problem, Problem)
+    assert problem.code == "unavailable"
+    assert problem.sentence.startswith(sentence)

@@ -1,0 +1,151 @@
+"""The schema's steps, taken in an empty database, against the tables as they are declared today."""
+
+# ruff: noqa: S608  names of declared tables
+
+from typing import Any
+
+import asyncpg
+import pytest
+
+from edge_api.schema.history import HISTORY
+from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, TABLES
+from edge_api.store.postgres.connection import SCHEMA, Session
+from edge_api.store.postgres.ddl import create_all
+from edge_api.store.postgres.dialect import POSTGRESQL
+from edge_api.store.sql import insert_row
+from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
+from tests.edge.store.samples import make_row
+
+CATALOGUE = {
+    "columns": """
+        SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+            l.collname, pg_get_expr(d.adbin, d.adrelid)
+        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind = 'r'
+        LEFT JOIN pg_collation l ON l.oid = a.attcollation
+        LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        WHERE c.relnamespace = to_regnamespace($1) AND a.attnum > 0 AND NOT a.attisdropped
+    """,
+    "rules": """
+        SELECT c.relname, r.conname, pg_get_constraintdef(r.oid)
+        FROM pg_constraint r JOIN pg_class c ON c.oid = r.conrelid
+        WHERE r.connamespace = to_regnamespace($1)
+    """,
+    "indexes": """
+        SELECT tablename, indexname, replace(indexdef, schemaname || '.', '')
+        FROM pg_indexes WHERE schemaname = $1
+    """,
+}
+"""What PostgreSQL knows of the tables of a schema."""
+
+
+async def described(session: Session, schema: str) -> dict[str, set[tuple[Any, ...]]]:
+    """Return all that is defined in a schema, but for the count of steps."""
+    found = {name: await session.fetch(text, schema) for name, text in CATALOGUE.items()}
+    return {
+        name: {tuple(row) for row in rows if row[0] != "schema_steps"}
+        for name, rows in found.items()
+    }
+
+
+@pytest.fixture
+async def declared(rival: Session) -> dict[str, set[tuple[Any, ...]]]:
+    """Return what the declared tables come to, made in a schema of their own."""
+    await rival.execute("CREATE SCHEMA declared; SET search_path = declared")
+    for statement in create_all(TABLES.values()):
+        await rival.execute(statement)
+    made = await described(rival, "declared")
+    await rival.execute(f"SET search_path = {SCHEMA}")
+    return made
+
+
+async def test_the_steps_add_up_to_the_declared_tables(
+    rival: Session, declared: dict[str, set[tuple[Any, ...]]]
+) -> None:
+    """Every column with its rules and every index is there, and nothing else."""
+    stepped = await described(rival, SCHEMA)
+
+    assert stepped == declared
+    assert len(stepped["columns"]) == sum(len(table.columns) for table in TABLES.values())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE leads ADD COLUMN colour text",
+        "ALTER TABLE leads ALTER COLUMN notes TYPE text",
+        "ALTER TABLE leads DROP CONSTRAINT leads_name_check",
+        "ALTER TABLE leads ALTER COLUMN status DROP DEFAULT",
+        "DROP INDEX leads_recent; CREATE INDEX leads_recent ON leads (created_at, id)",
+    ],
+)
+async def test_a_difference_between_steps_and_tables_would_show(
+    rival: Session, declared: dict[str, set[tuple[Any, ...]]], change: str
+) -> None:
+    """A column more, a rule less, another order of text and another index are differences."""
+    await rival.execute(change)
+
+    assert await described(rival, SCHEMA) != declared
+
+
+async def test_every_rule_is_known_by_its_column(rival: Session) -> None:
+    """A rule that is broken is told by its name, which says of which column it is."""
+    rules = await rival.fetch(
+        "SELECT conrelid::regclass::text, conname, attname FROM pg_constraint "
+        "JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey) WHERE contype = 'c'"
+    )
+
+    assert rules
+    assert [rule for rule in rules if rule[1] != f"{rule[0]}_{rule[2]}_check"] == []
+
+
+async def test_the_dispatcher_of_mail_has_its_row(rival: Session) -> None:
+    """The one row of email_send_state is there from the start, with the defaults."""
+    expected = make_row(EMAIL_SEND_STATE, {"id": 1})
+    found = await rival.fetch("SELECT * FROM email_send_state")
+
+    assert [dict(row) for row in found] == [{**expected, "updated_at": INSTANT}]
+
+
+@pytest.fixture
+async def emptied(rival: Session) -> Session:
+    """Return a connection to a store without any row."""
+    await rival.execute("DELETE FROM email_send_state")
+    return rival
+
+
+async def insert(session: Session, name: str, row: dict[str, Any]) -> None:
+    """Store a row past all checks but those of the schema itself."""
+    table = TABLES[name]
+    await session.execute(insert_row(table, POSTGRESQL), *(row[column] for column in table.columns))
+
+
+async def test_a_row_that_the_declaration_passes_is_stored(emptied: Session) -> None:
+    """The rules of the database are not narrower than those of the row's model."""
+    for name, table in TABLES.items():
+        await insert(emptied, name, make_row(table, GIVEN[name]))
+
+        assert await emptied.fetchval(f"SELECT count(*) FROM {name}") == 1
+
+
+async def test_a_row_that_breaks_a_rule_is_refused(emptied: Session) -> None:
+    """Whatever slips past the checks of the service, the database holds the last fence."""
+    for name, breach in BREACHES:
+        row = {**make_row(TABLES[name], GIVEN[name]), **breach}
+        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
+            await insert(emptied, name, row)
+
+        assert await emptied.fetchval(f"SELECT count(*) FROM {name}") == 0, breach
+
+
+async def test_lengths_count_characters(emptied: Session) -> None:
+    """A character beyond the Basic Multilingual Plane is one, in Python as in the database."""
+    row = make_row(LEADS, {**GIVEN["leads"], "name": "🦊" * 100})
+    await insert(emptied, "leads", row)
+
+    with pytest.raises(asyncpg.CheckViolationError):
+        await insert(emptied, "leads", {**row, "id": "0" * 36, "name": "🦊" * 101})
+
+
+def test_every_step_is_taken_on_both_engines() -> None:
+    """A step that one engine lacks would leave its tables behind."""
+    assert [step.sentence for step in HISTORY if not (step.sqlite and step.postgresql)] == []
