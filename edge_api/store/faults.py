@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
@@ -10,9 +11,12 @@ _RETRY: Mapping[str, str] = MappingProxyType({"Retry-After": "2"})
 """In seconds: a lock is gone by then, or a person has to act anyway."""
 
 
+LATER: Final = "; try again later"
+
+
 def unavailable(sentence: str) -> Problem:
     """Return the problem of a store that cannot do its work now."""
-    return Problem("unavailable", f"{sentence}; try again later", headers=_RETRY)
+    return Problem("unavailable", f"{sentence}{LATER}", headers=_RETRY)
 
 
 def overdue() -> Problem:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from edge_api.schema.problems import Problem
-from edge_api.store.faults import unavailable
+from edge_api.store.faults import LATER, unavailable
 
 FRESH_SECONDS: Final = 2.0
 """How long the outcome of a look stands."""
@@ -39,5 +39,5 @@ class Probe:
         except TimeoutError:
             return "The store does not answer"
         except Problem as problem:
-            return problem.sentence
+            return problem.sentence.removesuffix(LATER)
         return ""

@@ -63,9 +63,7 @@ def problem_of(error: Exception) -> Exception:
             return overdue()
         sentence = _sentence_of(sqlstate)
         return error if sentence is None else unavailable(sentence)
-    # asyncpg refuses values of a wrong type by an InterfaceError that is a ValueError too.
-    is_ours = isinstance(error, ValueError) or not isinstance(error, EngineError)
-    return error if is_ours else unavailable(AWAY)
+    return unavailable(AWAY) if isinstance(error, EngineError) else error
 
 
 def _sentence_of(sqlstate: str) -> str | None:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
+import asyncpg
+
 from edge_api.store.faults import unavailable
 from edge_api.store.grouping import Groups
 from edge_api.store.postgres.connection import (
@@ -19,7 +21,7 @@ from edge_api.store.postgres.connection import (
     connect,
     milliseconds,
 )
-from edge_api.store.postgres.faults import AWAY, is_disconnection
+from edge_api.store.postgres.faults import AWAY, EngineError, is_disconnection
 
 T = TypeVar("T")
 Work = Callable[[Connection], Awaitable[T]]
@@ -35,7 +37,7 @@ LOCK_SECONDS: Final = 5.0
 STATEMENT_SECONDS: Final = 8.0
 """The limit of one statement, the wait for the lock included."""
 REDIAL_SECONDS: Final = 0.5
-"""Between two attempts to connect again."""
+"""After an attempt to connect that came to nothing, until the next."""
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 
@@ -68,16 +70,11 @@ class Writer:
         if self._session is None or self._session.is_closed():
             if time.monotonic() < self._redial_at:
                 raise unavailable(AWAY)
-            self._redial_at = time.monotonic() + REDIAL_SECONDS
-            self._session = await connect(
-                self._url,
-                {
-                    "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
-                    "lock_timeout": milliseconds(LOCK_SECONDS),
-                    "statement_timeout": milliseconds(STATEMENT_SECONDS),
-                },
-                STATEMENT_SECONDS + MARGIN_SECONDS,
-            )
+            try:
+                self._session = await _dial(self._url)
+            except EngineError:
+                self._redial_at = time.monotonic() + REDIAL_SECONDS
+                raise
         return self._session
 
     async def close(self) -> None:
@@ -90,10 +87,22 @@ class Writer:
         session = await self.connect()
         try:
             return await commit_together(session, works)
-        except BaseException:
-            # It may be in the middle of anything; without it the server undoes what was begun.
-            session.terminate()
+        except BaseException as error:
+            if not isinstance(error, asyncpg.PostgresError) or is_disconnection(error):
+                # It may be in the middle of anything; the server undoes what was begun on it.
+                session.terminate()
+            else:
+                await session.execute("ROLLBACK")
             raise
+
+
+async def _dial(url: str) -> Session:
+    settings = {
+        "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
+        "lock_timeout": milliseconds(LOCK_SECONDS),
+        "statement_timeout": milliseconds(STATEMENT_SECONDS),
+    }
+    return await connect(url, settings, STATEMENT_SECONDS + MARGIN_SECONDS)
 
 
 async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:

@@ -191,11 +191,6 @@ async def test_a_server_that_became_read_only_refuses_writes_alone(
     await rival.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     await end_writer(rival)
 
-    assert await refusal_of(write(store)) in {
-        "The store cannot be written",
-        "The store's server cannot be reached",
-    }
-    await asyncio.sleep(0.6)
     assert await refusal_of(write(store)) == "The store cannot be written"
     assert await refusal_of(store.probe()) == "The store cannot be written"
     assert await total(store) == 1
@@ -233,7 +228,7 @@ async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) 
     async def confuse(connection: Session) -> None:
         await connection.fetch("SELECT $1::bigint", "many")
 
-    for work, kind in ((fail, asyncpg.PostgresSyntaxError), (confuse, ValueError)):
+    for work, kind in ((fail, asyncpg.PostgresSyntaxError), (confuse, asyncpg.DataError)):
         with pytest.raises(kind) as error:
             await store._understood(store._writer.run(work))  # type: ignore[arg-type]  # noqa: SLF001
         assert problem_of(error.value) is error.value

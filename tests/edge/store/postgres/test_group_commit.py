@@ -110,7 +110,6 @@ async def test_when_the_commit_fails_nobody_is_answered(log: Log, rival: Session
 
     assert [type(result) for result in results] == [asyncpg.ForeignKeyViolationError] * 3
     assert log.writer.failed
-    await asyncio.sleep(0.6)
     assert await log.gather(partial(note, 1)) == [1]
     assert await log.numbers() == [1]
 
