@@ -9,26 +9,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from edge_api.schema.history import HISTORY
 from edge_api.schema.kinds import spell_instant
 from edge_api.store.faults import unavailable
 from edge_api.store.plan import Outcome, Plan, Read
 from edge_api.store.postgres.connection import MARGIN_SECONDS, Connection, connect, milliseconds
-from edge_api.store.postgres.execution import carry_out
 from edge_api.store.postgres.faults import EngineError, problem_of
 from edge_api.store.postgres.opening import bring_up, refusal_of, schema_version
 from edge_api.store.postgres.readers import Readers
 from edge_api.store.postgres.scrubbing import scrub_tables
 from edge_api.store.postgres.watching import STALE_SECONDS, Watch
-from edge_api.store.postgres.writer import Writer
+from edge_api.store.postgres.writer import Planned, Writer
 from edge_api.store.probe import Probe
 
 T = TypeVar("T")
-
-CLOSE_SECONDS: Final = 5.0
-"""How long closing may take."""
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +113,7 @@ class PostgresStore:
 
     async def _write(self, plans: Sequence[Plan]) -> list[Outcome]:
         try:
-            return await self._writer.run(partial(carry_out, plans=plans))
+            return await self._writer.run(Planned(plans))
         finally:
             self._watch.note_change()
 

@@ -1,6 +1,7 @@
 """Plans carried out on a connection. It begins and ends nothing."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import asyncpg
 
@@ -13,6 +14,9 @@ from edge_api.store.postgres.connection import Connection
 from edge_api.store.postgres.dialect import POSTGRESQL
 from edge_api.store.postgres.faults import violation
 
+Records = list[tuple[Any, ...]]
+"""New rows as parameters, each with a value for every column."""
+
 
 async def carry_out(connection: Connection, plans: Sequence[Plan]) -> list[Outcome]:
     """Carry out plans in their order and return an outcome for each.
@@ -21,16 +25,99 @@ async def carry_out(connection: Connection, plans: Sequence[Plan]) -> list[Outco
     """
     outcomes: list[Outcome] = []
     for plan in plans:
-        outcomes.append(await _carry_out_one(connection, plan, outcomes))
+        if isinstance(plan, Insert):
+            records = _records(plan, outcomes)
+            await _store(connection, plan.table, records)
+            outcomes.append(_stored(plan, records))
+        else:
+            outcomes.append(await _carry_out_one(connection, plan))
     return outcomes
 
 
-async def _carry_out_one(connection: Connection, plan: Plan, earlier: Sequence[Outcome]) -> Outcome:
+async def carry_out_together(
+    connection: Connection, lists: Sequence[Sequence[Plan]]
+) -> list[list[Outcome]]:
+    """Do as `carry_out` does with each list in turn, in fewer trips to the server.
+
+    New rows are held back until a plan could meet them, and then stored at once. When it raises,
+    nobody knows which list was at fault.
+    """
+    held = _HeldRows(connection)
+    results: list[list[Outcome]] = []
+    for plans in lists:
+        outcomes: list[Outcome] = []
+        for plan in plans:
+            if isinstance(plan, Insert):
+                records = _records(plan, outcomes)
+                held.hold(plan.table, records)
+                outcomes.append(_stored(plan, records))
+            else:
+                await held.store_before(plan)
+                outcomes.append(await _carry_out_one(connection, plan))
+        results.append(outcomes)
+    await held.store_all()
+    return results
+
+
+class _HeldRows:
+    """New rows that are still to be stored, by table."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._held: dict[str, tuple[Table, Records]] = {}
+
+    def hold(self, table: Table, records: Records) -> None:
+        _, held = self._held.setdefault(table.name, (table, []))
+        held.extend(records)
+
+    async def store_before(self, plan: Read | Update | Delete) -> None:
+        """Store the rows of the plan's table, unless it is a read that meets none of them."""
+        table, records = self._held.get(plan.table.name, (plan.table, []))
+        if isinstance(plan, Read) and not any(_may_meet(plan, record) for record in records):
+            return
+        self._held.pop(table.name, None)
+        await _store(self._connection, table, records)
+
+    async def store_all(self) -> None:
+        for table, records in self._held.values():
+            await _store(self._connection, table, records)
+
+
+def _may_meet(plan: Read, record: Sequence[Any]) -> bool:
+    """Tell whether a read could meet a new row; of its conditions only equality is looked at."""
+    row = dict(zip(plan.table.columns, record, strict=True))
+    return all(
+        row.get(condition.column) == condition.value
+        for condition in plan.where
+        if condition.operator == "eq" and not condition.negated
+    )
+
+
+def _records(plan: Insert, earlier: Sequence[Outcome]) -> Records:
+    return sql.insert_parameters(plan, [len(outcome.rows) for outcome in earlier])
+
+
+def _stored(plan: Insert, records: Records) -> Outcome:
+    return Outcome(decode(plan.table, tuple(plan.table.columns), records))
+
+
+async def _store(connection: Connection, table: Table, records: Records) -> None:
+    """Store new rows in one trip to the server, however many."""
+    text = sql.insert_row(table, POSTGRESQL)
+    try:
+        if len(records) == 1:
+            await connection.fetch(text, *records[0])
+        elif records:
+            await connection.executemany(text, records)
+    except asyncpg.IntegrityConstraintViolationError as error:
+        rows = [dict(zip(table.columns, record, strict=True)) for record in records]
+        raise violation(error, table, rows) from None
+
+
+async def _carry_out_one(connection: Connection, plan: Read | Update | Delete) -> Outcome:
     match plan:
         case Read():
             return await _read(connection, plan)
-        case Insert():
-            return await _insert(connection, plan, [len(outcome.rows) for outcome in earlier])
         case Update():
             return await _update(connection, plan)
         case Delete():
@@ -45,22 +132,6 @@ async def _read(connection: Connection, plan: Read) -> Outcome:
     if not plan.counted:
         return Outcome(rows)
     return Outcome(rows, await _number(connection, sql.count_rows(plan, POSTGRESQL)))
-
-
-async def _insert(connection: Connection, plan: Insert, affected: Sequence[int]) -> Outcome:
-    """Store the rows in one trip to the server, however many."""
-    names = tuple(plan.table.columns)
-    text = sql.insert_row(plan.table, POSTGRESQL)
-    records = sql.insert_parameters(plan, affected)
-    try:
-        if len(records) == 1:
-            await connection.fetch(text, *records[0])
-        elif records:
-            await connection.executemany(text, records)
-    except asyncpg.IntegrityConstraintViolationError as error:
-        rows = [dict(zip(names, record, strict=True)) for record in records]
-        raise violation(error, plan.table, rows) from None
-    return Outcome(decode(plan.table, names, records))
 
 
 async def _update(connection: Connection, plan: Update) -> Outcome:

@@ -8,12 +8,15 @@ statement sees all that was committed before, and nobody commits meanwhile.
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final, TypeVar
 
 import asyncpg
 
 from edge_api.store.faults import unavailable
 from edge_api.store.grouping import Groups
+from edge_api.store.plan import Outcome, Plan
 from edge_api.store.postgres.connection import (
     MARGIN_SECONDS,
     Connection,
@@ -21,11 +24,24 @@ from edge_api.store.postgres.connection import (
     connect,
     milliseconds,
 )
+from edge_api.store.postgres.execution import carry_out, carry_out_together
 from edge_api.store.postgres.faults import AWAY, EngineError, is_disconnection
 
 T = TypeVar("T")
 Work = Callable[[Connection], Awaitable[T]]
 """Runs statements inside a transaction that others begin and end; it may be run a second time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """The work that carries out a list of plans, which can share trips with others of its kind."""
+
+    plans: Sequence[Plan]
+
+    async def __call__(self, connection: Connection) -> list[Outcome]:
+        """Return an outcome for each plan."""
+        return await carry_out(connection, self.plans)
+
 
 WRITE_LOCK: Final = 0x666F7265
 """The key of the lock: `fore`. Whoever writes holds it, a migration too."""
@@ -126,18 +142,28 @@ async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[
 
 
 async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run the works as they are; should one fail, begin again with a savepoint for each.
+    """Run the works together; should one fail, begin again with a savepoint for each.
 
     Savepoints are trips to the server, and nearly always no work fails.
     """
     try:
-        return [await work(session) for work in works]
+        return await _run_together(session, works)
     except Exception as error:  # noqa: BLE001  it is told to the caller whose work it was
         _raise_if_lost(session, error)
         await session.execute(f"ROLLBACK; {_BEGIN}")
-        if len(works) == 1:
-            return [error]
         return [await _attempt(session, work) for work in works]
+
+
+async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
+    """Run the works one after the other; lists of plans that follow one another share trips."""
+    results: list[Any] = []
+    for is_planned, group in groupby(works, lambda work: isinstance(work, Planned)):
+        if is_planned:
+            lists = [work.plans for work in group if isinstance(work, Planned)]
+            results += await carry_out_together(session, lists)
+        else:
+            results += [await work(session) for work in group]
+    return results
 
 
 async def _attempt(session: Session, work: Work[T]) -> T | Exception:

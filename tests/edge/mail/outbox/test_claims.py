@@ -1,13 +1,10 @@
 """Who sends which entry: leases, and what becomes of them when a dispatcher is late or dies."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 
 from edge_api.domain.mail.claims import Claims
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
-from edge_api.store.plan import Condition, Store
+from edge_api.store.plan import Condition, Store, Update
 from tests.edge.engines import Opener
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
@@ -157,18 +154,13 @@ async def test_an_ending_makes_an_entry_unsuspicious(office: PostOffice, relay: 
     assert row["attempts"] == 1
 
 
-async def test_mail_about_access_goes_first(
-    office: PostOffice, relay: Relay, tmp_path: Path
-) -> None:
+async def test_mail_about_access_goes_first(office: PostOffice, relay: Relay) -> None:
     """The queue `auth` is sent from before the other, however late it came."""
     for _ in range(3):
         await office.take_lead()
-    with closing(sqlite3.connect(tmp_path / "edge.db")) as connection:
-        connection.execute(
-            "UPDATE email_outbox SET queue = 'auth', recipient_email = 'first@readers-club.net'"
-            " WHERE id = (SELECT max(id) FROM email_outbox)"
-        )
-        connection.commit()
+    last = max(row["id"] for row in await office.rows(EMAIL_OUTBOX))
+    first = {"queue": "auth", "recipient_email": "first@readers-club.net"}
+    await office.store.run(Update(EMAIL_OUTBOX, first, (Condition("id", "eq", last),)))
     await office.tick()
 
     assert relay.recipients == ["first@readers-club.net", OWNER, OWNER]
