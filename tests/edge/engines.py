@@ -14,6 +14,9 @@ from tests.edge.postgresql import PostgreSQL
 ENGINES = ("sqlite", "postgresql")
 SQLITE_PREFIX = "sqlite:///"
 
+ON_SQLITE = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+"""For tests of what stands in files, and of commands, which open the file of the test."""
+
 Opener = Callable[[], Awaitable[Store]]
 """Opens another store on the database of the test."""
 

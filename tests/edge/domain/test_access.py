@@ -11,6 +11,7 @@ from edge_api.domain.secrets import mint
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
 from tests.edge.domain.doors import make_access
+from tests.edge.engines import ON_SQLITE, Opener
 
 SITE = "https://journal.example"
 METADATA = f'resource_metadata="{SITE}/.well-known/oauth-protected-resource/api/public/v1"'
@@ -240,6 +241,7 @@ async def test_a_use_that_cannot_be_written_is_kept_for_later(
     assert [row["last_used_at"] for row in await keys.all()] == ["2026-06-01T12:00:00.000000Z"]
 
 
+@ON_SQLITE
 async def test_another_process_revokes_a_key(
     access: Access, keys: Keys, run_process: Callable[..., Any]
 ) -> None:
@@ -247,5 +249,17 @@ async def test_another_process_revokes_a_key(
     issued = await keys.issue(KeyOrder("a"))
     await access.actor_for(issued.secret)
     await asyncio.to_thread(run_process, "keys", "revoke", issued.row["id"])
+
+    assert (await refusal(access, issued.secret)).code == "unauthenticated"
+
+
+async def test_another_edge_revokes_a_key(
+    access: Access, keys: Keys, open_another: Opener, clock: Any
+) -> None:
+    """An edge that remembers a key refuses it within two seconds, whatever the engine."""
+    issued = await keys.issue(KeyOrder("a"))
+    await access.actor_for(issued.secret)
+    await Keys(await open_another(), clock).revoke(issued.row["id"])
+    await asyncio.sleep(2.0)
 
     assert (await refusal(access, issued.secret)).code == "unauthenticated"

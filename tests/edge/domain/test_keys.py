@@ -16,6 +16,7 @@ from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Outcome, Plan, Store, Update
 from tests.edge.domain.doors import make_access
+from tests.edge.engines import ON_SQLITE
 
 NOBODY = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
 
@@ -80,6 +81,7 @@ async def test_a_new_access_token_is_for_mcp_and_ends_after_90_days(keys: Keys) 
     assert brief.row["expires_at"] == "2026-06-02T00:00:00.000000Z"
 
 
+@ON_SQLITE
 async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
     """Neither the rows nor the files of the store hold it; its digest and its end they do."""
     issued = await keys.issue(KeyOrder("client"))

@@ -16,6 +16,7 @@ from edge_api.schema.kinds import spell_instant
 from edge_api.schema.tables import LEADS
 from edge_api.store.plan import Insert
 from tests.edge.edge_process import Installation
+from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
 from tests.edge.mail.outbox.scripted_relay import Relay
 
@@ -37,6 +38,7 @@ async def fill(office: PostOffice, count: int) -> None:
         await office.store.run(*plans)
 
 
+@ON_SQLITE
 async def test_two_dispatchers_send_nothing_twice(
     office: PostOffice,
     relay: Relay,

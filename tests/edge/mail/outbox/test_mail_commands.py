@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.edge.edge_process import Installation, free_port
+from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
 from tests.edge.mail.outbox.scripted_relay import Relay, until
+
+pytestmark = ON_SQLITE
 
 LEADS = "/api/public/v1/leads"
 JSON = {"Content-Type": "application/json"}

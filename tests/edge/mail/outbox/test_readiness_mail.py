@@ -10,6 +10,7 @@ from edge_api.store.plan import Store
 from tests.edge.conftest import EdgeMaker
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import Installation
+from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
@@ -121,6 +122,7 @@ async def test_readiness_warns_and_stays_ready(make_edge: EdgeMaker, relay: Rela
     assert report["checks"]["mail"]["status"] == "warn"
 
 
+@ON_SQLITE
 async def test_doctor_says_the_same_and_sends_nothing(
     office: PostOffice, relay: Relay, tmp_path: Path, journal: Path
 ) -> None:
