@@ -20,6 +20,7 @@ from edge_api.schema.dotenv_file import DotenvError, read_dotenv
 from edge_api.schema.mailbox import read_mailbox
 from edge_api.schema.origin import PORT_MOST, read_origin
 from edge_api.schema.relay_address import read_relay
+from edge_api.schema.replica_address import read_replica
 
 WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
 """Seconds of a rate limit's window."""
@@ -149,6 +150,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
             read_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"
         ),
         "DATABASE_URL": Setting(_database, "sqlite:///var/edge.db", "where rows are kept"),
+        "LITESTREAM_REPLICA": Setting(
+            read_replica, None, "where Litestream keeps a copy of the store, always", secret=True
+        ),
         "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
         "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
         "SECRET_KEY": Setting(
@@ -230,6 +234,7 @@ class Settings:
     port: int
     site_url: str
     database_url: str
+    litestream_replica: str | None
     build_dir: Path
     content_dir: Path
     secret_key: str | None

@@ -25,6 +25,7 @@ from edge_api.api.utility import VERSION
 from edge_api.commands.analysis import make_analyst
 from edge_api.commands.clock import system_clock
 from edge_api.commands.mailing import make_mailing
+from edge_api.commands.replication import make_replication
 from edge_api.commands.secret_key import secret_key
 from edge_api.commands.webhooks import webhook_teller, webhook_wrapping
 from edge_api.domain.access import Access
@@ -86,8 +87,13 @@ async def assemble(
     Raises StoreRefusal when the store cannot be opened; a missing build only fails readiness.
     """
     async with AsyncExitStack() as stack:
+        replication = make_replication(settings) if alone else None
+        if replication:  # it ends after the store is closed, so that it has what comes last
+            stack.push_async_callback(replication.close)
         store = await open_store(settings.database_path, clock, alone=alone, create=create)
         stack.push_async_callback(store.close)
+        if replication:
+            replication.start()
         shelf = Shelf(settings.build_dir, settings.site_url, open_search)
         stack.push_async_callback(shelf.close)
         await shelf.refresh()
@@ -113,7 +119,11 @@ async def assemble(
                 shelf,
                 clock,
                 VERSION,
-                {"mail": mailing.status.check, "webhooks": partial(look, store)},
+                {
+                    "mail": mailing.status.check,
+                    "webhooks": partial(look, store),
+                    **({"replica": replication.check} if replication else {}),
+                },
             ),
             papers=make_papers(settings),
             leads=Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),

@@ -23,6 +23,7 @@ from edge_api.store.sqlite.connection import BUSY_SECONDS
 from edge_api.store.sqlite.faults import is_damage, primary_code, problem_of
 from edge_api.store.sqlite.opening import bring_up, lay_file, refusal_of
 from edge_api.store.sqlite.place import Displaced
+from edge_api.store.sqlite.replicator import released
 from edge_api.store.sqlite.session import Session, open_session
 
 ATTEMPT_SECONDS: Final = 0.02
@@ -130,7 +131,8 @@ class SQLiteStore:
         """
         session = await self._sound_session()
         try:
-            return await session.scrub(whole=whole)
+            async with released(self._path):
+                return await session.scrub(whole=whole)
         except (sqlite3.Error, Displaced) as error:
             raise self._understand(error) from error
 

@@ -57,7 +57,7 @@ class Writer:
         self._closed = True
         await self._groups.close()
         try:
-            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+            await self._connection.call(empty_log)
         finally:
             await self._connection.close()
 

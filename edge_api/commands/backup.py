@@ -1,0 +1,130 @@
+"""`backup`: a whole, verified copy of the store, made beside a running edge."""
+
+import argparse
+import json
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from edge_api.commands import Subparsers
+from edge_api.commands.backup_folder import BackupFolder, key_beside
+from edge_api.commands.clock import system_clock
+from edge_api.commands.embedded import require_embedded
+from edge_api.settings import Settings
+from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite.copying import Contents, copy_store, sync, verify
+
+_KEPT: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class _Backup:
+    """One that was made."""
+
+    path: Path
+    contents: Contents
+    key: Path | None
+    """Where the secret key lies beside it."""
+    removed: Sequence[Path]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "file": str(self.path),
+            "bytes": self.path.stat().st_size,
+            "schema_version": self.contents.schema_version,
+            "rows": dict(self.contents.rows),
+            "secret_key": str(self.key) if self.key else None,
+            "removed": [str(path) for path in self.removed],
+        }
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser("backup", help="make a whole copy of the store, in use or not")
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, help="the folder (default: backups, beside the store)"
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="N",
+        type=_count,
+        default=_KEPT,
+        help=f"how many the folder keeps, the newest ones (default {_KEPT})",
+    )
+    parser.add_argument(
+        "--without-key", action="store_true", help="leave the secret key out of the folder"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Make a backup and say what it is. Returns 0; raises Problem and StoreRefusal."""
+    require_embedded(settings, "backup")
+    store = settings.database_path
+    key = None if settings.secret_key or arguments.without_key else store.with_suffix(".key")
+    folder = BackupFolder(arguments.to or store.parent / "backups")
+    backup = _make(store, key, folder, arguments.keep)
+    if arguments.json:
+        print(json.dumps(backup.as_json(), indent=2))
+    else:
+        print(_sentence(backup), *_sentences(backup, settings), sep="\n")
+    return 0
+
+
+def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Backup:
+    """Make a backup under another name, and give it its own once it is known to be whole."""
+    if not store.is_file():
+        raise StoreRefusal(f"there is no store at {store}: serve, migrate or keys issue makes one")
+    now = system_clock()
+    with folder.claimed():
+        partial, place = folder.partial(now), folder.place(now)
+        copy_store(store, partial)
+        contents = verify(partial)
+        try:
+            kept = _keep_key(key, place)
+            partial.rename(place)
+            sync(folder.path)
+            removed = folder.rotate(keep)
+        except OSError as error:
+            raise StoreRefusal(f"{folder.path} cannot be written: {error.strerror}") from None
+    return _Backup(place, contents, kept, removed)
+
+
+def _keep_key(key: Path | None, place: Path) -> Path | None:
+    """Put the secret key beside the backup. Raises OSError."""
+    if key is None or not key.is_file():
+        return None
+    partial = place.with_name(f".{place.stem}.partial-key")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as copy, key.open("rb") as original:
+        shutil.copyfileobj(original, copy)
+    sync(partial)
+    return partial.rename(key_beside(place))
+
+
+def _sentence(backup: _Backup) -> str:
+    rows, tables = backup.contents.total, len(backup.contents.rows)
+    size = backup.path.stat().st_size
+    return f"{backup.path}: {size:,} bytes, {rows:,} rows of {tables} tables, verified"
+
+
+def _sentences(backup: _Backup, settings: Settings) -> Sequence[str]:
+    """Say what the backup lacks or cost."""
+    if backup.key:
+        words = f"the secret key lies beside it: {backup.key}"
+    elif settings.secret_key:
+        words = "SECRET_KEY is not in it: keep that elsewhere, what is sealed needs it"
+    else:
+        words = "no secret key lies beside it: if one is used, keep it elsewhere"
+    removed = [f"removed {path}, which was older" for path in backup.removed]
+    return [words, *removed]
+
+
+def _count(text: str) -> int:
+    if re.fullmatch("[0-9]{1,6}", text) is None or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")
+    return int(text)

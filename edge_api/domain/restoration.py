@@ -1,0 +1,174 @@
+"""What of a store has to stand after an older state of it was restored.
+
+A key that was revoked since stays revoked, who wants no mail gets none, and what was told is not
+told again. Everything else is as it was then. It knows both stores as plans, and no files.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from edge_api.domain.actor import OPERATOR, Clock
+from edge_api.domain.audit import Change, audit_entry
+from edge_api.schema.oauth_tables import (
+    AUTHORIZATION_CODES,
+    OAUTH_CLIENTS,
+    OAUTH_GRANTS,
+    REFRESH_TOKENS,
+    REVOKED_TOKENS,
+    USED_ASSERTIONS,
+)
+from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row, Table
+from edge_api.schema.tables import (
+    CREDENTIALS,
+    EMAIL_SEND_LOG,
+    EMAIL_UNSUBSCRIBE_TOKENS,
+    LEADS,
+    SUPPRESSED_EMAILS,
+)
+from edge_api.store.plan import Condition, Delete, Insert, Order, Read, Store, Update
+
+ENDED_BY: Final[Mapping[Table, str]] = MappingProxyType(
+    {
+        CREDENTIALS: "revoked_at",
+        OAUTH_CLIENTS: "revoked_at",
+        OAUTH_GRANTS: "revoked_at",
+        AUTHORIZATION_CODES: "used_at",
+        REFRESH_TOKENS: "used_at",
+        EMAIL_UNSUBSCRIBE_TOKENS: "used_at",
+    }
+)
+"""What ends once and for all, and the column that says when."""
+REMEMBERED: Final = (
+    SUPPRESSED_EMAILS,
+    EMAIL_UNSUBSCRIBE_TOKENS,
+    EMAIL_SEND_LOG,
+    REVOKED_TOKENS,
+    USED_ASSERTIONS,
+)
+"""The tables whose rows say what must not happen, or what has happened outside."""
+WAITING: Final = (EMAIL_OUTBOX, WEBHOOK_DELIVERIES)
+"""The tables whose rows go when they have been told."""
+ROWS_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """What the former state had to say to the restored one, in numbers of rows."""
+
+    ended: int
+    """Keys, grants, tokens and others that had been revoked or used since."""
+    remembered: int
+    """Suppressions, links to unsubscribe and lines of the mail log that were new since."""
+    told: int
+    """Mails and events that waited then, and had been told or given up since."""
+    leads_lost: int
+    """Leads that came since, and are only in the former state."""
+    leads_back: int
+    """Leads that had been deleted since, and are there again."""
+
+
+async def carry_over(former: Store, restored: Store, clock: Clock) -> Restoration:
+    """Bring into the restored state what must not be undone, and compare the two.
+
+    It can be repeated. Raises Problem.
+    """
+    bearer = _Bearer(former, restored, clock)
+    return Restoration(
+        ended=sum([await bearer.end(table, column) for table, column in ENDED_BY.items()]),
+        remembered=sum([await bearer.remember(table) for table in REMEMBERED]),
+        told=sum([await bearer.forget_told(table) for table in WAITING]),
+        leads_lost=await _count_missing(former, restored, LEADS),
+        leads_back=await _count_missing(restored, former, LEADS),
+    )
+
+
+class _Bearer:
+    """Carries rows from the former state to the restored one."""
+
+    def __init__(self, former: Store, restored: Store, clock: Clock) -> None:
+        self._former = former
+        self._restored = restored
+        self._clock = clock
+
+    async def end(self, table: Table, column: str) -> int:
+        """End what had ended, at the instant at which it had."""
+        number = 0
+        over = Condition(column, "is", None, negated=True)
+        async for rows in _pages(self._former, Read(table, where=(over,))):
+            plans = [
+                Update(
+                    table, {column: row[column]}, (_same(table, row), Condition(column, "is", None))
+                )
+                for row in rows
+            ]
+            number += sum(len(outcome.rows) for outcome in await self._restored.run(*plans))
+        return await self._note(table, number, column)
+
+    async def remember(self, table: Table) -> int:
+        """Store what is missing; what a unique column knows already is there by another id."""
+        number = 0
+        async for rows in _missing(self._former, self._restored, table):
+            number += sum([await self._store(table, row) for row in rows])
+        return await self._note(table, number)
+
+    async def _store(self, table: Table, row: Row) -> bool:
+        try:
+            await self._restored.run(Insert(table, [row]))
+        except Problem as problem:
+            if problem.code != "conflict":
+                raise
+            return False
+        return True
+
+    async def forget_told(self, table: Table) -> int:
+        """Delete what waits no more."""
+        number = 0
+        async for rows in _missing(self._restored, self._former, table):
+            await self._restored.run(Delete(table, (_any_of(table, rows),)))
+            number += len(rows)
+        return await self._note(table, number)
+
+    async def _note(self, table: Table, number: int, *columns: str) -> int:
+        """Write down in the audit log how many rows were carried over."""
+        if number:
+            change = Change("restore", table, number, columns)
+            await self._restored.run(audit_entry(OPERATOR, change, self._clock()))
+        return number
+
+
+async def _count_missing(source: Store, target: Store, table: Table) -> int:
+    return sum([len(rows) async for rows in _missing(source, target, table)])
+
+
+async def _missing(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
+    """Yield the rows of one store whose keys another one lacks."""
+    async for rows in _pages(source, Read(table)):
+        (known,) = await target.run(Read(table, (table.key,), (_any_of(table, rows),)))
+        keys = {row[table.key] for row in known.rows}
+        yield [row for row in rows if row[table.key] not in keys]
+
+
+async def _pages(store: Store, plan: Read) -> AsyncIterator[Sequence[Row]]:
+    """Yield the rows in the order of their key, some at a time."""
+    key = plan.table.key
+    where = plan.where
+    while True:
+        page = Read(plan.table, where=where, order=(Order(key),), limit=ROWS_AT_ONCE)
+        (outcome,) = await store.run(page)
+        if outcome.rows:
+            yield outcome.rows
+        if len(outcome.rows) < ROWS_AT_ONCE:
+            return
+        where = (*plan.where, Condition(key, "gt", outcome.rows[-1][key]))
+
+
+def _same(table: Table, row: Row) -> Condition:
+    return Condition(table.key, "eq", row[table.key])
+
+
+def _any_of(table: Table, rows: Sequence[Row]) -> Condition:
+    return Condition(table.key, "in", tuple(row[table.key] for row in rows))

@@ -1,0 +1,150 @@
+"""A whole copy of a store, made while others write to it, and the proof that a copy is whole.
+
+It knows files and SQLite, and nothing of what rows mean.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from edge_api.schema.history import HISTORY
+from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite.connection import BUSY_SECONDS, connect
+from edge_api.store.sqlite.faults import primary_code
+from edge_api.store.sqlite.opening import APPLICATION_ID, refusal_of, schema_version
+
+PAGES_AT_ONCE: Final = 256
+"""Pages of one step: between two steps others have the disk, and the copy can be interrupted."""
+REPLICATORS_TABLES: Final = ("_litestream_seq", "_litestream_lock")
+"""What Litestream keeps in a store that it replicates; a copy has a life of its own."""
+
+_REASONS: Mapping[int, str] = MappingProxyType(
+    {
+        sqlite3.SQLITE_CORRUPT: "is damaged",
+        sqlite3.SQLITE_NOTADB: "is no SQLite database",
+        sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user read the file and its folder",
+        sqlite3.SQLITE_READONLY: "cannot be opened: let this user write its folder",
+        sqlite3.SQLITE_FULL: "cannot be written: the disk is full, make room",
+        sqlite3.SQLITE_IOERR: "cannot be read or written: its disk is full or fails",
+        sqlite3.SQLITE_BUSY: "is locked by another process: wait until that is done",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a verified copy holds."""
+
+    schema_version: int
+    rows: Mapping[str, int]
+    """The number of rows of each table."""
+
+    @property
+    def total(self) -> int:
+        """The number of all rows."""
+        return sum(self.rows.values())
+
+
+def copy_store(source: Path, target: Path) -> None:
+    """Copy the store at `source`, in use or not, into the new file `target`, durably.
+
+    The copy is the state of one instant, and one file without a log. Writers do not wait for it.
+    Raises StoreRefusal; then there may be a part of `target`.
+    """
+    if not source.is_file():
+        raise StoreRefusal(f"there is no store at {source}")
+    with _refusing(source), closing(connect(source, writes=False)) as live:
+        _copy(live, target)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Do the same for a copy of a store, in which nothing is changed: it may be read-only.
+
+    What a log beside it holds belongs to it. Raises StoreRefusal.
+    """
+    with _refusing(source), closing(_open_copy(source)) as kept:
+        _copy(kept, target)
+
+
+def verify(path: Path) -> Contents:
+    """Look through a whole copy and return what it holds. Raises StoreRefusal."""
+    with _refusing(path), closing(_open_copy(path)) as copy:
+        _refuse_strange(copy, path)
+        (verdict,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+        if verdict != "ok":
+            raise StoreRefusal(f"{path} is damaged ({str(verdict).splitlines()[-1]})")
+        return Contents(schema_version(copy), MappingProxyType(_count_rows(copy)))
+
+
+def _copy(live: sqlite3.Connection, target: Path) -> None:
+    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    # An open snapshot: without it every commit of another process would begin the copy anew.
+    live.execute("BEGIN")
+    schema_version(live)
+    live.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    with _refusing(target), closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        live.backup(copy, pages=PAGES_AT_ONCE, sleep=0)
+        copy.execute("PRAGMA journal_mode = DELETE")
+        for table in REPLICATORS_TABLES:
+            copy.execute(f"DROP TABLE IF EXISTS {table}")
+    sync(target)
+
+
+def sync(path: Path) -> None:
+    """Let a file, or the entries of a folder, survive the loss of power. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_copy(path: Path) -> sqlite3.Connection:
+    """Open a file without changing it. One with no log is taken as it is, on any medium."""
+    if not path.is_file():
+        raise StoreRefusal(f"there is no file {path}")
+    log = path.with_name(f"{path.name}-wal")
+    mode = "rw" if log.exists() and log.stat().st_size else "ro&immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+
+
+def _refuse_strange(copy: sqlite3.Connection, path: Path) -> None:
+    (owner,) = copy.execute("PRAGMA application_id").fetchone()
+    if owner != APPLICATION_ID:
+        raise StoreRefusal(f"{path} is no store of an edge")
+    version = schema_version(copy)
+    if version > len(HISTORY):
+        raise StoreRefusal(
+            f"{path} has schema version {version} and this edge knows {len(HISTORY)}: "
+            "use the version that made it, or a later one"
+        )
+
+
+def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
+    question = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    names = [str(name) for (name,) in copy.execute(f"{question} ORDER BY name")]
+    return {name: int(copy.execute(_count(name)).fetchone()[0]) for name in names}
+
+
+def _count(table: str) -> str:
+    quoted = table.replace('"', '""')
+    return f'SELECT count(*) FROM "{quoted}"'  # noqa: S608  a name that the file itself gave
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turn an engine's error about a file into a refusal."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        reason = _REASONS.get(primary_code(error))
+        refusal = refusal_of(error, path) if reason is None else StoreRefusal(f"{path} {reason}")
+        raise refusal from None
+    except OSError as error:
+        raise StoreRefusal(f"{path} cannot be used: {error.strerror}") from None
