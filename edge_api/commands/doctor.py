@@ -10,6 +10,7 @@ from pathlib import Path
 from edge_api.commands import Subparsers
 from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.development_key import DEVELOPMENT
+from edge_api.commands.replication import find_lag
 from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.keys import Keys, state_of
 from edge_api.schema.kinds import spell_instant
@@ -34,7 +35,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(_arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each thing that is wrong. Returns 1 when there is one."""
     findings = asyncio.run(_parts(settings))
-    complaints = [*_files(settings), *findings.complaints]
+    complaints = [*_files(settings), *findings.complaints, *find_lag(settings)]
     for complaint in complaints:
         print(f"- {complaint}")
     if not complaints:

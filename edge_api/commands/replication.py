@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,8 @@ from edge_api.commands.replica import (
 from edge_api.domain.health import Check
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
-from edge_api.store.sqlite.replicator import ReplicatorError, ask, sync_replica
+from edge_api.store.sqlite.claim import is_claimed
+from edge_api.store.sqlite.replicator import ReplicatorError, ask, socket_of, sync_replica
 
 LOOK_SECONDS: Final = 5.0
 """Between two looks whether the replica has everything."""
@@ -44,6 +46,25 @@ def make_replication(settings: Settings) -> "Replication | None":
     store = settings.database_path.resolve()
     require_short(store)
     return Replication(store, settings.litestream_replica, find_program())
+
+
+def find_lag(settings: Settings) -> Iterator[str]:
+    """Look from outside whether the store that an edge serves is replicated; say what is wrong."""
+    if settings.litestream_replica is None:
+        return
+    store = settings.database_path.resolve()
+    try:
+        require_short(store)
+        find_program()
+        if is_claimed(store):
+            sync_replica(store, PATIENCE_SECONDS)
+    except StoreRefusal as refusal:
+        yield str(refusal)
+    except ReplicatorError as error:
+        if socket_of(store).exists():
+            yield f"LITESTREAM_REPLICA: the replica lacks what was committed last ({error})"
+        else:
+            yield "LITESTREAM_REPLICA: the store is served and not replicated: start the edge again"
 
 
 class Replication:

@@ -152,7 +152,7 @@ def _tell_keyless(place: Path) -> str:
         return f"the backup brings no secret key, and {place} stays"
     return (
         f"the backup brings no secret key, and there is none at {place}: if there was one, put it "
-        "there before you serve, or links, tokens and webhooks that are sealed with it are void"
+        "there before you serve, or access tokens and the secrets of webhooks are void"
     )
 
 

@@ -6,6 +6,7 @@ it is saved and restored is the business of the `Way`.
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -17,8 +18,9 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
+from edge_api.store.sqlite.replicator import ReplicatorError, sync_replica
 from tests.drills.targets import LEAD, LEADS, LIMITS
-from tests.edge.edge_process import Installation, ServedEdge, free_port
+from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
 
 WRITERS = 4
 BEFORE = 40
@@ -78,7 +80,7 @@ class Writers:
 
 def post(edge: ServedEdge, key: str) -> str:
     """Post the lead of a key; return its id when it is acknowledged."""
-    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+    headers = {"Content-Type": "application/json", "Idempotency-Key": key.replace(" ", "-")}
     body = json.dumps({**LEAD, "message": key}).encode()
     status, _, answer = edge.post(LEADS, body, headers)
     assert status == 201, answer
@@ -99,7 +101,7 @@ def installation_in(folder: Path, **settings: str) -> Installation:
 def drill(installation: Installation, way: Way) -> Found:
     """Serve, write, save, kill, delete, restore, serve again; and compare."""
     found = Found(_live_and_die(installation, way))
-    for file in installation.store.parent.glob("edge.db*"):
+    for file in installation.store.parent.glob("edge.*"):
         file.unlink()
     way.restore(installation)
     stored = ids(installation.store)
@@ -138,3 +140,20 @@ def said(installation: Installation, *words: str) -> str:
 def as_json(installation: Installation, *words: str) -> Any:
     """Return what a command says that has to succeed, read as JSON."""
     return json.loads(said(installation, *words))
+
+
+def await_replica(store: Path) -> None:
+    """Return when the replica has all that was committed before."""
+    ends_at = time.monotonic() + PATIENCE
+    while not has_everything(store):
+        assert time.monotonic() < ends_at
+        time.sleep(0.05)
+
+
+def has_everything(store: Path) -> bool:
+    """Tell whether the replica has all that was committed before; not while nothing replicates."""
+    try:
+        sync_replica(store, 20)
+    except ReplicatorError:
+        return False
+    return True

@@ -5,8 +5,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from edge_api.store.sqlite.replicator import sync_replica
-from tests.drills.loss import Way, as_json, drill, installation_in, said
+from tests.drills.loss import Way, as_json, await_replica, drill, installation_in, said
 from tests.edge.edge_process import Installation
 
 
@@ -26,9 +25,10 @@ def test_every_lead_of_before_a_backup_comes_back(tmp_path: Path) -> None:
 
 def test_every_lead_of_before_a_sync_comes_back_from_the_replica(tmp_path: Path) -> None:
     """The same holds of a replica, up to the last time that it had everything."""
-    installation = installation_in(tmp_path, LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
+    settings = {"LITESTREAM_REPLICA": f"file://{tmp_path}/replica", "SECRET_KEY": "k" * 40}
+    installation = installation_in(tmp_path, **settings)
     way = Way(
-        lambda installation: sync_replica(installation.store, 30),
+        lambda installation: await_replica(installation.store),
         lambda installation: said(installation, "restore", "--from-replica"),
     )
     found = drill(installation, way)

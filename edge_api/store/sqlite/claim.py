@@ -16,7 +16,7 @@ class Claim:
 
     def __init__(self, path: Path) -> None:
         """Take the claim on the store at `path`. Raises StoreRefusal where another edge has it."""
-        file = path.with_name(f"{path.name}-lock")
+        file = _lock_of(path)
         try:
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -38,3 +38,22 @@ class Claim:
     def release(self) -> None:
         """Let go of the claim."""
         os.close(self._descriptor)
+
+
+def is_claimed(path: Path) -> bool:
+    """Tell whether an edge serves the store at `path`. Raises OSError."""
+    file = _lock_of(path)
+    if not file.exists():
+        return False
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-lock")

@@ -1,0 +1,248 @@
+"""`backup`: a whole copy beside writers, or nothing; and never the last good one gone."""
+
+import asyncio
+import json
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from edge_api.commands.backup_folder import BackupFolder
+from edge_api.commands.embedded import require_embedded
+from edge_api.schema.problems import Problem
+from edge_api.schema.tables import LEADS
+from edge_api.settings import read_settings
+from edge_api.store.plan import Insert
+from edge_api.store.sqlite import open_store
+from edge_api.store.sqlite.copying import copy_store, verify
+from tests.drills.loss import as_json, ids, installation_in, post, said
+from tests.edge.edge_process import ROOT, Installation
+from tests.edge.store.samples import clock, make_lead
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    """Return an installation with a store."""
+    made = installation_in(tmp_path)
+    said(made, "migrate")
+    return made
+
+
+@pytest.fixture
+def folder(installation: Installation) -> Path:
+    """Return where its backups go."""
+    return installation.store.parent / "backups"
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names of all files of a folder, but for its lock."""
+    return sorted(path.name for path in folder.iterdir() if path.name != ".backup-lock")
+
+
+def mode_of(path: Path) -> int:
+    """Return the rights on a file or folder."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_backup_beside_a_running_edge_is_whole(installation: Installation, folder: Path) -> None:
+    """It is one file without a log, for its owner alone, with the key beside it; it says so."""
+    with installation.serving() as edge:
+        lead = post(edge, "in the log alone")
+        output = said(installation, "backup")
+
+    backup, key = sorted(folder.glob("edge-*"))
+    assert ids(backup) == {lead}
+    assert (mode_of(folder), mode_of(backup), mode_of(key)) == (0o700, 0o600, 0o600)
+    assert names_in(folder) == [backup.name, key.name]
+    assert key.read_bytes() == installation.store.with_suffix(".key").read_bytes()
+    assert f"{backup.stat().st_size:,} bytes" in output
+    assert f"the secret key lies beside it: {key}" in output
+
+
+def test_what_it_says_can_be_read_by_programs(installation: Installation) -> None:
+    """With --json it is one object: the file, its size, the rows of each table, the key."""
+    told = as_json(installation, "backup", "--json")
+
+    assert told["bytes"] == Path(told["file"]).stat().st_size
+    assert told["rows"] == {**dict.fromkeys(told["rows"], 0), "email_send_state": 1}
+    assert (told["secret_key"], told["removed"]) == (None, [])
+
+
+def test_the_key_can_be_left_out(installation: Installation, folder: Path) -> None:
+    """With --without-key, or where SECRET_KEY is set, the folder has no secret in it."""
+    installation.store.with_suffix(".key").write_text("k" * 64)
+    left_out = said(installation, "backup", "--without-key")
+    from_settings = said(installation.changed(SECRET_KEY="s" * 40), "backup")
+
+    assert list(folder.glob("*.key")) == []
+    assert "no secret key lies beside it" in left_out
+    assert "SECRET_KEY is not in it" in from_settings
+
+
+def test_the_newest_are_kept_and_what_others_put_there(
+    installation: Installation, folder: Path
+) -> None:
+    """Of its own it keeps as many as it is told; a file that it did not name is left alone."""
+    folder.mkdir()
+    strange = ["edge-backup.db", "edge-20200101T000000Z.db", "notes.txt"]
+    for name in strange:
+        (folder / name).write_text("mine")
+    made = [as_json(installation, "backup", "--keep", "2", "--json") for _ in range(3)]
+
+    assert names_in(folder) == sorted([*strange, *(Path(each["file"]).name for each in made[1:])])
+    assert made[2]["removed"] == [made[0]["file"]]
+
+
+def test_a_failure_leaves_the_good_ones_and_nothing_half_written(
+    installation: Installation, folder: Path
+) -> None:
+    """A damaged store gives no backup: exit 1, a sentence, and the last good one stays."""
+    good = Path(as_json(installation, "backup", "--json")["file"])
+    damage(installation.store)
+    code, _, complained = installation.run("backup", "--keep", "1")
+
+    assert code == 1
+    assert "is damaged" in complained
+    assert len(complained.splitlines()) == 1
+    assert names_in(folder) == [good.name]
+
+
+def damage(store: Path) -> None:
+    """Overwrite an inner page of a store."""
+    with store.open("r+b") as file:
+        file.seek(5 * 4096)
+        file.write(b"\xff" * 3 * 4096)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"no database" * 1000, "is no SQLite database"), (None, "there is no store at")],
+)
+def test_what_is_no_store_is_refused(
+    installation: Installation, content: bytes | None, sentence: str
+) -> None:
+    """Another file, or none: one sentence, and exit 1."""
+    installation.store.unlink()
+    if content is not None:
+        installation.store.write_bytes(content)
+    code, _, complained = installation.run("backup")
+
+    assert (code, len(complained.splitlines())) == (1, 1)
+    assert sentence in complained
+
+
+def test_the_store_of_another_program_is_refused(installation: Installation) -> None:
+    """A SQLite file that is no store of ours gives no backup."""
+    installation.store.unlink()
+    with closing(sqlite3.connect(installation.store)) as other:
+        other.execute("CREATE TABLE t (i)")
+    code, _, complained = installation.run("backup")
+
+    assert code == 1
+    assert "is no store of an edge" in complained
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """A file stands in the way of the folder: exit 1, and the mend."""
+    (tmp_path / "file").write_text("")
+    code, _, complained = installation.run("backup", "--to", str(tmp_path / "file" / "folder"))
+
+    assert (code, len(complained.splitlines())) == (1, 1)
+    assert "name another folder by --to" in complained
+
+
+def test_a_disk_without_room_is_a_sentence(installation: Installation, folder: Path) -> None:
+    """The copy cannot be written whole: exit 1, the last good one stays, nothing half-written."""
+    good = Path(as_json(installation, "backup", "--json")["file"])
+    most = installation.store.stat().st_size // 2
+    limited = (
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}));"
+        "from edge_api.__main__ import main; sys.exit(main(['backup', '--keep', '1']))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", limited],
+        cwd=installation.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **installation.settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
+    assert "full" in ended.stderr
+    assert names_in(folder) == [good.name]
+
+
+def test_a_second_backup_at_once_is_refused(installation: Installation, folder: Path) -> None:
+    """While one is under way in the folder another one says so and leaves its file alone."""
+    with BackupFolder(folder).claimed():
+        partial = folder / ".edge-x.partial"
+        partial.write_text("under way")
+        code, _, complained = installation.run("backup")
+        assert partial.exists()
+
+    assert code == 1
+    assert "another backup into" in complained
+    assert not partial.exists()
+
+
+def test_what_a_killed_backup_left_is_removed(installation: Installation, folder: Path) -> None:
+    """The next one clears it away."""
+    folder.mkdir()
+    (folder / ".edge-20200101T000000.000000Z.partial").write_text("half")
+    told = as_json(installation, "backup", "--json")
+
+    assert names_in(folder) == [Path(told["file"]).name]
+
+
+async def test_a_backup_comes_to_its_end_among_writers(tmp_path: Path) -> None:
+    """Commits neither begin it anew nor wait for it, and it is the state of one instant."""
+    path, copy = tmp_path / "edge.db", tmp_path / "copy.db"
+    store = await open_store(path, clock)
+    for _ in range(20):
+        await store.run(Insert(LEADS, [make_lead(message="m" * 1900) for _ in range(500)]))
+    copying = asyncio.create_task(asyncio.to_thread(copy_store, path, copy))
+    written = 0
+    while not copying.done():
+        await store.run(Insert(LEADS, [make_lead(), make_lead()]))
+        written += 1
+    await copying
+    await store.close()
+
+    assert written > 1
+    assert verify(copy).rows["leads"] % 2 == 0
+    assert 10_000 <= verify(copy).rows["leads"] <= 10_000 + 2 * written
+
+
+def test_a_store_on_a_server_has_tools_of_its_own(installation: Installation) -> None:
+    """With PostgreSQL both commands name what to use instead."""
+    settings = replace(
+        read_settings(installation.settings, None), database_url="postgresql://db/journal"
+    )
+    for command, tool in (("backup", "pg_dump"), ("restore", "pg_restore")):
+        with pytest.raises(Problem, match=tool) as refusal:
+            require_embedded(settings, command)
+        assert refusal.value.code == "invalid"
+
+
+def test_a_replicated_store_gives_a_backup_of_its_own(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """What Litestream keeps in the store is not in the backup, which holds our tables alone."""
+    replicated = installation.changed(LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
+    with replicated.serving() as edge:
+        assert edge.await_body("/api/public/v1/readiness", b'"replica":{"status":"pass"}')
+        with closing(sqlite3.connect(installation.store)) as live:
+            (before,) = live.execute("SELECT count(*) FROM leads").fetchone()
+        told = json.loads(said(replicated, "backup", "--json"))
+
+    assert told["rows"]["leads"] == before
+    assert not [name for name in told["rows"] if "litestream" in name]

@@ -1,0 +1,241 @@
+"""Litestream beside an edge: it misses nothing, dies and comes back, and holds up no erasure."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.commands.replication import Replication, make_replication
+from edge_api.schema.tables import LEADS
+from edge_api.settings import read_settings
+from edge_api.store.plan import Condition, Delete, Insert
+from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite import SQLiteStore, open_store
+from tests.drills.loss import await_replica, ids, installation_in, post, said
+from tests.edge.edge_process import PATIENCE, Installation
+from tests.edge.store.samples import clock, make_lead
+
+ROUNDS = 48
+AT_ONCE = 250
+"""Leads of one round."""
+CUT_AFTER = 16
+"""Rounds that make more log than SQLite itself lets stand: it wants to begin it anew by then."""
+AUTOCHECKPOINT_BYTES = 4000 * 4096
+
+
+def await_successor(store: Path, process: int) -> None:
+    """Return when another process replicates a store."""
+    ends_at = time.monotonic() + PATIENCE
+    while process_of(store) in (process, 0):
+        assert time.monotonic() < ends_at
+        time.sleep(0.05)
+
+
+def process_of(store: Path) -> int:
+    """Return the process that replicates a store; 0 while that is being started."""
+    return int(store.with_name(f"{store.name}-litestream.lock").read_text() or 0)
+
+
+def rows_of(store: Path) -> list[Any]:
+    """Return every lead with all its columns."""
+    with closing(sqlite3.connect(store)) as connection:
+        return connection.execute("SELECT * FROM leads ORDER BY id").fetchall()
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    """Return an installation with a replica in a folder."""
+    return installation_in(tmp_path, LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
+
+
+async def test_no_row_is_missed_whatever_becomes_of_the_log(installation: Installation) -> None:
+    """Thousands of rows, checkpoints, cuts of the log and a rewriting: the replica has each row."""
+    settings = read_settings(installation.settings, None)
+    store = await open_store(installation.store, clock, alone=True)
+    replication = make_replication(settings)
+    assert replication is not None
+    replication.start()
+    try:
+        await asyncio.to_thread(await_replica, installation.store)
+        await write_and_cut(store, installation.store)
+    finally:
+        await store.close()
+        await replication.close()
+
+    before = rows_of(installation.store)
+    assert len(before) == ROUNDS * AT_ONCE // 2
+    said(installation, "restore", "--from-replica", "--force")
+    assert rows_of(installation.store) == before
+
+
+async def write_and_cut(store: SQLiteStore, path: Path) -> None:
+    """Write and delete, and do to the log all that is ever done to it."""
+    log = path.with_name(f"{path.name}-wal")
+    with closing(sqlite3.connect(path, isolation_level=None)) as rival:
+        for number in range(ROUNDS):
+            leads = [make_lead(message="m" * 1500) for _ in range(AT_ONCE)]
+            await asyncio.gather(*(store.run(Insert(LEADS, [lead])) for lead in leads))
+            gone = tuple(lead["id"] for lead in leads[::2])
+            await store.run(Delete(LEADS, (Condition("id", "in", gone),)))
+            if number % 5 == 0:
+                rival.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            if number % CUT_AFTER == CUT_AFTER - 1:
+                assert log.stat().st_size > AUTOCHECKPOINT_BYTES
+                assert await store.scrub(whole=number > ROUNDS // 2)
+
+
+def test_an_erasure_leaves_nothing_in_the_log(installation: Installation) -> None:
+    """Litestream holds the log open; an erasure beside it cuts the log nevertheless."""
+    with installation.serving() as edge:
+        post(edge, "of Ann, who is to be forgotten")
+        log = installation.store.with_name("edge.db-wal")
+        await_replica(installation.store)
+        said(installation, "privacy", "erase", "ann@example.org", "--yes")
+
+        for file in (installation.store, log):
+            assert b"to be forgotten" not in file.read_bytes()
+        post(edge, "of Ann again")
+        await_replica(installation.store)
+        kept = ids(installation.store)
+    said(installation, "restore", "--from-replica", "--force")
+    assert ids(installation.store) == kept
+
+
+def test_a_replicator_that_dies_is_started_again(installation: Installation) -> None:
+    """It is killed; another one takes its place, and what came meanwhile is in the replica."""
+    with installation.serving() as edge:
+        await_replica(installation.store)
+        first = process_of(installation.store)
+        os.kill(first, signal.SIGKILL)
+        lead = post(edge, "meanwhile")
+        await_successor(installation.store, first)
+        await_replica(installation.store)
+        edge.end(signal.SIGTERM)
+
+    said(installation, "restore", "--from-replica", "--force")
+    assert ids(installation.store) == {lead}
+
+
+def test_it_ends_with_the_edge_and_has_the_last_word(installation: Installation) -> None:
+    """An edge that is told to end leaves no process behind, and a replica that has everything."""
+    with installation.serving() as edge:
+        await_replica(installation.store)
+        process = process_of(installation.store)
+        lead = post(edge, "the last one")
+        code, _ = edge.end(signal.SIGTERM)
+
+    assert code == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    said(installation, "restore", "--from-replica", "--force")
+    assert ids(installation.store) == {lead}
+
+
+def test_what_a_dead_edge_left_behind_gives_way(installation: Installation) -> None:
+    """An edge is killed and its replicator lives on; the next edge ends that and has its own."""
+    with installation.serving() as edge:
+        await_replica(installation.store)
+        left = process_of(installation.store)
+        edge.end(signal.SIGKILL)
+    with installation.serving() as edge:
+        await_successor(installation.store, left)
+        post(edge, "after that")
+        await_replica(installation.store)
+
+
+def test_a_former_state_is_restored(installation: Installation) -> None:
+    """The replica as it was at an instant: what came later is not in it, and is kept beside."""
+    with installation.serving() as edge:
+        early = post(edge, "early")
+        await_replica(installation.store)
+        time.sleep(1.1)  # states of the replica are told apart by the instant of their writing
+        instant = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        time.sleep(1.1)
+        late = post(edge, "late")
+        await_replica(installation.store)
+        edge.end(signal.SIGTERM)
+
+    output = said(installation, "restore", "--from-replica", "--at", instant, "--force")
+    assert ids(installation.store) == {early}
+    assert "1 leads came since" in output
+    (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
+    assert ids(aside) == {early, late}
+
+
+def test_readiness_warns_of_a_replica_that_is_behind(tmp_path: Path) -> None:
+    """While the process does not run, or the replica lags, readiness says so and stays ready."""
+    replication = Replication(tmp_path / "edge.db", "file:///nowhere", "litestream")
+    check = asyncio.run(replication.check())
+
+    assert (check.state, check.sentence) == (
+        "warn",
+        "the process that replicates the store does not run",
+    )
+
+
+def test_readiness_tells_of_the_replica(installation: Installation) -> None:
+    """The report names the part and its state, and no place."""
+    with installation.serving() as edge:
+        assert edge.await_body("/api/public/v1/readiness", b'"replica":{"status":"pass"}')
+        report = json.loads(edge.get("/api/public/v1/readiness")[2])
+    assert report["checks"]["replica"] == {"status": "pass"}
+
+
+def test_doctor_says_that_a_served_store_is_not_replicated(installation: Installation) -> None:
+    """An edge was started without the setting that others have: doctor complains."""
+    with installation.changed(LITESTREAM_REPLICA="").serving():
+        code, output, _ = installation.run("doctor")
+
+    assert code == 1
+    assert "the store is served and not replicated" in output
+
+
+@contextmanager
+def blocked(folder: Path) -> Iterator[None]:
+    """Put a file in the place of a folder meanwhile."""
+    aside = folder.with_name("aside")
+    folder.rename(aside)
+    folder.write_text("in the way")
+    try:
+        yield
+    finally:
+        folder.unlink()
+        aside.rename(folder)
+
+
+def test_doctor_says_why_a_replica_lags(installation: Installation, tmp_path: Path) -> None:
+    """The place of the replica cannot be written: leads are taken, doctor has the reason."""
+    with installation.serving() as edge:
+        await_replica(installation.store)
+        with blocked(tmp_path / "replica"):
+            post(edge, "nevertheless")
+            code, output, _ = installation.run("doctor")
+            assert code == 1
+            assert "the replica lacks what was committed last" in output
+        await_replica(installation.store)
+
+
+def test_a_missing_program_is_a_sentence(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without Litestream an edge that is to be replicated does not start, and says the mend."""
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StoreRefusal, match="there is no program litestream: install it"):
+        make_replication(read_settings(installation.settings, None))
+
+
+def test_a_path_that_is_too_long_is_a_sentence(tmp_path: Path) -> None:
+    """The socket beside the store could not be opened."""
+    folder = tmp_path / ("x" * 120)
+    installation = installation_in(folder, LITESTREAM_REPLICA="s3://bucket/path")
+    with pytest.raises(StoreRefusal, match="too long a path"):
+        make_replication(read_settings(installation.settings, None))

@@ -1,0 +1,289 @@
+"""`restore`: another state in the store's place, nothing of the former lost, nothing undone."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.domain.restoration import Restoration, carry_over
+from edge_api.schema.history import HISTORY
+from edge_api.schema.outbox_tables import EMAIL_OUTBOX
+from edge_api.schema.table import Table
+from edge_api.schema.tables import (
+    AUDIT_LOG,
+    CREDENTIALS,
+    EMAIL_SEND_LOG,
+    LEADS,
+    SUPPRESSED_EMAILS,
+)
+from edge_api.store.plan import Condition, Delete, Insert, Read, Update
+from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.sqlite.copying import copy_store
+from tests.drills.loss import as_json, ids, installation_in, post, said
+from tests.edge.edge_process import Installation
+from tests.edge.store.samples import NOW, clock, make_entry, make_lead, make_row
+
+LATER = "2026-02-01T00:00:00.000000Z"
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    """Return an installation with a store."""
+    made = installation_in(tmp_path)
+    said(made, "migrate")
+    return made
+
+
+def back_up(installation: Installation) -> str:
+    """Return the file of a new backup."""
+    return str(as_json(installation, "backup", "--json")["file"])
+
+
+def files_of(installation: Installation) -> list[str]:
+    """Return the names of what lies beside the store, without locks and folders."""
+    files = installation.store.parent.iterdir()
+    return sorted(path.name for path in files if path.is_file() and "lock" not in path.name)
+
+
+def test_a_store_that_is_served_is_not_replaced(installation: Installation) -> None:
+    """While an edge serves it: exit 1, a sentence that says so, and nothing is changed."""
+    backup = back_up(installation)
+    with installation.serving() as edge:
+        lead = post(edge, "kept")
+        before = files_of(installation)
+        code, _, complained = installation.run("restore", backup, "--force")
+
+    assert (code, len(complained.splitlines())) == (1, 1)
+    assert "is served by another edge" in complained
+    assert (ids(installation.store), files_of(installation)) == ({lead}, before)
+
+
+def test_what_was_there_is_kept_beside(installation: Installation) -> None:
+    """Without --force a store that is there is refused; with it, it is kept and named."""
+    with installation.serving() as edge:
+        backup = back_up(installation)
+        lead = post(edge, "after the backup")
+    code, _, complained = installation.run("restore", backup)
+    assert (code, ids(installation.store)) == (1, {lead})
+    assert "say --force" in complained
+
+    output = said(installation, "restore", backup, "--force")
+    (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
+    assert ids(installation.store) == set()
+    assert ids(aside) == {lead}
+    assert f"the former store is kept as {aside}" in output
+    assert "1 leads came since" in output
+
+
+def test_the_log_of_the_former_store_goes_with_it(installation: Installation) -> None:
+    """An edge was killed: what only its log holds is beside, and not in the restored store."""
+    backup = back_up(installation)
+    with installation.serving() as edge:
+        lead = post(edge, "in the log alone")
+        edge.process.kill()
+        edge.process.wait()
+    said(installation, "restore", backup, "--force")
+
+    (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
+    assert (ids(installation.store), ids(aside)) == (set(), {lead})
+
+
+def test_a_damaged_former_store_does_not_stand_in_the_way(installation: Installation) -> None:
+    """It cannot tell what to carry over: said, with what to look through; and it is kept."""
+    backup = back_up(installation)
+    installation.store.write_bytes(b"not a database" * 1000)
+    output = said(installation, "restore", backup, "--force")
+
+    assert "nothing could be carried over" in output
+    assert "keys that were revoked since are valid again" in output
+    (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
+    assert aside.read_bytes().startswith(b"not a database")
+    assert ids(installation.store) == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("nowhere.db",), 1, "there is no file"),
+        (("text.db",), 1, "is no SQLite database"),
+        (("other.db",), 1, "is no store of an edge"),
+        (("newer.db",), 1, "has schema version 9999"),
+        (("damaged.db",), 1, "damaged"),
+        (("var/edge.db",), 2, "is the store itself"),
+        ((), 2, "either a FILE or --from-replica"),
+        (("--from-replica",), 2, "needs LITESTREAM_REPLICA"),
+        (("text.db", "--at", "2026-01-01T00:00:00Z"), 2, "belongs to --from-replica"),
+        (("--from-replica", "--at", "yesterday"), 2, "is no instant like"),
+    ],
+)
+def test_what_cannot_be_restored_is_refused(
+    installation: Installation, words: tuple[str, ...], code: int, sentence: str
+) -> None:
+    """Each fault is a sentence, and the store is the one that was there."""
+    prepare_bad_files(installation)
+    before, files = installation.store.read_bytes(), files_of(installation)
+    ended, _, complained = installation.run("restore", *words, "--force")
+
+    assert ended == code
+    assert sentence in complained
+    assert "Traceback" not in complained
+    assert (installation.store.read_bytes(), files_of(installation)) == (before, files)
+
+
+def prepare_bad_files(installation: Installation) -> None:
+    """Lay out files that are no backups."""
+    folder = installation.folder
+    (folder / "text.db").write_text("no database at all" * 100)
+    with closing(sqlite3.connect(folder / "other.db")) as other:
+        other.execute("CREATE TABLE t (i)")
+    copy_store(installation.store, folder / "newer.db")
+    with closing(sqlite3.connect(folder / "newer.db")) as newer:
+        newer.execute("PRAGMA user_version = 9999")
+    copy_store(installation.store, folder / "damaged.db")
+    with (folder / "damaged.db").open("r+b") as file:
+        file.seek(5 * 4096)
+        file.write(b"\xff" * 3 * 4096)
+
+
+def test_a_backup_of_an_older_schema_is_brought_up(installation: Installation) -> None:
+    """A backup that an earlier version made is restored at the present schema."""
+    older = installation.folder / "older.db"
+    with closing(sqlite3.connect(older)) as old:
+        old.execute("PRAGMA application_id = 0x666F7265")
+        for statement in HISTORY[0].sqlite:
+            old.execute(statement, {"now": LATER} if ":now" in statement else {})
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    installation.store.unlink()
+    output = said(installation, "restore", str(older))
+
+    assert "from schema version 1" in output
+    with closing(sqlite3.connect(installation.store)) as store:
+        assert store.execute("PRAGMA user_version").fetchone() == (len(HISTORY),)
+
+
+def test_the_secret_key_comes_with_the_backup(installation: Installation) -> None:
+    """The backup's key takes its place again; another one that stood there is kept."""
+    key = installation.store.with_suffix(".key")
+    key.write_text("a" * 64)
+    backup = back_up(installation)
+    key.write_text("b" * 64)
+    output = said(installation, "restore", backup, "--force")
+
+    (aside,) = installation.store.parent.glob("edge.key.replaced-*Z")
+    assert (key.read_text(), aside.read_text()) == ("a" * 64, "b" * 64)
+    assert f"the former one is kept as {aside}" in output
+
+
+def test_a_copy_with_a_log_beside_it_is_taken_whole(installation: Installation) -> None:
+    """Somebody saved the file and its log: what is in the log is restored too."""
+    copy = installation.folder / "copied.db"
+    with installation.serving() as edge:
+        lead = post(edge, "in the log alone")
+        edge.process.kill()
+        edge.process.wait()
+    for end in ("", "-wal"):
+        source = installation.store.with_name(f"edge.db{end}")
+        copy.with_name(f"copied.db{end}").write_bytes(source.read_bytes())
+        source.unlink()
+    said(installation, "restore", str(copy))
+
+    assert ids(installation.store) == {lead}
+
+
+@pytest.fixture
+async def stores(tmp_path: Path) -> AsyncIterator[tuple[SQLiteStore, SQLiteStore]]:
+    """Return a store as it went on after a backup, and the backup, both open."""
+    former = await open_store(tmp_path / "former.db", clock)
+    await former.run(
+        Insert(LEADS, [make_lead(message="kept"), make_lead(message="deleted since")]),
+        Insert(CREDENTIALS, [make_key("a" * 64), make_key("b" * 64)]),
+        Insert(EMAIL_OUTBOX, [make_mail("told since"), make_mail("waits")]),
+    )
+    copy_store(tmp_path / "former.db", tmp_path / "restored.db")
+    restored = await open_store(tmp_path / "restored.db", clock)
+    yield former, restored
+    await restored.close()
+    await former.close()
+
+
+def make_key(digest: str) -> dict[str, Any]:
+    """Return a credential."""
+    given = {"name": "k", "type": "api_key", "digest": digest, "last_four": "abcd", "scopes": ""}
+    return make_row(CREDENTIALS, given)
+
+
+def make_mail(template: str) -> dict[str, Any]:
+    """Return a mail that waits."""
+    subject = str(make_lead()["id"])
+    given = {"queue": "transactional", "recipient_email": "a@b.example", "subject_id": subject}
+    return make_row(EMAIL_OUTBOX, {**given, "template_name": template})
+
+
+async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
+    """Return every row of a table."""
+    (outcome,) = await store.run(Read(table))
+    return outcome.rows
+
+
+async def go_on(former: SQLiteStore) -> None:
+    """Do what happens after a backup."""
+    await former.run(
+        Update(CREDENTIALS, {"revoked_at": LATER}, (Condition("digest", "eq", "a" * 64),)),
+        Insert(
+            SUPPRESSED_EMAILS,
+            [make_row(SUPPRESSED_EMAILS, {"email": "no@mail.example", "reason": "unsubscribe"})],
+        ),
+        Insert(EMAIL_SEND_LOG, [make_entry(status="sent", message_id="m1")]),
+        Delete(EMAIL_OUTBOX, (Condition("template_name", "eq", "told since"),)),
+        Delete(LEADS, (Condition("message", "eq", "deleted since"),)),
+        Insert(LEADS, [make_lead(message="came since"), make_lead(message="came since")]),
+    )
+
+
+async def test_what_must_not_be_undone_is_carried_over(
+    stores: tuple[SQLiteStore, SQLiteStore],
+) -> None:
+    """Revocations and suppressions stand, what was told is not told again; leads are as then."""
+    former, restored = stores
+    await go_on(former)
+    told = await carry_over(former, restored, clock)
+
+    assert told == Restoration(ended=1, remembered=2, told=1, leads_lost=2, leads_back=1)
+    revoked = {row["digest"][0]: row["revoked_at"] for row in await rows(restored, CREDENTIALS)}
+    assert revoked == {"a": LATER, "b": None}
+    assert await rows(restored, SUPPRESSED_EMAILS) == await rows(former, SUPPRESSED_EMAILS)
+    assert [row["template_name"] for row in await rows(restored, EMAIL_OUTBOX)] == ["waits"]
+    assert {row["message"] for row in await rows(restored, LEADS)} == {"kept", "deleted since"}
+    assert {(row["verb"], row["table_name"]) for row in await rows(restored, AUDIT_LOG)} == {
+        ("restore", name)
+        for name in ("credentials", "suppressed_emails", "email_send_log", "email_outbox")
+    }
+
+
+async def test_carrying_over_can_be_repeated(stores: tuple[SQLiteStore, SQLiteStore]) -> None:
+    """A second time finds nothing more to do; an address that both know is no conflict."""
+    former, restored = stores
+    await go_on(former)
+    known = make_row(SUPPRESSED_EMAILS, {"email": "no@mail.example", "reason": "bounce"})
+    await restored.run(Insert(SUPPRESSED_EMAILS, [known]))
+    await carry_over(former, restored, clock)
+    again = await carry_over(former, restored, clock)
+
+    assert again == Restoration(ended=0, remembered=0, told=0, leads_lost=2, leads_back=1)
+    assert await rows(restored, SUPPRESSED_EMAILS) == [known]
+
+
+async def test_more_rows_than_a_page_are_carried_over(
+    stores: tuple[SQLiteStore, SQLiteStore],
+) -> None:
+    """Every page of a long table is looked at."""
+    former, restored = stores
+    await former.run(Insert(EMAIL_SEND_LOG, [make_entry() for _ in range(1201)]))
+    told = await carry_over(former, restored, lambda: NOW)
+
+    assert told.remembered == 1201
+    assert len(await rows(restored, EMAIL_SEND_LOG)) == 1201
