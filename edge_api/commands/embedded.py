@@ -6,9 +6,14 @@ from edge_api.settings import Settings
 _SQLITE = "sqlite:"
 
 
+def is_embedded(settings: Settings) -> bool:
+    """Tell whether the store is a SQLite file."""
+    return settings.database_url.startswith(_SQLITE)
+
+
 def require_embedded(settings: Settings, command: str) -> None:
     """Return where the store is a SQLite file; else raise Problem `invalid`, with the mend."""
-    if settings.database_url.startswith(_SQLITE):
+    if is_embedded(settings):
         return
     tool = "pg_restore" if command == "restore" else "pg_dump --format=custom"
     raise Problem(

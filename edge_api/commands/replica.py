@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from edge_api.schema.dotenv_file import read_dotenv
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
@@ -29,6 +30,8 @@ RETENTION_HOURS: Final = 7 * 24
 """How long the replica remembers a former state, and with it what was erased since."""
 END_SECONDS: Final = 15.0
 """How long it may take to bring the last commits to the replica."""
+CREDENTIALS: Final = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
+"""How the names begin under which Litestream looks for what opens a replica's place."""
 _OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
 
 
@@ -68,6 +71,12 @@ def command(program: str) -> tuple[str, ...]:
     return ("/bin/sh", "-c", 'umask 077; exec "$0" "$@"', program, "replicate", *_OPTIONS)
 
 
+def environment() -> Mapping[str, str]:
+    """Return what Litestream finds in its environment: ours, and credentials from `.env`."""
+    given = read_dotenv(Path(".env"))
+    return {**{name: given[name] for name in given if name.startswith(CREDENTIALS)}, **os.environ}
+
+
 def piped(config: Mapping[str, Any]) -> int:
     """Return the end of a pipe from which a configuration is read."""
     reading, writing = os.pipe()
@@ -99,6 +108,7 @@ def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
         capture_output=True,
         text=True,
         check=False,
+        env=environment(),
         umask=0o077,
     )
     if ended.returncode:

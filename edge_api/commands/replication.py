@@ -11,11 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from edge_api.commands.embedded import is_embedded
 from edge_api.commands.replica import (
     END_SECONDS,
     claim_replicator,
     command,
     configuration,
+    environment,
     find_program,
     note_process,
     piped,
@@ -43,18 +45,26 @@ def make_replication(settings: Settings) -> "Replication | None":
     """Return what replicates the store, where the settings ask for it. Raises StoreRefusal."""
     if settings.litestream_replica is None:
         return None
+    return Replication(_store_of(settings), settings.litestream_replica, find_program())
+
+
+def _store_of(settings: Settings) -> Path:
+    """Return the store as Litestream is to know it. Raises StoreRefusal where that cannot be."""
+    if not is_embedded(settings):
+        raise StoreRefusal(
+            "LITESTREAM_REPLICA is for a store in a SQLite file: unset it beside PostgreSQL"
+        )
     store = settings.database_path.resolve()
     require_short(store)
-    return Replication(store, settings.litestream_replica, find_program())
+    return store
 
 
 def find_lag(settings: Settings) -> Iterator[str]:
     """Look from outside whether the store that an edge serves is replicated; say what is wrong."""
     if settings.litestream_replica is None:
         return
-    store = settings.database_path.resolve()
     try:
-        require_short(store)
+        store = _store_of(settings)
         find_program()
         if is_claimed(store):
             sync_replica(store, PATIENCE_SECONDS)
@@ -135,6 +145,7 @@ class Replication:
                 stdin=config,
                 stdout=DEVNULL,
                 stderr=PIPE,
+                env=environment(),
                 pass_fds=(lock,),
                 start_new_session=True,  # what ends the edge at the terminal must not end it first
             )

@@ -4,13 +4,14 @@ A key that was revoked since stays revoked, who wants no mail gets none, and wha
 told again. Everything else is as it was then. It knows both stores as plans, and no files.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from edge_api.domain.actor import OPERATOR, Clock
 from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.paging import any_of, missing, pages
 from edge_api.schema.oauth_tables import (
     AUTHORIZATION_CODES,
     OAUTH_CLIENTS,
@@ -29,7 +30,7 @@ from edge_api.schema.tables import (
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.store.plan import Condition, Delete, Insert, Order, Read, Store, Update
+from edge_api.store.plan import Condition, Delete, Insert, Read, Store, Update
 
 ENDED_BY: Final[Mapping[Table, str]] = MappingProxyType(
     {
@@ -52,7 +53,6 @@ REMEMBERED: Final = (
 """The tables whose rows say what must not happen, or what has happened outside."""
 WAITING: Final = (EMAIL_OUTBOX, WEBHOOK_DELIVERIES)
 """The tables whose rows go when they have been told."""
-ROWS_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class _Bearer:
         """End what had ended, at the instant at which it had."""
         number = 0
         over = Condition(column, "is", None, negated=True)
-        async for rows in _pages(self._former, Read(table, where=(over,))):
+        async for rows in pages(self._former, Read(table, where=(over,))):
             plans = [
                 Update(
                     table, {column: row[column]}, (_same(table, row), Condition(column, "is", None))
@@ -111,7 +111,7 @@ class _Bearer:
     async def remember(self, table: Table) -> int:
         """Store what is missing; what a unique column knows already is there by another id."""
         number = 0
-        async for rows in _missing(self._former, self._restored, table):
+        async for rows in missing(self._former, self._restored, table):
             number += sum([await self._store(table, row) for row in rows])
         return await self._note(table, number)
 
@@ -127,8 +127,8 @@ class _Bearer:
     async def forget_told(self, table: Table) -> int:
         """Delete what waits no more."""
         number = 0
-        async for rows in _missing(self._restored, self._former, table):
-            await self._restored.run(Delete(table, (_any_of(table, rows),)))
+        async for rows in missing(self._restored, self._former, table):
+            await self._restored.run(Delete(table, (any_of(table, rows),)))
             number += len(rows)
         return await self._note(table, number)
 
@@ -141,34 +141,8 @@ class _Bearer:
 
 
 async def _count_missing(source: Store, target: Store, table: Table) -> int:
-    return sum([len(rows) async for rows in _missing(source, target, table)])
-
-
-async def _missing(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
-    """Yield the rows of one store whose keys another one lacks."""
-    async for rows in _pages(source, Read(table)):
-        (known,) = await target.run(Read(table, (table.key,), (_any_of(table, rows),)))
-        keys = {row[table.key] for row in known.rows}
-        yield [row for row in rows if row[table.key] not in keys]
-
-
-async def _pages(store: Store, plan: Read) -> AsyncIterator[Sequence[Row]]:
-    """Yield the rows in the order of their key, some at a time."""
-    key = plan.table.key
-    where = plan.where
-    while True:
-        page = Read(plan.table, where=where, order=(Order(key),), limit=ROWS_AT_ONCE)
-        (outcome,) = await store.run(page)
-        if outcome.rows:
-            yield outcome.rows
-        if len(outcome.rows) < ROWS_AT_ONCE:
-            return
-        where = (*plan.where, Condition(key, "gt", outcome.rows[-1][key]))
+    return sum([len(rows) async for rows in missing(source, target, table)])
 
 
 def _same(table: Table, row: Row) -> Condition:
     return Condition(table.key, "eq", row[table.key])
-
-
-def _any_of(table: Table, rows: Sequence[Row]) -> Condition:
-    return Condition(table.key, "in", tuple(row[table.key] for row in rows))

@@ -1,0 +1,92 @@
+"""`copy`: all rows of a store into another one, checked by counts and digests."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from edge_api.commands import Subparsers
+from edge_api.commands.clock import system_clock
+from edge_api.domain.transfer import Copied, copy_tables
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Table
+from edge_api.schema.tables import TABLES
+from edge_api.settings import SETTINGS, Settings
+from edge_api.store.plan import Store
+from edge_api.store.sqlite import open_store
+
+_SQLITE: Final = "sqlite:///"
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser("copy", help="copy all rows of a store into another one")
+    parser.add_argument(
+        "--from", metavar="URL", dest="source", type=_url, required=True, help="the store to read"
+    )
+    parser.add_argument(
+        "--to", metavar="URL", dest="target", type=_url, required=True, help="made where missing"
+    )
+
+
+def run(arguments: argparse.Namespace, _settings: Settings) -> int:
+    """Copy, and print what both stores hold. Returns 0; raises Problem and StoreRefusal."""
+    if arguments.source == arguments.target:
+        raise Problem("invalid", "--from and --to name the same store")
+    copied = asyncio.run(_copy(arguments.source, arguments.target))
+    for each in copied:
+        print(_line(each))
+    rows, stored = sum(each.proof.rows for each in copied), sum(each.stored for each in copied)
+    print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
+    key = _path_of(arguments.source).with_suffix(".key")
+    if key.exists():
+        print(f"the secret key is in no store: give the edge of the new one what {key} holds")
+    return 0
+
+
+async def _copy(source: str, target: str) -> Sequence[Copied]:
+    async with AsyncExitStack() as stack:
+        reading = await _open(source, stack, serves=False)
+        writing = await _open(target, stack, serves=True)
+        try:
+            return await copy_tables(reading, writing, TABLES.values(), _progress)
+        finally:
+            _end_progress()
+
+
+async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
+    """Open a store by its address; one that `serves` is made, and kept from edges meanwhile."""
+    store = await open_store(_path_of(url), system_clock, alone=serves, create=serves)
+    stack.push_async_callback(store.close)
+    return store
+
+
+def _progress(table: Table, looked: int) -> None:
+    """Show how far it is to who sits at a terminal."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{table.name}: {looked:,} rows")
+        sys.stderr.flush()
+
+
+def _end_progress() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+
+
+def _path_of(url: str) -> Path:
+    return Path(url.removeprefix(_SQLITE))
+
+
+def _line(copied: Copied) -> str:
+    proof = copied.proof
+    return f"{copied.table.name}: {proof.rows:,} rows, {copied.stored:,} copied, {proof.digest}"
+
+
+def _url(text: str) -> str:
+    try:
+        return str(SETTINGS["DATABASE_URL"].read(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
