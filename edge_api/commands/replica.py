@@ -4,16 +4,12 @@ Its configuration goes in by a pipe: addresses may hold passwords, and arguments
 """
 
 import argparse
-import fcntl
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -28,8 +24,6 @@ SNAPSHOT_HOURS: Final = 24
 """Between two whole copies in the replica: a restore reads one and what came after."""
 RETENTION_HOURS: Final = 7 * 24
 """How long the replica remembers a former state, and with it what was erased since."""
-END_SECONDS: Final = 15.0
-"""How long it may take to bring the last commits to the replica."""
 CREDENTIALS: Final = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
 """How the names begin under which Litestream looks for what opens a replica's place."""
 _OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
@@ -126,58 +120,3 @@ def parse_instant(text: str) -> datetime:
     if instant.tzinfo is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no instant like 2026-01-31T08:05:09Z")
     return instant.astimezone(UTC)
-
-
-def claim_replicator(store: Path) -> int:
-    """Return a lock that the one replicator of a store is to hold, for as long as it lives.
-
-    One that a dead edge has left is ended. Raises StoreRefusal.
-    """
-    lock = os.open(_lock_of(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if not _try(lock):
-        _end_left(lock, store)
-    os.ftruncate(lock, 0)
-    return lock
-
-
-def note_process(lock: int, process: int) -> None:
-    """Write down who holds the lock."""
-    os.pwrite(lock, str(process).encode(), 0)
-
-
-def end_replicator(store: Path) -> None:
-    """Have nobody replicate the store: no edge serves it, and what one left behind is ended.
-
-    Raises StoreRefusal.
-    """
-    if _lock_of(store).exists():
-        os.close(claim_replicator(store))
-
-
-def _lock_of(store: Path) -> Path:
-    return store.with_name(f"{store.name}-litestream.lock")
-
-
-def _end_left(lock: int, store: Path) -> None:
-    holder = os.pread(lock, 20, 0).decode()
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if holder:
-            with suppress(ProcessLookupError):
-                os.kill(int(holder), number)  # it holds the lock, so it is the one that wrote it
-        ends_at = time.monotonic() + END_SECONDS
-        while time.monotonic() < ends_at:
-            if _try(lock):
-                return
-            time.sleep(0.05)
-    os.close(lock)
-    raise StoreRefusal(
-        f"{store} is replicated by another process ({holder or 'unknown'}): end that one"
-    )
-
-
-def _try(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

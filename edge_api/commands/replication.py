@@ -13,13 +13,10 @@ from typing import Final
 
 from edge_api.commands.embedded import is_embedded
 from edge_api.commands.replica import (
-    END_SECONDS,
-    claim_replicator,
     command,
     configuration,
     environment,
     find_program,
-    note_process,
     piped,
     require_short,
 )
@@ -27,7 +24,14 @@ from edge_api.domain.health import Check
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite.claim import is_claimed
-from edge_api.store.sqlite.replicator import ReplicatorError, ask, socket_of, sync_replica
+from edge_api.store.sqlite.replicator import (
+    END_SECONDS,
+    ReplicatorError,
+    claim_replicator,
+    note_process,
+    socket_of,
+    sync_replica,
+)
 
 LOOK_SECONDS: Final = 5.0
 """Between two looks whether the replica has everything."""
@@ -163,17 +167,11 @@ class Replication:
             try:
                 await asyncio.to_thread(sync_replica, self._store, PATIENCE_SECONDS)
             except ReplicatorError as error:
-                if str(error) == trouble:  # twice: nobody who cuts the log has it stopped
-                    await self._wake()
-                else:
+                if str(error) != trouble:
                     _log.warning("the store is not replicated: %s", error)
                 trouble = str(error)
             else:
                 self._whole_at, trouble = began, ""
-
-    async def _wake(self) -> None:
-        with suppress(ReplicatorError):
-            await asyncio.to_thread(ask, self._store, "start")
 
 
 async def _pass_on(process: Process) -> None:

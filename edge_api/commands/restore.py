@@ -12,7 +12,7 @@ from edge_api.commands import Subparsers
 from edge_api.commands.backup_folder import key_beside
 from edge_api.commands.clock import system_clock
 from edge_api.commands.embedded import require_embedded
-from edge_api.commands.replica import end_replicator, fetch_replica, parse_instant
+from edge_api.commands.replica import fetch_replica, parse_instant
 from edge_api.domain.restoration import Restoration, carry_over
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
@@ -21,6 +21,7 @@ from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import open_store
 from edge_api.store.sqlite.copying import Contents, copy_file, verify
 from edge_api.store.sqlite.replacing import beside, claimed, clear, replace
+from edge_api.store.sqlite.replicator import end_replicator
 
 
 @dataclass(frozen=True, slots=True)

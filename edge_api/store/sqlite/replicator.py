@@ -5,20 +5,25 @@ who keeps it running, is not known here.
 """
 
 import asyncio
+import fcntl
 import json
-import logging
+import os
+import signal
 import socket
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-ANSWER_SECONDS: Final = 30.0
+from edge_api.store.refusal import StoreRefusal
+
+END_SECONDS: Final = 15.0
+"""How long it may take to bring the last commits to the replica."""
 SOCKET_LONGEST: Final = 100
 """Bytes of a socket's path: systems allow 104 at the least."""
-
-_log = logging.getLogger(__name__)
 
 
 class ReplicatorError(Exception):
@@ -35,49 +40,93 @@ def state_of(store: Path) -> Path:
     return store.with_name(f".{store.name}-litestream")
 
 
-def ask(
-    store: Path, word: str, seconds: float = ANSWER_SECONDS, **more: object
-) -> Mapping[str, Any]:
-    """Have the replicator `sync`, `stop` or `start`. Raises ReplicatorError."""
-    body = json.dumps({"path": str(store), "timeout": round(seconds), **more})
+def sync_replica(store: Path, seconds: float) -> None:
+    """Return when the replica has what was committed before. Raises ReplicatorError."""
+    body = json.dumps({"path": str(store), "timeout": round(seconds), "wait": True})
     connection = _Connection(str(socket_of(store)), seconds + 1)
     try:
-        connection.request("POST", f"/{word}", body, {"Content-Type": "application/json"})
+        connection.request("POST", "/sync", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
-        said = json.loads(answer.read())
-    except (OSError, HTTPException, ValueError) as error:
+        said = answer.read().decode(errors="replace").strip()
+    except (OSError, HTTPException) as error:
         raise ReplicatorError(str(error)) from None
     finally:
         connection.close()
-    if not isinstance(said, dict) or "error" in said:
-        raise ReplicatorError(str(said))
-    return said
-
-
-def sync_replica(store: Path, seconds: float) -> None:
-    """Return when the replica has what was committed before. Raises ReplicatorError."""
-    ask(store, "sync", seconds, wait=True)
+    if answer.status != HTTPStatus.OK:
+        raise ReplicatorError(said)
 
 
 @asynccontextmanager
 async def released(store: Path) -> AsyncIterator[None]:
-    """Have the replicator let go of the store's log meanwhile, where one runs.
+    """Have nobody replicate the store meanwhile, where somebody does.
 
-    It holds the log open on purpose: nobody else can cut it. What is cut has been replicated by
-    then, and what follows begins with the whole store.
+    Litestream holds the log open on purpose: nobody else can cut it. It is ended, and started again
+    by whoever keeps it running. To have it `stop` and `start` in one life is not enough: it would
+    go on from what it remembers of the log, and its replica would be damaged.
     """
-    if not socket_of(store).exists():
+    if not _lock_of(store).exists():
         yield
         return
-    try:
-        await asyncio.to_thread(ask, store, "stop")
-    except ReplicatorError as error:
-        _log.info("the replicator does not let go of the log: %s", error)
+    lock = await asyncio.to_thread(claim_replicator, store)
     try:
         yield
     finally:
-        with suppress(ReplicatorError):  # whoever keeps it running starts it again
-            await asyncio.to_thread(ask, store, "start")
+        os.close(lock)
+
+
+def claim_replicator(store: Path) -> int:
+    """Return a lock that the one replicator of a store is to hold, for as long as it lives.
+
+    One that a dead edge has left is ended. Raises StoreRefusal.
+    """
+    lock = os.open(_lock_of(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not _try(lock):
+        _end_left(lock, store)
+    os.ftruncate(lock, 0)
+    return lock
+
+
+def note_process(lock: int, process: int) -> None:
+    """Write down who holds the lock."""
+    os.pwrite(lock, str(process).encode(), 0)
+
+
+def end_replicator(store: Path) -> None:
+    """Have nobody replicate the store: no edge serves it, and what one left behind is ended.
+
+    Raises StoreRefusal.
+    """
+    if _lock_of(store).exists():
+        os.close(claim_replicator(store))
+
+
+def _lock_of(store: Path) -> Path:
+    return store.with_name(f"{store.name}-litestream.lock")
+
+
+def _end_left(lock: int, store: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        holder = os.pread(lock, 20, 0).decode()
+        if holder:
+            with suppress(ProcessLookupError):
+                os.kill(int(holder), number)  # it holds the lock, so it is the one that wrote it
+        ends_at = time.monotonic() + END_SECONDS
+        while time.monotonic() < ends_at:
+            if _try(lock):
+                return
+            time.sleep(0.05)
+    os.close(lock)
+    raise StoreRefusal(
+        f"{store} is replicated by another process ({holder or 'unknown'}): end that one"
+    )
+
+
+def _try(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class _Connection(HTTPConnection):
