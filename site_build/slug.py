@@ -4,6 +4,7 @@ It knows neither files nor front matter; whether a slug is free is somebody else
 """
 
 import re
+from functools import lru_cache
 
 from unidecode import unidecode
 
@@ -14,6 +15,7 @@ _APOSTROPHE = re.compile(r"(?<=[a-z0-9])['\u2019`](?=[a-z0-9])")
 _WORD = re.compile(r"[a-z0-9]+")
 
 
+@lru_cache(maxsize=4_096)  # The same few tags come with thousands of posts.
 def make_slug(title: str) -> str:
     """Return a slug for `title`, or an empty string when nothing in it can be written in a-z0-9."""
     plain = _APOSTROPHE.sub("", unidecode(title, errors="ignore").lower())

@@ -5,7 +5,7 @@ values alone, and nothing of posts.
 """
 
 import hashlib
-import io
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -14,8 +14,10 @@ from pathlib import Path
 from PIL import Image, ImageDraw, features
 
 from site_build import paint
-from site_build.pictures import lettering
-from site_build.pictures.lettering import Font, Lines, fit, keep_writable, line_height, open_font
+from site_build.pictures import glyphs, lettering, png
+from site_build.pictures.glyphs import Pen, write_line
+from site_build.pictures.lettering import Font, Lines, fit, keep_writable, line_height
+from site_build.pictures.png import write_png
 
 SIZE = (1200, 630)
 """Pixels; what the places where people share links ask for."""
@@ -37,9 +39,6 @@ _LEAF, _CUT = 9, 3
 """Every so many pixels a leaf of the book ends, in a cut as wide."""
 _GAP = 3
 """Paper between two bands."""
-
-_EFFORT = 6
-"""Of the packer; 9 takes ten times as long and saves a tenth."""
 
 _SMALL = 34
 _SOFT = 178
@@ -84,34 +83,29 @@ def has_title(card: Card, font: Font) -> bool:
 
 def draw_card(card: Card, font: Font) -> bytes:
     """Return the card as PNG; the same card gives the same bytes."""
-    ink = Image.new("L", SIZE, 0)
-    title = keep_writable(card.title, font)
-    _write(ink, card, title, font)
-    sheet = ink.point([level * (_RAMP - 1) // 255 for level in range(256)])
+    sheet = Image.new("L", SIZE, 0)
+    _write(sheet, card, keep_writable(card.title, font), font)
     _paint_edge(sheet, card.hues[:_BANDS])
-    sheet.putpalette(_make_palette(card.hues[:_BANDS]))
-    file = io.BytesIO()
-    sheet.save(file, "PNG", compress_level=_EFFORT)
-    return file.getvalue()
+    return write_png(sheet, _make_palette(card.hues[:_BANDS]))
 
 
-def _write(ink: Image.Image, card: Card, title: str | None, font: Font) -> None:
-    """Write with ink: how dark it is at each pixel, from 0 to 255."""
-    draw = ImageDraw.Draw(ink)
-    small = open_font(font, _SMALL)
+def _write(sheet: Image.Image, card: Card, title: str | None, font: Font) -> None:
+    """Write all that the card says, in steps of the ramp."""
     site = keep_writable(card.site, font) or ""
+    small = Pen(font, _SMALL, _RAMP - 1, _SOFT)
     if title:
-        draw.text((_MARGIN, _MARGIN), site, fill=_SOFT, font=small, anchor="ls")
-    draw.text((_MARGIN, SIZE[1] - _MARGIN + 20), card.day, fill=_SOFT, font=small, anchor="ls")
-    _write_title(draw, fit(title or site, font, _TITLE_SIZES, _TITLE_BOX), font)
+        write_line(sheet, (_MARGIN, _MARGIN), site, small)
+    write_line(sheet, (_MARGIN, SIZE[1] - _MARGIN + 20), card.day, small)
+    _write_title(sheet, fit(title or site, font, _TITLE_SIZES, _TITLE_BOX), font)
 
 
-def _write_title(draw: ImageDraw.ImageDraw, title: Lines, font: Font) -> None:
+def _write_title(sheet: Image.Image, title: Lines, font: Font) -> None:
     """Write the title's lines from the top of its box."""
+    pen = Pen(font, title.size, _RAMP - 1)
     pitch = line_height(title.size)
     for number, line in enumerate(title.lines):
         place = (_MARGIN, _TITLE_TOP + round(title.size * 0.74) + number * pitch)
-        draw.text(place, line, fill=255, font=open_font(font, title.size), anchor="ls")
+        write_line(sheet, place, line, pen)
 
 
 def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
@@ -130,7 +124,7 @@ def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
 
 def _make_palette(hues: tuple[int, ...]) -> list[int]:
     """Return the colours of the ramp and of the bands; a book without tags is unpainted."""
-    colours = [paint.blend(_INK, _PAPER, step / (_RAMP - 1)) for step in range(_RAMP)]
+    colours = [*_make_ramp()]
     for hue in hues:
         colours += [paint.mix_paint(hue), paint.blend(paint.mix_paint(hue), _PAPER, 0.76)]
     if not hues:
@@ -139,11 +133,18 @@ def _make_palette(hues: tuple[int, ...]) -> list[int]:
 
 
 @cache
+def _make_ramp() -> tuple[paint.Colour, ...]:
+    """Return the colours from paper to ink."""
+    return tuple(paint.blend(_INK, _PAPER, step / (_RAMP - 1)) for step in range(_RAMP))
+
+
+@cache
 def _fingerprint() -> str:
     """Return the digest of what draws, but for the font: this code, the paint, the libraries."""
     digest = hashlib.blake2b(version("pillow").encode(), digest_size=20)
     for library in ("freetype2", "raqm"):
         digest.update(f"{library} {features.version(library)}\n".encode())
-    for source in (__file__, lettering.__file__, paint.__file__):
+    digest.update(f"zlib {zlib.ZLIB_RUNTIME_VERSION}\n".encode())
+    for source in (__file__, glyphs.__file__, lettering.__file__, png.__file__, paint.__file__):
         digest.update(Path(source).read_bytes())
     return digest.hexdigest()

@@ -127,29 +127,34 @@ class _Ruler:
     """Lengths of texts in multiples of the font's size, each word measured once."""
 
     def __init__(self, font: Font) -> None:
-        self._font = open_font(font, _MEASURED_AT)
-        self._known: dict[str, float] = {}
+        self._font = font
+        self.blank = _measure_word(" ", font)
 
     def measure(self, text: str) -> float:
         """Return the length of a text; the blanks between words count as blanks."""
         words = text.split(" ")
-        return sum(map(self._measure, words)) + self._measure(" ") * (len(words) - 1)
+        return sum(_measure_word(word, self._font) for word in words) + self.blank * (
+            len(words) - 1
+        )
 
-    def _measure(self, word: str) -> float:
-        if word not in self._known:
-            self._known[word] = self._font.getlength(word) / _MEASURED_AT
-        return self._known[word]
+
+@lru_cache(maxsize=8_192)
+def _measure_word(word: str, font: Font) -> float:
+    return open_font(font, _MEASURED_AT).getlength(word) / _MEASURED_AT
 
 
 def _wrap(text: str, ruler: _Ruler, width: float) -> list[str]:
     """Break `text` into lines no wider than `width`; a word that is wider is broken too."""
     lines: list[str] = []
+    end = 0.0  # Of the last line.
     for word in text.split():
-        longer = f"{lines[-1]} {word}" if lines else word
-        if ruler.measure(longer) <= width:
-            lines[-1:] = [longer]
+        longer = end + ruler.blank + ruler.measure(word)
+        if longer <= width and lines:
+            lines[-1] = f"{lines[-1]} {word}"
+            end = longer
         else:
             lines += _split(word, ruler, width)
+            end = ruler.measure(lines[-1])
     return lines
 
 
