@@ -6,10 +6,11 @@ site's content security policy: no inline style and no event handler, whoever wr
 
 from dataclasses import dataclass
 from html import escape
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
+from pygments.formatters.html import HtmlFormatter
 
 from site_build.markup.footnotes import BACKLINK
 from site_build.markup.house_rules import HouseRules
@@ -62,7 +63,11 @@ class Converter:
             extensions=[*_EXTENSIONS, HouseRules(site_url)],
             extension_configs={
                 # Guessing takes longer than all the rest and guesses wrong on short blocks.
-                "codehilite": {"guess_lang": False, "css_class": "highlight"},
+                "codehilite": {
+                    "guess_lang": False,
+                    "css_class": "highlight",
+                    "pygments_formatter": _Formatters(),
+                },
                 # The default, a colon, makes ids that no CSS selector can name as they stand.
                 "footnotes": {"SEPARATOR": "-", "BACKLINK_TEXT": BACKLINK},
                 # An `align` attribute can be told from a style; the house rules make it a class.
@@ -85,6 +90,24 @@ class Converter:
         html = self._markdown.reset().convert(document.markdown)
         tokens = cast("list[_TocEntry]", getattr(self._markdown, "toc_tokens", []))
         return Conversion(html, _render_toc(tokens))
+
+
+class _Formatters:
+    """Gives what writes code in HTML; to make it takes as long as to use it, so it is kept."""
+
+    _MOST = 64
+
+    def __init__(self) -> None:
+        self._known: dict[str, HtmlFormatter[str]] = {}
+
+    def __call__(self, **options: Any) -> HtmlFormatter[str]:
+        """Return it for the options of a block."""
+        name = repr(sorted(options.items()))
+        if name not in self._known:
+            if len(self._known) == self._MOST:  # Lines to be marked may differ for ever.
+                self._known.clear()
+            self._known[name] = HtmlFormatter(**options)
+        return self._known[name]
 
 
 def _name_heading(text: str, separator: str) -> str:
