@@ -36,8 +36,7 @@ class StructuredData:
     def post(self, article: Article) -> Markup:
         """Return what a post is."""
         made = self._vocabulary
-        text, card = article.content.striptags(), self._find_card(article.slug)
-        node = made.describe_post(article, text, card)
+        node = made.describe_post(article, self._find_card(article.slug))
         journal, own = ("Journal", addresses.JOURNAL), (article.title, article.url)
         return _write(node, made.describe_trail(journal, own))
 

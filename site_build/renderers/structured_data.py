@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol
 import orjson
 
 from edge_api.schema import paths
-from edge_api.schema.reading import count_words
 from site_build import addresses
 from site_build.pictures.card import CardPlace
 from site_build.site import Identity
@@ -43,6 +42,10 @@ class Post(Standing, Protocol):
     published: datetime
     updated: datetime
     reading_minutes: int
+
+    @property
+    def word_count(self) -> int:
+        """Words of its text."""
 
     @property
     def tags(self) -> Sequence[_Named]:
@@ -105,8 +108,8 @@ class Vocabulary:
         url = self._identity.absolute(addresses.JOURNAL)
         return {"@type": "Blog", "@id": f"{url}#blog", "name": self._identity.name, "url": url}
 
-    def describe_post(self, post: Post, text: str, card: CardPlace | None) -> Json:
-        """Return a post whose plain text is `text`, and that has a card or none."""
+    def describe_post(self, post: Post, card: CardPlace | None) -> Json:
+        """Return a post that has a card or none."""
         url = self._identity.absolute(post.url)
         image = {"image": self._describe_card(card)} if card else {}
         keywords = {"keywords": [tag.name for tag in post.tags]} if post.tags else {}
@@ -124,7 +127,7 @@ class Vocabulary:
             "publisher": self.describe_organization(),
             **image,
             **keywords,
-            "wordCount": count_words(text),
+            "wordCount": post.word_count,
             "timeRequired": f"PT{post.reading_minutes}M",
             "isPartOf": self.describe_blog(),
         }

@@ -5,9 +5,11 @@ ten thousand of them take longer than all the rest of a rebuild. These have the 
 said once, and read a text only when a template asks for it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from html import unescape
 
 from markupsafe import Markup, escape
 from pelican.contents import Article as PelicanArticle  # type: ignore[import-untyped]
@@ -15,12 +17,15 @@ from pelican.contents import Page as PelicanPage
 from pelican.urlwrappers import Author  # type: ignore[import-untyped]
 from pelican.urlwrappers import Tag as PelicanTag
 
+from edge_api.schema.reading import count_words
 from site_build import addresses
 from site_build.incremental.cache import make_key
 from site_build.pictures.gallery import Gallery
 from site_build.post import Document
 from site_build.reading.texts import Texts
 from site_build.site import UNDATED, Part
+
+_MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)
 
 _AROUND = 12
 """Parts of a long series shown on either side of one: a page has to stay light."""
@@ -166,6 +171,12 @@ class _Light:
         """The text as HTML, its images dressed."""
         html = self._texts.read(self.document).conversion.html
         return Markup(self._gallery.dress(html, self.url))  # noqa: S704
+
+    @property
+    def word_count(self) -> int:
+        """Words of the text, as readers see it."""
+        html = self._texts.read(self.document).conversion.html
+        return count_words(unescape(_MARKUP.sub("", html)))
 
     @property
     def toc(self) -> Markup:

@@ -180,13 +180,14 @@ class Note:
     published: datetime = DAY
     updated: datetime = DAY
     reading_minutes: int = 1
+    word_count: int = 1
     tags: tuple[Any, ...] = ()
 
 
 @pytest.mark.parametrize(("author", "kind"), [("Ann", "Person"), (ME.name, "Organization")])
 def test_an_author_who_is_not_the_site_is_a_person(author: str, kind: str) -> None:
     """A site that is its own author is an organisation."""
-    node = Vocabulary(replace(ME, author=author)).describe_post(Note(), "Words.", None)
+    node = Vocabulary(replace(ME, author=author)).describe_post(Note(), None)
 
     assert node["author"] == {"@type": kind, "name": author, "url": "https://journal.test/"}
     assert "logo" not in node["publisher"]
