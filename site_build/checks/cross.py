@@ -152,9 +152,8 @@ class _Guide:
 
     def _find_namesake(self, path: str) -> str | None:
         """Return the file whose name differs by a slip, or by capitals alone."""
-        files = {file.casefold(): file for file in sorted(self.ground.others) if "." in file}
-        near = get_close_matches(path.casefold(), files, n=1, cutoff=_ALIKE)
-        return files[near[0]] if near else None
+        near = get_close_matches(path.casefold(), self.ground.files, n=1, cutoff=_ALIKE)
+        return self.ground.files[near[0]] if near else None
 
     def _find_source(self, address: str) -> str | None:
         """Return what answers for a path that is right among the source files."""

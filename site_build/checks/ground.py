@@ -57,6 +57,8 @@ class Ground:
     """Addresses of documents by their slugs."""
     others: frozenset[str]
     """Lists and files that are no documents."""
+    files: Mapping[str, str]
+    """Files that are published as they are, by their paths in small letters."""
 
     def answers(self, path: str) -> bool:
         """Tell whether something that is no document answers at `path`, or may."""
@@ -90,11 +92,13 @@ def lay_out(documents: Iterable[Document], files: Iterable[str]) -> Ground:
             tags.update(addresses.locate_tag(make_slug(tag)) for tag in document.tags)
     forms = (addresses.FEED, addresses.FEED_JSON)
     feeds = {addresses.locate_feed(tag, form) for tag in tags for form in forms}
+    published = sorted(files)
     return Ground(
         documents=found,
         paths={document.path: address for address, document in found.items()},
         slugs={document.slug: address for address, document in found.items()},
-        others=_FIXED | EDGE | tags | feeds | frozenset(files),
+        others=_FIXED | EDGE | tags | feeds | frozenset(published),
+        files={file.casefold(): file for file in published},
     )
 
 

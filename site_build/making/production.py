@@ -121,7 +121,8 @@ class Production:
         return gathered
 
     def _relate(self, code: str) -> Related:
-        return recall_related(self._cache, code, self.site.posts, self.gathered.terms)
+        posts, terms = self.site.posts, self.gathered.terms
+        return recall_related(self._cache, code, posts, terms, self.request.jobs)
 
     def _find_handover(self, folders: Sequence[Path]) -> Handover:
         return find_handover(folders, self.assets.locate)
