@@ -1,16 +1,21 @@
-"""The site build against stock Pelican on the same posts, cold and after one edit.
+"""The site build against stock Pelican and Hugo on the same posts, cold and after one edit.
 
-`python -m benchmarks.build [COUNT ...]`. Both make posts, a paginated index, tag pages and an Atom
-feed; ours makes twins, an index for the edge and compressed forms besides. All lies in memory.
+`python -m benchmarks.build [COUNT ...] [--hugo PATH]`. All lies in memory, and each builder has its
+own theme. Pelican makes posts, a paginated index, tag pages and an Atom feed; Hugo posts, one list
+of them, tag pages and an RSS feed of each list. Ours makes all that, and twins in Markdown, a card
+and JSON-LD for each post, related posts, two forms of each feed, an index for the edge, checks of
+links and pictures, and gzip and Brotli of everything.
 """
 
 import argparse
 import os
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -29,6 +34,11 @@ DEFAULT_PAGINATION = 20
 FEED_ALL_ATOM = "feed.xml"
 CATEGORY_FEED_ATOM = TRANSLATION_FEED_ATOM = AUTHOR_FEED_ATOM = AUTHOR_FEED_RSS = None
 """
+_HUGO = """
+baseURL = "http://127.0.0.1:8000/"
+title = "Stock"
+theme = "own"
+"""
 _MEMORY = Path("/dev/shm")  # noqa: S108  a folder of our own is made in it
 _EVERY = 0.5
 """Seconds between two looks at the memory of a build."""
@@ -39,6 +49,8 @@ class Figure:
     """One measured build."""
 
     seconds: float
+    processor: float
+    """Seconds of all processors together: steadier than the clock on a machine that is shared."""
     peak: float
     """MiB of memory of all its processes, what they share counted once; 0 where unknown."""
 
@@ -51,29 +63,53 @@ class Pair:
     edited: Figure
 
 
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """Something that builds a site."""
+
+    name: str
+    prepare: Callable[[Path, int], list[str]]
+    """Writes so many posts into `content/` of a folder; returns the command to run in it."""
+
+
 def main() -> None:
     """Measure each count and print its figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.build")
     parser.add_argument("counts", type=int, nargs="*", default=[1_000, 10_000], metavar="COUNT")
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--hugo", default=shutil.which("hugo"), help="its binary, if not found")
     options = parser.parse_args()
     print(f"Posts {describe_corpus()}", flush=True)
+    builders = list(_list_builders(options.hugo))
     for count in options.counts:
-        stock = _find_median([_measure(_prepare_stock, count) for _ in range(options.runs)])
-        ours = _find_median([_measure(_prepare_ours, count) for _ in range(options.runs)])
-        _print(count, stock, ours)
+        # Each round measures all, so that what else the machine does falls on all alike.
+        rounds = [[_measure(each, count) for each in builders] for _ in range(options.runs)]
+        pairs = [_find_median(of_one) for of_one in zip(*rounds, strict=True)]
+        _print(count, {each.name: pair for each, pair in zip(builders, pairs, strict=True)})
 
 
-def _print(count: int, stock: Pair, ours: Pair) -> None:
+def _list_builders(hugo: str | None) -> Iterator[Builder]:
+    yield Builder("ours", _prepare_ours)
+    yield Builder("stock Pelican", _prepare_stock)
+    if hugo:
+        yield Builder("Hugo", lambda folder, count: _prepare_hugo(hugo, folder, count))
+    else:
+        print("Hugo is not here and is left out; --hugo names its binary")
+
+
+def _print(count: int, pairs: dict[str, Pair]) -> None:
     print(f"{count:,} posts")
-    for name, theirs, own in (
-        ("cold", stock.cold, ours.cold),
-        ("after one edit", stock.edited, ours.edited),
-    ):
+    _print_builds("cold", {name: pair.cold for name, pair in pairs.items()})
+    _print_builds("after one edit", {name: pair.edited for name, pair in pairs.items()})
+
+
+def _print_builds(title: str, figures: dict[str, Figure]) -> None:
+    own = figures["ours"]
+    for name, figure in figures.items():
         print(
-            f"  {name:14}  stock Pelican {theirs.seconds:6.1f} s {theirs.peak:4.0f} MiB"
-            f"   ours {own.seconds:6.2f} s {own.peak:4.0f} MiB"
-            f"   {theirs.seconds / own.seconds:5.1f} times as fast",
+            f"  {title:14}  {name:14}{figure.seconds:8.2f} s {figure.processor:8.2f} s of processor"
+            f" {figure.peak:5.0f} MiB   {figure.seconds / own.seconds:6.2f} times ours"
+            f" ({figure.processor / own.processor:.2f} of processor)",
             flush=True,
         )
 
@@ -86,18 +122,22 @@ def _find_median(pairs: Sequence[Pair]) -> Pair:
 
 
 def _find_median_figure(figures: Sequence[Figure]) -> Figure:
-    return Figure(median(f.seconds for f in figures), max(f.peak for f in figures))
+    return Figure(
+        median(f.seconds for f in figures),
+        median(f.processor for f in figures),
+        max(f.peak for f in figures),
+    )
 
 
-def _measure(prepare: Callable[[Path, int], list[str]], count: int) -> Pair:
+def _measure(builder: Builder, count: int) -> Pair:
     """Build in a new folder, edit one post, and build again."""
     with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as name:
         folder = Path(name)
-        command = prepare(folder, count)
-        cold = _run(command)
+        command = builder.prepare(folder, count)
+        cold = _run(command, folder)
         post = sorted((folder / "content").glob("*.md"))[count // 2]
         post.write_text(f"{post.read_text(encoding='utf-8')}\nA line more.\n", encoding="utf-8")
-        return Pair(cold, _run(command))
+        return Pair(cold, _run(command, folder))
 
 
 def _prepare_stock(folder: Path, count: int) -> list[str]:
@@ -114,12 +154,21 @@ def _prepare_ours(folder: Path, count: int) -> list[str]:
     return [sys.executable, "-m", "site_build", "build", *options]
 
 
-def _run(command: list[str]) -> Figure:
+def _prepare_hugo(hugo: str, folder: Path, count: int) -> list[str]:
+    """Make a site with the theme that Hugo makes for a beginner, without its sample posts."""
+    subprocess.run([hugo, "new", "theme", "own", "--quiet"], cwd=folder, check=True)
+    shutil.rmtree(folder / "themes" / "own" / "content")
+    write_posts(folder / "content", count)
+    (folder / "hugo.toml").write_text(_HUGO, encoding="utf-8")
+    return [hugo, "--quiet", "--source", str(folder)]
+
+
+def _run(command: list[str], folder: Path) -> Figure:
     """Run a command; raises CalledProcessError when it fails."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, env={**os.environ, "PORT": "8000"}
-    )
+    began, started = _read_processor(), time.perf_counter()
+    root = Path(__file__).resolve().parent.parent
+    environment = {**os.environ, "PORT": "8000", "HUGO_CACHEDIR": str(folder / "cache")}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment, cwd=root)
     peak = 0.0
     while process.poll() is None:
         peak = max(peak, _weigh(process.pid))
@@ -130,7 +179,13 @@ def _run(command: list[str]) -> Figure:
     seconds = time.perf_counter() - started
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return Figure(seconds, peak)
+    return Figure(seconds, _read_processor() - began, peak)
+
+
+def _read_processor() -> float:
+    """Return the seconds of processor that ended children, and theirs, have taken."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _weigh(pid: int) -> float:
