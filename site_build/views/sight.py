@@ -31,7 +31,10 @@ def watch(seen: dict[str, None]) -> type[Context]:
 
     class WatchedContext(Context):
         def resolve_or_missing(self, key: str) -> object:
-            seen[key] = None
+            # What a template has set itself was made from names that were noted then; it may hide
+            # one that all pages are given, such as the list of all tags.
+            if key not in self.vars:
+                seen[key] = None
             return super().resolve_or_missing(key)
 
     return WatchedContext

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment
 
+from site_build.views.sight import watch
 from tests.site_build.workbench import (
     NOW,
     THEME,
@@ -348,3 +350,16 @@ def test_a_damaged_build_is_mended_under_its_name(desk: Desk, tmp_path: Path) ->
 
     assert again == edition
     assert differ(again, build_elsewhere(desk, tmp_path)) == []
+
+
+def test_what_a_template_sets_itself_hides_what_all_pages_are_given() -> None:
+    """A page does not hang on the list of all tags because its template calls its own ones so."""
+    seen: dict[str, None] = {}
+    environment = Environment(autoescape=True)
+    environment.context_class = watch(seen)
+    page = environment.from_string(
+        "{% set tags = article.tags %}{% block main %}{{ tags }}, {{ name }}{% endblock %}"
+    )
+
+    assert page.render(article={"tags": "own"}, tags="all", name="A") == "own, A"
+    assert set(seen) == {"article", "name"}
