@@ -75,6 +75,8 @@ def _equip(generator: Any) -> None:
     generator.env.globals["find_card"] = card_finder
     generator.env.globals["choose_hue"] = choose_hue
     generator.env.context_class = watch(production.seen)
+    # One build is made of the theme as it was when it began, and asks the disk for it once.
+    generator.env.auto_reload = False
 
 
 class Journal(pelican.Pelican):  # type: ignore[misc]
