@@ -135,7 +135,7 @@ class PostgresStore:
         try:
             return await doing
         except EngineError as error:
-            _log.warning("the store: %s", error or type(error).__name__)
+            _log.warning("the store: %s", str(error) or type(error).__name__)
             raise problem_of(error) from error
 
 

@@ -48,9 +48,8 @@ class Readers:
 
     @classmethod
     async def open(cls, url: str) -> Self:
-        """Return readers of the database at `url`, one of them connected. Raises EngineError."""
-        patient = await _pool(url, PATIENT, least=0)
-        return cls(await _pool(url, QUICK, least=1), patient)
+        """Return readers of the database at `url`."""
+        return cls(await _pool(url, QUICK), await _pool(url, PATIENT))
 
     async def run(self, plans: Sequence[Read]) -> list[Outcome]:
         """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
@@ -64,7 +63,7 @@ class Readers:
         await asyncio.gather(_close(self._quick), _close(self._patient))
 
 
-async def _pool(url: str, most: int, least: int) -> Pool:
+async def _pool(url: str, most: int) -> Pool:
     settings = {
         **SETTINGS,
         "default_transaction_read_only": "on",
@@ -73,7 +72,7 @@ async def _pool(url: str, most: int, least: int) -> Pool:
     }
     return await asyncpg.create_pool(
         url,
-        min_size=least,
+        min_size=0,  # else a task of the pool's own would try to connect, and log each failure
         max_size=most,
         timeout=CONNECT_SECONDS,
         server_settings=settings,
