@@ -14,8 +14,11 @@ from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
 from edge_api.store.faults import broken_rule, exists_already, overdue, unavailable
 
-EngineError = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
-"""What asyncpg raises: for the server, for itself, for the network."""
+_Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""What asyncpg raises for a connection that is of no use any more. InternalClientError is among
+that: it is what a statement gets that is sent while the server's farewell comes in."""
+EngineError = (asyncpg.PostgresError, *_Broken)
+"""What asyncpg raises: for the server, for the connection, for the network."""
 
 _OVERDUE: Final = "57014"
 AWAY: Final = "The store's server cannot be reached"
@@ -52,7 +55,7 @@ def is_disconnection(error: BaseException) -> bool:
     """Tell whether an error may have kept an answer of the server from arriving."""
     if isinstance(error, asyncpg.PostgresError):
         return _sentence_of(sqlstate_of(error)) == AWAY and sqlstate_of(error) != _OVERDUE
-    return isinstance(error, OSError | TimeoutError | asyncpg.InterfaceError)
+    return isinstance(error, _Broken)
 
 
 def problem_of(error: Exception) -> Exception:
@@ -63,7 +66,7 @@ def problem_of(error: Exception) -> Exception:
             return overdue()
         sentence = _sentence_of(sqlstate)
         return error if sentence is None else unavailable(sentence)
-    return unavailable(AWAY) if isinstance(error, EngineError) else error
+    return unavailable(AWAY) if isinstance(error, _Broken) else error
 
 
 def _sentence_of(sqlstate: str) -> str | None:

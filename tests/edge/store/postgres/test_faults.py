@@ -247,6 +247,7 @@ async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) 
         (asyncpg.AdminShutdownError("x"), "The store's server cannot be reached"),
         (asyncpg.CannotConnectNowError("x"), "The store's server cannot be reached"),
         (asyncpg.InterfaceError("connection is closed"), "The store's server cannot be reached"),
+        (asyncpg.InternalClientError("cannot switch"), "The store's server cannot be reached"),
         (ConnectionResetError(), "The store's server cannot be reached"),
         (TimeoutError(), "The store's server cannot be reached"),
         (asyncpg.QueryCanceledError("x"), "The query took too long"),
