@@ -6,8 +6,8 @@ what the values are used for.
 
 import base64
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import limits
 
+from edge_api.schema.database_address import file_of, read_database, show_database
 from edge_api.schema.dotenv_file import DotenvError, read_dotenv
 from edge_api.schema.mailbox import read_mailbox
 from edge_api.schema.origin import PORT_MOST, read_origin
@@ -44,12 +45,6 @@ def _port(text: str) -> int:
     if re.fullmatch(r"[0-9]{1,5}", text) is None or not 1 <= int(text) <= PORT_MOST:
         raise ValueError(f"must be a port from 1 to {PORT_MOST}")
     return int(text)
-
-
-def _database(text: str) -> str:
-    if not text.startswith("sqlite:///") or text == "sqlite:///":
-        raise ValueError("must be sqlite:///path/to/file.db; no other engine is built in yet")
-    return text
 
 
 def _boolean(text: str) -> bool:
@@ -141,6 +136,8 @@ class Setting:
     """The text that stands when none is given; `None`: worked out from others, or absent."""
     sentence: str
     secret: bool = False
+    show: Callable[[Any], str] = str
+    """How its value is printed."""
 
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
@@ -149,14 +146,19 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "SITE_URL": Setting(
             read_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"
         ),
-        "DATABASE_URL": Setting(_database, "sqlite:///var/edge.db", "where rows are kept"),
+        "DATABASE_URL": Setting(
+            read_database, "sqlite:///var/edge.db", "where rows are kept", show=show_database
+        ),
         "LITESTREAM_REPLICA": Setting(
             read_replica, None, "where Litestream keeps a copy of the store, always", secret=True
         ),
         "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
         "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
         "SECRET_KEY": Setting(
-            _secret, None, "keys what is only kept as a hash; made beside the store", secret=True
+            _secret,
+            None,
+            "keys what is only kept as a hash; made beside a SQLite store",
+            secret=True,
         ),
         "LEADS_REQUIRE_CREDENTIAL": Setting(
             _boolean, "false", "whether creating a lead needs a credential"
@@ -233,11 +235,11 @@ class Settings:
 
     port: int
     site_url: str
-    database_url: str
-    litestream_replica: str | None
+    database_url: str = field(repr=False)
+    litestream_replica: str | None = field(repr=False)
     build_dir: Path
     content_dir: Path
-    secret_key: str | None
+    secret_key: str | None = field(repr=False)
     leads_require_credential: bool
     analyze_fetch: str
     trusted_proxies: tuple[str, ...]
@@ -249,11 +251,11 @@ class Settings:
     rate_token: str
     rate_search: str
     redirect_schemes: tuple[str, ...]
-    email_hook_secret: tuple[str, ...] | None
+    email_hook_secret: tuple[str, ...] | None = field(repr=False)
     retain_leads_days: int
     retain_mail_log_days: int
     retain_audit_days: int
-    smtp_url: str | None
+    smtp_url: str | None = field(repr=False)
     mail_from: str | None
     owner_email: str | None
     acknowledge_leads: bool
@@ -262,9 +264,9 @@ class Settings:
     log_format: str
 
     @property
-    def database_path(self) -> Path:
-        """The file of the SQLite store."""
-        return Path(self.database_url.removeprefix("sqlite:///"))
+    def database_path(self) -> Path | None:
+        """The file of a SQLite store; `None` for a store that a server keeps."""
+        return file_of(self.database_url)
 
     @property
     def is_loopback(self) -> bool:
@@ -301,12 +303,20 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
     return Settings(**values)
 
 
-def _contradictions(values: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each setting that is good alone, but not beside the others."""
-    given = values.keys() >= {"smtp_url", "mail_from", "owner_email"}  # each could be read
-    if given and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
-        return ["SMTP_URL: needs MAIL_FROM or OWNER_EMAIL beside it: mail is from somebody"]
-    return []
+def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
+    """Give a sentence for each setting that is good alone, but not beside the others.
+
+    Only those are looked at that could be read.
+    """
+    sender = values.keys() >= {"smtp_url", "mail_from", "owner_email"}
+    if sender and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
+        yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL beside it: mail is from somebody"
+    shared = values.keys() >= {"database_url", "secret_key"}
+    if shared and file_of(values["database_url"]) is None and not values["secret_key"]:
+        yield (
+            "SECRET_KEY: needed with PostgreSQL, the same for all edges on one store; "
+            'python -c "import secrets; print(secrets.token_hex(32))" makes one'
+        )
 
 
 def _read_file(path: Path | None) -> Mapping[str, str]:

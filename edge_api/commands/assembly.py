@@ -25,6 +25,7 @@ from edge_api.api.utility import VERSION
 from edge_api.commands.analysis import make_analyst
 from edge_api.commands.clock import system_clock
 from edge_api.commands.mailing import make_mailing
+from edge_api.commands.opened import open_store
 from edge_api.commands.replication import make_replication
 from edge_api.commands.secret_key import secret_key
 from edge_api.commands.webhooks import webhook_teller, webhook_wrapping
@@ -44,7 +45,6 @@ from edge_api.domain.webhooks.standing import look
 from edge_api.outgoing.fetch import Fetcher
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
-from edge_api.store.sqlite import open_store
 from edge_api.web.app import App
 from edge_api.web.callers import Callers
 from edge_api.web.mcp import McpEndpoint, load_exchange
@@ -82,15 +82,15 @@ async def assemble(
 ) -> AsyncIterator[Assembly]:
     """Open the store and the current build, and put the service together around them.
 
-    `alone` claims the store for this process, which is to serve from it; without `create` a
-    missing one is refused.
+    `alone` claims a store in a file for this process; with it the service tells others what
+    happens. Without `create` a missing store is refused.
     Raises StoreRefusal when the store cannot be opened; a missing build only fails readiness.
     """
     async with AsyncExitStack() as stack:
         replication = make_replication(settings) if alone else None
         if replication:  # it ends after the store is closed, so that it has what comes last
             stack.push_async_callback(replication.close)
-        store = await open_store(settings.database_path, clock, alone=alone, create=create)
+        store = await open_store(settings, clock, alone=alone, create=create)
         stack.push_async_callback(store.close)
         if replication:
             replication.start()

@@ -1,6 +1,6 @@
 """The development key: one key with every scope, for who serves on their own machine.
 
-It is kept in a file beside the store, for its owner's eyes only, and used again while it is valid.
+It is kept in a file, for its owner's eyes only, and used again while it is valid.
 """
 
 import os
@@ -10,11 +10,20 @@ from typing import Final
 from edge_api.domain.actor import Clock
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.scopes import SCOPES
+from edge_api.settings import Settings
 from edge_api.store.plan import Store
 
 DEVELOPMENT: Final = "development"
 """The name of such a key in the store."""
+WITHOUT_FILE: Final = Path("var/edge.dev-key")
+"""Where the key is when a server keeps the store."""
 _FOR_ITS_OWNER: Final = 0o600
+
+
+def development_key_path(settings: Settings) -> Path:
+    """Return where the development key is kept: beside a store that is a file."""
+    path = settings.database_path
+    return path.with_suffix(".dev-key") if path else WITHOUT_FILE
 
 
 async def development_key(store: Store, path: Path, clock: Clock) -> str:
@@ -38,6 +47,7 @@ def _read(path: Path) -> str:
 
 def _write(path: Path, secret: str) -> None:
     """Put the secret there whole: the file is never seen half written or with other rights."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FOR_ITS_OWNER)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:

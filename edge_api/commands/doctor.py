@@ -9,8 +9,9 @@ from pathlib import Path
 
 from edge_api.commands import Subparsers
 from edge_api.commands.assembly import Assembly, assemble
-from edge_api.commands.development_key import DEVELOPMENT
+from edge_api.commands.development_key import DEVELOPMENT, development_key_path
 from edge_api.commands.replication import find_lag
+from edge_api.commands.secret_key import secret_key_path
 from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.keys import Keys, state_of
 from edge_api.schema.kinds import spell_instant
@@ -51,15 +52,18 @@ def _files(settings: Settings) -> Iterator[str]:
         yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
     if not (settings.build_dir / "current").exists():
         yield f"BUILD_DIR: {settings.build_dir} holds no build; run python -m site_build build"
-    for path in _private_files(settings.database_path):
+    for path in _private_files(settings):
         if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             yield f"{path} can be read by others; run chmod 600 {path}"
     if not settings.is_loopback and settings.site_url.startswith("http://"):
         yield "SITE_URL is http: put a proxy that speaks https before the service"
 
 
-def _private_files(database: Path) -> tuple[Path, ...]:
-    return database, database.with_suffix(".key"), database.with_suffix(".dev-key")
+def _private_files(settings: Settings) -> Iterator[Path]:
+    if settings.database_path:
+        yield settings.database_path
+        yield secret_key_path(settings.database_path)
+    yield development_key_path(settings)
 
 
 async def _parts(settings: Settings) -> _Findings:

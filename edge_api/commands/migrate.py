@@ -5,6 +5,7 @@ import asyncio
 
 from edge_api.commands import Subparsers
 from edge_api.commands.opened import opened
+from edge_api.schema.database_address import show_database
 from edge_api.settings import Settings
 
 
@@ -16,7 +17,9 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(_arguments: argparse.Namespace, settings: Settings) -> int:
     """Open the store, which applies the steps that are missing. Returns 0."""
     asyncio.run(_migrate(settings))
-    print(f"{settings.database_path} is at the present schema")
+    print(
+        f"{settings.database_path or show_database(settings.database_url)} is at the present schema"
+    )
     return 0
 
 

@@ -1,21 +1,39 @@
-"""The store as a command opens it: for as long as the command works."""
+"""The store that DATABASE_URL names, opened with the engine that it names.
+
+The only place that chooses an engine.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from edge_api.commands.clock import system_clock
+from edge_api.domain.actor import Clock
 from edge_api.settings import Settings
+from edge_api.store import postgres, sqlite
 from edge_api.store.plan import Store
-from edge_api.store.sqlite import open_store
+
+
+async def open_store(
+    settings: Settings, clock: Clock, *, alone: bool = False, create: bool = True
+) -> Store:
+    """Open the store at the present schema; whoever opens it lets go of it.
+
+    `alone` claims a file for this process; the database of a server is for many edges at once.
+    Without `create` a missing store is refused: who only looks makes nothing. Raises StoreRefusal.
+    """
+    path = settings.database_path
+    if path is None:
+        return await postgres.open_store(settings.database_url, clock, create=create)
+    return await sqlite.open_store(path, clock, alone=alone, create=create)
 
 
 @asynccontextmanager
 async def opened(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
-    """Open the store, and let go of it whatever happens.
+    """Open the store for as long as a command works, and let go of it whatever happens.
 
-    Without `create` a missing one is refused: who only looks makes nothing. Raises StoreRefusal.
+    Raises StoreRefusal.
     """
-    store = await open_store(settings.database_path, system_clock, create=create)
+    store = await open_store(settings, system_clock, create=create)
     try:
         yield store
     finally:

@@ -1,4 +1,4 @@
-"""The key of what is only kept as a hash: from the settings, or made beside the store."""
+"""The key of what is only kept as a hash: from the settings, or made beside the store's file."""
 
 import os
 import secrets
@@ -12,14 +12,22 @@ _BYTES: Final = 32
 """256 bits, as long as the output of the hash it keys (RFC 2104, section 3)."""
 
 
+def secret_key_path(database: Path) -> Path:
+    """Return where the key is that was made beside a store's file."""
+    return database.with_suffix(".key")
+
+
 def secret_key(settings: Settings) -> bytes:
     """Return the key; the first call on a machine makes it, for its owner's eyes only.
 
-    Raises StoreRefusal for a file that cannot be read or has lost its content.
+    A store that a server keeps has it from the settings. Raises StoreRefusal for a file that
+    cannot be read or has lost its content.
     """
     if settings.secret_key:
         return settings.secret_key.encode()
-    path = settings.database_path.with_suffix(".key")
+    if settings.database_path is None:
+        raise StoreRefusal("SECRET_KEY: needed with PostgreSQL")
+    path = secret_key_path(settings.database_path)
     try:
         key = path.read_bytes() if path.exists() else _make(path)
     except OSError as error:

@@ -10,7 +10,7 @@ from typing import Final
 from edge_api.commands import Subparsers
 from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.clock import system_clock
-from edge_api.commands.development_key import development_key
+from edge_api.commands.development_key import development_key, development_key_path
 from edge_api.commands.logs import configure_logging
 from edge_api.schema.relay_address import MailFolder, parse_relay, read_relay
 from edge_api.settings import SETTINGS, Settings, is_loopback
@@ -111,6 +111,6 @@ async def _greet(assembly: Assembly, host: str, port: int) -> None:
     if service.shelf.trouble:
         print(f"the journal: {service.shelf.trouble}", flush=True)
     if service.settings.is_loopback and is_loopback(host):
-        path = service.settings.database_path.with_suffix(".dev-key")
+        path = development_key_path(service.settings)
         key = await development_key(service.store, path, system_clock)
         print(f"development key (all scopes, this machine only): {key}", flush=True)

@@ -3,7 +3,7 @@
 import argparse
 
 from edge_api.commands import Subparsers
-from edge_api.settings import SETTINGS, Settings
+from edge_api.settings import SETTINGS, Setting, Settings
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -15,14 +15,14 @@ def run(_arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the table. Returns 0."""
     width = max(map(len, SETTINGS))
     for name, setting in SETTINGS.items():
-        value = getattr(settings, name.lower())
-        print(f"{name:<{width}}  {_spell(value, secret=setting.secret):<28}  {setting.sentence}")
+        value = _spell(getattr(settings, name.lower()), setting)
+        print(f"{name:<{width}}  {value:<28}  {setting.sentence}")
     return 0
 
 
-def _spell(value: object, *, secret: bool) -> str:
+def _spell(value: object, setting: Setting) -> str:
     if value is None:
         return "(not set)"
-    if secret:
+    if setting.secret:
         return "(hidden)"
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
+    return ", ".join(value) if isinstance(value, tuple) else setting.show(value)

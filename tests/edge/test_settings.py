@@ -160,3 +160,79 @@ def test_a_table_that_nobody_reads_to_its_end_is_no_fault(tmp_path: Path) -> Non
         )
 
     assert (ran.returncode, ran.stderr) == (1, b"")
+
+
+KEY = "k" * 32
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:///var/edge.db",
+        "postgresql://edge:s%40cret@db.example:5432/journal?sslmode=require",
+        "postgres://edge@one.example:5432,[2001:db8::1]:5433/journal",
+        "postgresql:///journal?host=/run/postgresql",
+        "postgresql://%2Frun%2Fpostgresql/journal",
+    ],
+)
+def test_a_store_is_a_file_or_a_database_of_a_server(url: str) -> None:
+    """Both are taken as they stand; only a file has a path."""
+    settings = read_settings({"DATABASE_URL": url, "SECRET_KEY": KEY}, None)
+
+    assert settings.database_url == url
+    assert (settings.database_path is None) == url.startswith("postgres")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:///",
+        "sqlite://edge.db",
+        "mysql://edge@db.example/journal",
+        "postgresql://db.example",
+        "postgresql://edge:hush@db.example/",
+        "postgresql://edge:hush@db.example:0/journal",
+        "postgresql://edge:hush@db.example:99999/journal",
+        "postgresql://edge:hush@db.example:port/journal",
+        "postgresql://edge:hush/@db.example/journal",
+        "postgresql://edge:hush@hush@db.example/journal",
+        "postgresql://edge:hush#@db.example/journal",
+        "postgresql://edge:hu sh@db.example/journal",
+        "POSTGRESQL://edge:hush@db.example/journal\n",
+    ],
+)
+def test_what_is_no_place_for_a_store_is_refused(url: str) -> None:
+    """In a sentence that says what it must be, and has no password."""
+    (fault,) = refuse({"DATABASE_URL": url, "SECRET_KEY": KEY})
+
+    assert fault.startswith("DATABASE_URL: must ")
+    assert "hush" not in fault
+
+
+def test_a_shared_store_needs_a_shared_secret() -> None:
+    """A server keeps no file beside the store in which edges could find one."""
+    (fault,) = refuse({"DATABASE_URL": "postgresql://db.example/journal"})
+
+    assert fault.startswith("SECRET_KEY: needed with PostgreSQL")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://edge:hush@db.example/journal", "edge:(hidden)@db.example/journal"),
+        (
+            "postgresql://edge@db.example/journal?passw%6frd=hush&sslmode=require",
+            "edge@db.example/journal?passw%6frd=(hidden)&sslmode=require",
+        ),
+        ("postgresql:///journal", "postgresql:///journal"),
+    ],
+)
+def test_a_password_is_printed_nowhere(url: str, shown: str) -> None:
+    """Not by the command that prints all settings, and not where a program prints its values."""
+    environment = {**os.environ, "DATABASE_URL": url, "SECRET_KEY": KEY}
+    command = [sys.executable, "-m", "edge_api", "settings"]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    assert f"{shown}  " in answer.stdout
+    assert "hush" not in answer.stdout
+    assert "hush" not in repr(read_settings(environment, None))

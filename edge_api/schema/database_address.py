@@ -1,0 +1,69 @@
+"""Where rows are kept: a file of SQLite's, or a database of a PostgreSQL server.
+
+A password stands in the address of a server: neither a message nor a printed value here has it.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from edge_api.schema.origin import PORT_MOST
+
+_FILE: Final = "sqlite:///"
+_PART: Final = "(?:[!$&'()*+,;=A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})"
+"""A character of a user, a password or a name (RFC 3986, section 3.2.1)."""
+_HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})+)(?::[0-9]{1,5})?"
+_SERVER: Final = re.compile(
+    rf"(?P<scheme>postgres(?:ql)?://)"
+    rf"(?:(?P<user>{_PART}+)(?P<password>:{_PART}*)?@)?"
+    rf"(?P<hosts>{_HOST}(?:,{_HOST})*)?"
+    rf"(?P<name>/{_PART}+)"
+    r"(?:\?(?P<options>[!-\"$-~]*))?"
+)
+"""As libpq takes it, of which one thing is needed: the database's name."""
+_HIDDEN: Final = "(hidden)"
+_SENTENCE: Final = (
+    "must be sqlite:///path/to/file.db, or postgresql://user:password@host:port/database; "
+    "in user and password write what is no letter or digit as %40 for @ and so on"
+)
+
+
+def read_database(text: str) -> str:
+    """Return a setting's address of a store as it stands, checked.
+
+    Raises ValueError with what to mend.
+    """
+    if text.startswith(_FILE) and text != _FILE and "\0" not in text:
+        return text
+    found = _SERVER.fullmatch(text)
+    if found is None:
+        raise ValueError(_SENTENCE)
+    ports = re.findall(r":([0-9]+)(?:,|$)", found["hosts"] or "")
+    if not all(1 <= int(port) <= PORT_MOST for port in ports):
+        raise ValueError(f"must have a port from 1 to {PORT_MOST}")
+    return text
+
+
+def file_of(url: str) -> Path | None:
+    """Return the file of a SQLite store; `None` for a store that a server keeps."""
+    return Path(url.removeprefix(_FILE)) if url.startswith(_FILE) else None
+
+
+def show_database(url: str) -> str:
+    """Return the checked address of a store, with every password hidden."""
+    found = _SERVER.fullmatch(url)
+    if found is None:
+        return url
+    user = found["user"] or ""
+    password = f":{_HIDDEN}" if found["password"] else ""
+    options = "&".join(map(_show_option, (found["options"] or "").split("&")))
+    return (
+        f"{found['scheme']}{user}{password}{'@' if user else ''}{found['hosts'] or ''}"
+        f"{found['name']}{'?' if options else ''}{options}"
+    )
+
+
+def _show_option(option: str) -> str:
+    name, _, _ = option.partition("=")
+    return f"{name}={_HIDDEN}" if "password" in unquote(name).lower() else option
