@@ -243,7 +243,7 @@ class Analysis(BaseModel):
 async def analyze(service: Service, ask: Ask) -> Reply:
     """Analyse a document; a tool's calls are counted here, since the endpoint counts requests."""
     if ask.actor is not None:
-        service.limiter.hit(LIMIT, ask.actor.holder)
+        await service.limiter.hit(LIMIT, ask.actor.holder)
     return Reply(await service.analyst.analyze(_order(ask.body)))
 
 

@@ -112,7 +112,7 @@ async def _holder(service: Service, ask: Ask, key: str) -> Actor:
     except Problem as problem:
         if problem.code != "unauthenticated":
             raise
-        service.limiter.hit("failed_auth", ask.address)
+        await service.limiter.hit("failed_auth", ask.address)
         raise Problem("invalid", "This is not a valid API key") from None
     if holder.type != "api_key":
         raise Problem("invalid", "This is a token: paste an API key")

@@ -25,7 +25,7 @@ from edge_api.api.utility import VERSION
 from edge_api.commands.analysis import make_analyst
 from edge_api.commands.clock import system_clock
 from edge_api.commands.mailing import make_mailing
-from edge_api.commands.opened import open_store
+from edge_api.commands.opened import counted, open_store
 from edge_api.commands.replication import make_replication
 from edge_api.commands.secret_key import secret_key
 from edge_api.commands.webhooks import webhook_teller, webhook_wrapping
@@ -102,7 +102,8 @@ async def assemble(
         ground = Ground(store, clock, settings.site_url, secret, Fetcher(), schemes)
         oauth = OAuthServer(ground)
         access = Access(store, clock, settings.site_url, oauth.bearers)
-        limiter = Limiter(settings)
+        windows = await stack.enter_async_context(counted(settings, secret))
+        limiter = Limiter(settings, shared=windows)
         webhooks = Dispatcher(store, clock, webhook_wrapping(settings), webhook_teller(settings))
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, shelf)
@@ -137,6 +138,8 @@ async def assemble(
         )
         stack.push_async_callback(access.flush)
         loops = [webhooks.run] if alone else []  # who only looks tells nobody anything
+        if windows:
+            loops.append(partial(_every, FORGETTING_SECONDS, windows.sweep))
         if alone and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
         await stack.enter_async_context(_background(service, loops))

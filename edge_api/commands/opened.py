@@ -11,6 +11,7 @@ from edge_api.domain.actor import Clock
 from edge_api.settings import Settings
 from edge_api.store import postgres, sqlite
 from edge_api.store.plan import Store
+from edge_api.store.postgres import StoredWindows
 
 
 async def open_store(
@@ -25,6 +26,22 @@ async def open_store(
     if path is None:
         return await postgres.open_store(settings.database_url, clock, create=create)
     return await sqlite.open_store(path, clock, alone=alone, create=create)
+
+
+@asynccontextmanager
+async def counted(settings: Settings, secret: bytes) -> AsyncIterator[StoredWindows | None]:
+    """Open where edges on one store count together, the store being open; `None` for a file.
+
+    Raises StoreRefusal.
+    """
+    if settings.database_path:
+        yield None
+        return
+    windows = await postgres.open_windows(settings.database_url, secret)
+    try:
+        yield windows
+    finally:
+        await windows.close()
 
 
 @asynccontextmanager

@@ -69,7 +69,7 @@ class AccessRequests:
         One that fell into the trap for machines is answered like any other, and denied at once.
         Raises Problem `too_many_requests`, and `unavailable` where too many wait.
         """
-        self._limiter.hit(_LIMIT, address)
+        await self._limiter.hit(_LIMIT, address)
         token = mint("claim_token")
         row = self._row(order, digest_of(token))
         try:
@@ -77,9 +77,9 @@ class AccessRequests:
                 await self._check_room()
                 await self._keep(row)
         except Problem:
-            self._limiter.take_back(_LIMIT, address)
+            await self._limiter.take_back(_LIMIT, address)
             raise
-        return Filed(row, token, self._limiter.look(_LIMIT, address))
+        return Filed(row, token, await self._limiter.look(_LIMIT, address))
 
     async def claim(self, token: str) -> Claimed:
         """Return the credential of an approved request, or that nobody has decided yet.

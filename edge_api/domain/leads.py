@@ -104,7 +104,7 @@ class Leads:
             scope, request = _scope(lead, sender), lead.canonical()
             claim = make_claim(self._secret, scope, idempotency_key, request)
             answer, replayed = await self._idempotency.once(claim, take)
-        quota = None if sender.actor else self._limiter.look(_LIMIT, sender.address)
+        quota = None if sender.actor else await self._limiter.look(_LIMIT, sender.address)
         return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
 
     async def forget_expired(self) -> None:
@@ -135,7 +135,7 @@ class Leads:
     async def _take(self, lead: LeadInput, sender: Sender, remember: Remember) -> str:
         """Store a lead together with what keeps its answer, which is returned."""
         if sender.actor is None:
-            self._limiter.hit(_LIMIT, sender.address)
+            await self._limiter.hit(_LIMIT, sender.address)
         try:
             row = self._row(lead, sender)
             answer = _answer(row)
@@ -144,7 +144,7 @@ class Leads:
             await self._store.run(*before, *_keep(row, sender, len(before)), *after)
         except Problem:
             if sender.actor is None:
-                self._limiter.take_back(_LIMIT, sender.address)
+                await self._limiter.take_back(_LIMIT, sender.address)
             raise
         for herald in self._heralds:
             herald.wake()

@@ -1,7 +1,7 @@
 """Rate limits: how often somebody may do something, as the settings say.
 
-Counted over moving windows, in the memory of this process. What is counted, and by which key, is
-decided by whoever counts.
+Counted over moving windows: in the memory of this process or, for edges that share a store, in
+one place for all. What is counted, and by which key, is decided by whoever counts.
 """
 
 import time
@@ -11,11 +11,10 @@ from math import ceil
 from types import MappingProxyType
 from typing import Final
 
-import limits
-from limits.strategies import MovingWindowRateLimiter
-
-from edge_api.domain.moving_windows import MovingWindows
+from edge_api.domain.memory_windows import MemoryWindows
+from edge_api.domain.shared_windows import SharedWindows, Windows
 from edge_api.schema.problems import Problem
+from edge_api.schema.rates import Limit, Tally, read_limit
 from edge_api.settings import Settings
 
 COUNTED: Final[Mapping[str, str]] = MappingProxyType(
@@ -36,20 +35,14 @@ COUNTED: Final[Mapping[str, str]] = MappingProxyType(
 Each has a setting of that name in capitals behind `RATE_`; `0` switches it off.
 """
 
+OWN: Final = frozenset({"authenticated"})
+"""What each edge counts for itself, in memory, wherever the others are counted: every request with
+a credential is, which must not cost a trip to anywhere."""
+
 
 def list_rates(settings: Settings) -> Mapping[str, str]:
     """Return the rates by the names of their limits, as the settings spell them."""
     return MappingProxyType({name: getattr(settings, f"rate_{name}") for name in COUNTED})
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """One limit: the windows that must all have room, and how headers call them."""
-
-    name: str
-    items: tuple[limits.RateLimitItem, ...]
-    labels: tuple[str, ...]
-    policy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +69,26 @@ class Quota:
 
 
 class Limiter:
-    """Counts hits; `now` gives seconds on a clock that never goes back."""
+    """Counts hits; `now` gives seconds on a clock that never goes back.
 
-    def __init__(self, settings: Settings, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._windows = MovingWindows(now)
-        self._strategy = MovingWindowRateLimiter(self._windows)
+    With `shared` windows all but `OWN` is counted there, exactly for all edges together.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        now: Callable[[], float] = time.monotonic,
+        shared: Windows | None = None,
+    ) -> None:
+        memory = MemoryWindows(now)
+        others = SharedWindows(shared, memory, now) if shared else memory
         rates = list_rates(settings).items()
-        self._limits = MappingProxyType({name: _limit(name, rate) for name, rate in rates})
+        self._limits = MappingProxyType({name: read_limit(name, rate) for name, rate in rates})
+        self._windows: Mapping[str, Windows] = MappingProxyType(
+            {name: memory if name in OWN else others for name in self._limits}
+        )
 
-    def hit(self, name: str, key: str) -> Quota | None:
+    async def hit(self, name: str, key: str) -> Quota | None:
         """Count a hit and return what is left; `None` where the limit is switched off.
 
         Raises Problem `too_many_requests`, and counts nothing, when it is used up.
@@ -93,51 +96,31 @@ class Limiter:
         limit = self._limits[name]
         if limit is None:
             return None
-        *others, last = limit.items
-        fits = all(self._strategy.test(item, name, key) for item in others)
-        if not fits or not self._strategy.hit(last, name, key):
-            raise _refusal(self._quota(limit, key))
-        for item in others:
-            self._strategy.hit(item, name, key)
-        return self._quota(limit, key)
+        tally = await self._windows[name].hit(limit, key)
+        quota = _quota(limit, tally)
+        if not tally.taken:
+            raise _refusal(quota)
+        return quota
 
-    def look(self, name: str, key: str) -> Quota | None:
+    async def look(self, name: str, key: str) -> Quota | None:
         """Return what is left, without counting anything."""
         limit = self._limits[name]
-        return None if limit is None else self._quota(limit, key)
+        return None if limit is None else _quota(limit, await self._windows[name].look(limit, key))
 
-    def take_back(self, name: str, key: str) -> None:
+    async def take_back(self, name: str, key: str) -> None:
         """Uncount a hit whose purpose was not reached."""
         limit = self._limits[name]
-        for item in limit.items if limit else ():
-            self._windows.take_back(item.key_for(name, key))
-
-    def _quota(self, limit: Limit, key: str) -> Quota:
-        now = self._now()
-        stats = [self._strategy.get_window_stats(item, limit.name, key) for item in limit.items]
-        return Quota(limit, tuple((left, max(1, ceil(reset - now))) for reset, left in stats))
+        if limit is not None:
+            await self._windows[name].take_back(limit, key)
 
 
-def _limit(name: str, rate: str) -> Limit | None:
-    if rate == "0":
-        return None
-    items = tuple(limits.parse_many(rate))
-    labels = (name, *(f"{name}-{_window(item)}" for item in items[1:]))
-    policies = (
-        f'"{label}";q={item.amount};w={item.get_expiry()}'
-        for label, item in zip(labels, items, strict=True)
-    )
-    return Limit(name, items, labels, ", ".join(policies))
-
-
-def _window(item: limits.RateLimitItem) -> str:
-    """Return how a window is called, such as `day` or `10minute`."""
-    return f"{item.multiples if item.multiples > 1 else ''}{item.GRANULARITY.name}"
+def _quota(limit: Limit, tally: Tally) -> Quota:
+    return Quota(limit, tuple((left, max(1, ceil(wait))) for left, wait in tally.windows))
 
 
 def _refusal(quota: Quota) -> Problem:
     """Return the problem of a limit that is used up (RFC 6585, section 4)."""
-    seconds = quota.retry_after
+    seconds = max(1, quota.retry_after)  # it may have room again since it was asked
     return Problem(
         "too_many_requests",
         f"Too many requests: try again in {seconds} second{'s' if seconds > 1 else ''}",

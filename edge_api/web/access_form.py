@@ -44,7 +44,7 @@ class AccessForm:
         return answer_page(await self._show(filed))
 
     async def _take(self, fields: Fields, address: str) -> Filed:
-        self._service.limiter.hit("leads_attempts", address)
+        await self._service.limiter.hit("leads_attempts", address)
         return await self._service.access_requests.file(read_access_form(fields), address)
 
     async def _show(self, filed: Filed) -> bytes:

@@ -63,7 +63,7 @@ class Contact:
         if self._service.settings.leads_require_credential:
             raise Problem("forbidden", "This form is closed; write to us by the API with a key")
         address = self._callers.address_of(request)
-        self._service.limiter.hit("leads_attempts", address)
+        await self._service.limiter.hit("leads_attempts", address)
         sender = Sender(None, address, "form")
         key = request.headers.get(IDEMPOTENCY_KEY)
         return await self._service.leads.create(read_form(fields), sender, key)

@@ -47,7 +47,7 @@ class Endpoint:
         """Return the answer to a request. Raises Problem."""
         operation = self.operation
         actor = None if operation.credential == "none" else await self._actor(request)
-        address = self._admit(request, actor)
+        address = await self._admit(request, actor)
         ask = Ask(
             actor=actor,
             address=address,
@@ -74,25 +74,25 @@ class Endpoint:
                 raise access.no_credential()
         except Problem as problem:
             if problem.code == "unauthenticated":
-                self._service.limiter.hit("failed_auth", self._callers.address_of(request))
+                await self._service.limiter.hit("failed_auth", self._callers.address_of(request))
             raise
         return None
 
-    def _admit(self, request: Request, actor: Actor | None) -> str:
+    async def _admit(self, request: Request, actor: Actor | None) -> str:
         """Count the request and let it go on; return the address where it is counted by that."""
         if actor is not None:
-            self._count(request, "authenticated", actor.holder)
+            await self._count(request, "authenticated", actor.holder)
             authorise(self.operation, self._service.access, actor)
             return ""
         if not self.operation.limit:
             return ""
         address = self._callers.address_of(request)
-        self._count(request, self.operation.limit, address)
+        await self._count(request, self.operation.limit, address)
         return address
 
-    def _count(self, request: Request, limit: str, key: str) -> None:
+    async def _count(self, request: Request, limit: str, key: str) -> None:
         """Count the request and put what is left into the headers of its answer."""
-        quota = self._service.limiter.hit(limit, key)
+        quota = await self._service.limiter.hit(limit, key)
         if quota is not None:
             request.extra_lines += header_lines(quota.headers.items())
 

@@ -48,7 +48,7 @@ class Admission:
     async def __call__(self, request: Request) -> Caller:
         """Return who calls. Raises Problem for a bad credential, one time too many, no scope."""
         secret, actor = await self._identify(request)
-        quota = self._limiter.hit("authenticated", actor.holder)
+        quota = await self._limiter.hit("authenticated", actor.holder)
         if quota is not None:
             request.extra_lines += header_lines(quota.headers.items())
         self._access.authorise(actor, "mcp", "mcp")
@@ -70,7 +70,7 @@ class Admission:
             return secret, await self._access.actor_for(secret, "mcp")
         except Problem as problem:
             if problem.code == "unauthenticated":
-                self._limiter.hit("failed_auth", self._callers.address_of(request))
+                await self._limiter.hit("failed_auth", self._callers.address_of(request))
             raise
 
 

@@ -1,6 +1,7 @@
 import gc
 import threading
 import tracemalloc
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -35,12 +36,19 @@ def make(seconds: Seconds, **rates: str) -> Limiter:
     return Limiter(read_settings(rates, dotenv=None), seconds)
 
 
-def refusal(limiter: Limiter, name: str = "leads", key: str = "192.0.2.7") -> Problem:
+async def refusal(limiter: Limiter, name: str = "leads", key: str = "192.0.2.7") -> Problem:
     """Return the problem that a hit meets."""
     with pytest.raises(Problem) as caught:
-        limiter.hit(name, key)
+        await limiter.hit(name, key)
     assert caught.value.code == "too_many_requests"
     return caught.value
+
+
+async def told(limiter: Limiter, name: str, key: str = "x") -> Mapping[str, str]:
+    """Return the header fields that a hit gets."""
+    quota = await limiter.hit(name, key)
+    assert quota is not None
+    return quota.headers
 
 
 def test_every_limit_has_a_setting() -> None:
@@ -50,11 +58,11 @@ def test_every_limit_has_a_setting() -> None:
     assert {f"RATE_{name.upper()}" for name in COUNTED} == rates
 
 
-def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
+async def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
     """Five leads in ten minutes and twenty a day, ten documents a minute, and the others."""
     limiter = make(seconds)
 
-    policies = [dict(limiter.hit(name, "x").headers)["RateLimit-Policy"] for name in COUNTED]  # type: ignore[union-attr]
+    policies = [(await told(limiter, name))["RateLimit-Policy"] for name in COUNTED]
     assert policies == [
         '"leads";q=5;w=600, "leads-day";q=20;w=86400',
         '"leads_attempts";q=60;w=60',
@@ -66,27 +74,27 @@ def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
     ]
 
 
-def test_each_hit_tells_what_is_left(seconds: Seconds) -> None:
+async def test_each_hit_tells_what_is_left(seconds: Seconds) -> None:
     """`r` counts down, `t` says when the oldest hit is forgotten."""
     limiter = make(seconds, RATE_LEADS="2/minute")
 
-    first = limiter.hit("leads", "192.0.2.7")
+    first = await limiter.hit("leads", "192.0.2.7")
     seconds.now += 17
-    second = limiter.hit("leads", "192.0.2.7")
+    second = await limiter.hit("leads", "192.0.2.7")
     assert first is not None
     assert second is not None
     assert first.headers["RateLimit"] == '"leads";r=1;t=60'
     assert second.headers["RateLimit"] == '"leads";r=0;t=43'
 
 
-def test_a_limit_that_is_used_up_says_when_to_come_again(seconds: Seconds) -> None:
+async def test_a_limit_that_is_used_up_says_when_to_come_again(seconds: Seconds) -> None:
     """429 with the same fields as a success, and a true Retry-After."""
     limiter = make(seconds, RATE_LEADS="2/minute")
-    limiter.hit("leads", "192.0.2.7")
+    await limiter.hit("leads", "192.0.2.7")
     seconds.now += 17.5
-    limiter.hit("leads", "192.0.2.7")
+    await limiter.hit("leads", "192.0.2.7")
 
-    problem = refusal(limiter)
+    problem = await refusal(limiter)
     assert problem.sentence == "Too many requests: try again in 43 seconds"
     assert dict(problem.headers) == {
         "Retry-After": "43",
@@ -99,74 +107,74 @@ def test_a_limit_that_is_used_up_says_when_to_come_again(seconds: Seconds) -> No
     hits=st.lists(st.integers(0, 160).map(lambda quarters: quarters / 4), max_size=12),
     rate=st.sampled_from(["1/10seconds", "3/minute", "2/10seconds;4/minute"]),
 )
-def test_retry_after_is_true_to_the_second(hits: list[float], rate: str) -> None:
+async def test_retry_after_is_true_to_the_second(hits: list[float], rate: str) -> None:
     """After the seconds named a hit is taken; one and a half seconds before, it is not."""
     seconds = Seconds()
     limiter = make(seconds, RATE_LEADS=rate)
     for pause in hits:
         seconds.now += pause
         try:
-            limiter.hit("leads", "x")
+            await limiter.hit("leads", "x")
         except Problem as problem:
             wait = int(problem.headers["Retry-After"])
             earlier, seconds.now = seconds.now, seconds.now + max(0, wait - 1.5)
             if wait > 1.5:
-                refusal(limiter, key="x")
+                await refusal(limiter, key="x")
             seconds.now = earlier + wait
-            limiter.hit("leads", "x")
+            await limiter.hit("leads", "x")
 
 
-def test_nobody_is_told_to_come_again_in_no_time(seconds: Seconds) -> None:
+async def test_nobody_is_told_to_come_again_in_no_time(seconds: Seconds) -> None:
     """A fraction of a second is told as a whole one."""
     limiter = make(seconds, RATE_LEADS="1/10seconds")
-    limiter.hit("leads", "x")
+    await limiter.hit("leads", "x")
     seconds.now += 9.99
 
-    problem = refusal(limiter, key="x")
+    problem = await refusal(limiter, key="x")
     assert problem.headers["Retry-After"] == "1"
     assert problem.sentence == "Too many requests: try again in 1 second"
 
 
-def test_a_hit_that_one_window_refuses_counts_in_none(seconds: Seconds) -> None:
+async def test_a_hit_that_one_window_refuses_counts_in_none(seconds: Seconds) -> None:
     """All windows are asked before any is counted."""
     limiter = make(seconds, RATE_LEADS="1/minute;3/day")
-    limiter.hit("leads", "x")
+    await limiter.hit("leads", "x")
     for _ in range(10):
-        refusal(limiter, key="x")
+        await refusal(limiter, key="x")
     seconds.now += 60
 
-    quota = limiter.hit("leads", "x")
+    quota = await limiter.hit("leads", "x")
     assert quota is not None
     assert quota.headers["RateLimit"] == '"leads";r=0;t=60, "leads-day";r=1;t=86340'
 
 
-def test_the_longer_window_refuses_when_the_shorter_has_room(seconds: Seconds) -> None:
+async def test_the_longer_window_refuses_when_the_shorter_has_room(seconds: Seconds) -> None:
     """Retry-After is then the longer one's."""
     limiter = make(seconds, RATE_LEADS="1/minute;2/day")
-    limiter.hit("leads", "x")
+    await limiter.hit("leads", "x")
     seconds.now += 60
-    limiter.hit("leads", "x")
+    await limiter.hit("leads", "x")
     seconds.now += 60
 
-    assert refusal(limiter, key="x").headers["Retry-After"] == str(86400 - 120)
+    assert (await refusal(limiter, key="x")).headers["Retry-After"] == str(86400 - 120)
 
 
-def test_keys_and_limits_are_counted_apart(seconds: Seconds) -> None:
+async def test_keys_and_limits_are_counted_apart(seconds: Seconds) -> None:
     """One sender's hits take nothing from another's, nor from another limit."""
     limiter = make(seconds, RATE_LEADS="1/minute", RATE_LEADS_ATTEMPTS="1/minute")
-    limiter.hit("leads", "x")
+    await limiter.hit("leads", "x")
 
-    limiter.hit("leads", "y")
-    limiter.hit("leads_attempts", "x")
-    refusal(limiter, key="x")
+    await limiter.hit("leads", "y")
+    await limiter.hit("leads_attempts", "x")
+    await refusal(limiter, key="x")
 
 
-def test_looking_counts_nothing(seconds: Seconds) -> None:
+async def test_looking_counts_nothing(seconds: Seconds) -> None:
     """What is left stays left, for a key never seen as well."""
     limiter = make(seconds, RATE_LEADS="2/minute")
-    limiter.hit("leads", "x")
+    await limiter.hit("leads", "x")
 
-    looks = [limiter.look("leads", key) for key in ("x", "x", "never")]
+    looks = [await limiter.look("leads", key) for key in ("x", "x", "never")]
     assert [look and look.headers["RateLimit"] for look in looks] == [
         '"leads";r=1;t=60',
         '"leads";r=1;t=60',
@@ -176,43 +184,43 @@ def test_looking_counts_nothing(seconds: Seconds) -> None:
     assert looks[0].retry_after == 0
 
 
-def test_a_hit_can_be_taken_back(seconds: Seconds) -> None:
+async def test_a_hit_can_be_taken_back(seconds: Seconds) -> None:
     """Every window forgets it; where nothing counts, nothing happens."""
     limiter = make(seconds, RATE_LEADS="1/minute;1/day")
-    limiter.take_back("leads", "x")
-    limiter.hit("leads", "x")
-    limiter.take_back("leads", "x")
+    await limiter.take_back("leads", "x")
+    await limiter.hit("leads", "x")
+    await limiter.take_back("leads", "x")
 
-    limiter.hit("leads", "x")
-    refusal(limiter, key="x")
+    await limiter.hit("leads", "x")
+    await refusal(limiter, key="x")
 
 
-def test_zero_switches_a_limit_off(seconds: Seconds) -> None:
+async def test_zero_switches_a_limit_off(seconds: Seconds) -> None:
     """Neither counted nor told."""
     limiter = make(seconds, RATE_LEADS="0")
 
-    assert [limiter.hit("leads", "x") for _ in range(100)] == [None] * 100
-    assert limiter.look("leads", "x") is None
-    limiter.take_back("leads", "x")
+    assert [await limiter.hit("leads", "x") for _ in range(100)] == [None] * 100
+    assert await limiter.look("leads", "x") is None
+    await limiter.take_back("leads", "x")
 
 
-def test_windows_with_nothing_in_them_are_let_go(seconds: Seconds) -> None:
+async def test_windows_with_nothing_in_them_are_let_go(seconds: Seconds) -> None:
     """Thousands of senders over hours leave no more behind than those of the last minute."""
     limiter = make(seconds, RATE_LEADS_ATTEMPTS="2/minute")
-    limiter.hit("leads_attempts", "warm")
+    await limiter.hit("leads_attempts", "warm")
     gc.collect()
     tracemalloc.start()
     try:
         for sender in range(12_000):
             seconds.now += 0.5
-            limiter.hit("leads_attempts", f"sender {sender}")
+            await limiter.hit("leads_attempts", f"sender {sender}")
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert held < 3 * 1024 * 1024
 
 
-def test_counting_starts_no_threads(seconds: Seconds) -> None:
+async def test_counting_starts_no_threads(seconds: Seconds) -> None:
     """The library's own storage starts one after each hit."""
     limiter = make(seconds)
     for thread in threading.enumerate():
@@ -220,7 +228,7 @@ def test_counting_starts_no_threads(seconds: Seconds) -> None:
             thread.join()
     before = threading.active_count()
     for _ in range(50):
-        limiter.hit("authenticated", "x")
+        await limiter.hit("authenticated", "x")
 
     assert threading.active_count() == before
 

@@ -50,13 +50,15 @@ class Proxy:
         assert task is not None
         self._tasks.add(task)
         host, port = self._target.hostname, self._target.port
-        there_reader, there_writer = await asyncio.open_connection(host, port)
         try:
-            with suppress(OSError):
-                await self._pass_both_ways((reader, writer), (there_reader, there_writer))
+            there_reader, there_writer = await asyncio.open_connection(host, port)
+            try:
+                with suppress(OSError):
+                    await self._pass_both_ways((reader, writer), (there_reader, there_writer))
+            finally:
+                there_writer.close()
         finally:
             writer.transport.abort()
-            there_writer.close()
             self._tasks.discard(task)
 
     async def _pass_both_ways(self, client: "_Stream", server: "_Stream") -> None:
