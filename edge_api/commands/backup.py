@@ -13,7 +13,8 @@ from typing import Any, Final
 from edge_api.commands import Subparsers
 from edge_api.commands.backup_folder import BackupFolder, key_beside
 from edge_api.commands.clock import system_clock
-from edge_api.commands.embedded import require_embedded
+from edge_api.commands.embedded import embedded_store
+from edge_api.commands.secret_key import secret_key_path
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite.copying import Contents, copy_store, sync, verify
@@ -63,9 +64,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Make a backup and say what it is. Returns 0; raises Problem and StoreRefusal."""
-    require_embedded(settings, "backup")
-    store = settings.database_path
-    key = None if settings.secret_key or arguments.without_key else store.with_suffix(".key")
+    store = embedded_store(settings, "backup")
+    key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
     folder = BackupFolder(arguments.to or store.parent / "backups")
     backup = _make(store, key, folder, arguments.keep)
     if arguments.json:

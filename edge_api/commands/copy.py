@@ -5,20 +5,18 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Final
 
 from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import open_at
+from edge_api.commands.secret_key import secret_key_path
 from edge_api.domain.transfer import Copied, copy_tables
+from edge_api.schema.database_address import file_of
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Table
 from edge_api.schema.tables import TABLES
 from edge_api.settings import SETTINGS, Settings
 from edge_api.store.plan import Store
-from edge_api.store.sqlite import open_store
-
-_SQLITE: Final = "sqlite:///"
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -41,8 +39,8 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
         print(_line(each))
     rows, stored = sum(each.proof.rows for each in copied), sum(each.stored for each in copied)
     print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
-    key = _path_of(arguments.source).with_suffix(".key")
-    if key.exists():
+    file = file_of(arguments.source)
+    if file and (key := secret_key_path(file)).exists():
         print(f"the secret key is in no store: give the edge of the new one what {key} holds")
     return 0
 
@@ -59,7 +57,7 @@ async def _copy(source: str, target: str) -> Sequence[Copied]:
 
 async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
     """Open a store by its address; one that `serves` is made, and kept from edges meanwhile."""
-    store = await open_store(_path_of(url), system_clock, alone=serves, create=serves)
+    store = await open_at(url, system_clock, alone=serves, create=serves)
     stack.push_async_callback(store.close)
     return store
 
@@ -74,10 +72,6 @@ def _progress(table: Table, looked: int) -> None:
 def _end_progress() -> None:
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
-
-
-def _path_of(url: str) -> Path:
-    return Path(url.removeprefix(_SQLITE))
 
 
 def _line(copied: Copied) -> str:

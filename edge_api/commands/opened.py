@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from edge_api.commands.clock import system_clock
 from edge_api.domain.actor import Clock
+from edge_api.schema.database_address import file_of
 from edge_api.settings import Settings
 from edge_api.store import postgres, sqlite
 from edge_api.store.plan import Store
@@ -22,9 +23,14 @@ async def open_store(
     `alone` claims a file for this process; the database of a server is for many edges at once.
     Without `create` a missing store is refused: who only looks makes nothing. Raises StoreRefusal.
     """
-    path = settings.database_path
+    return await open_at(settings.database_url, clock, alone=alone, create=create)
+
+
+async def open_at(url: str, clock: Clock, *, alone: bool = False, create: bool = True) -> Store:
+    """Open the store at an address of the form of DATABASE_URL, as `open_store` does."""
+    path = file_of(url)
     if path is None:
-        return await postgres.open_store(settings.database_url, clock, create=create)
+        return await postgres.open_store(url, clock, create=create)
     return await sqlite.open_store(path, clock, alone=alone, create=create)
 
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from edge_api.commands.embedded import embedded_store
 from edge_api.schema.dotenv_file import read_dotenv
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
@@ -86,7 +87,8 @@ def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
     """
     if settings.litestream_replica is None:
         raise Problem("invalid", "--from-replica needs LITESTREAM_REPLICA, which says where it is")
-    config = configuration(settings.database_path.resolve(), settings.litestream_replica)
+    store = embedded_store(settings, "restore").resolve()
+    config = configuration(store, settings.litestream_replica)
     instant = ("-timestamp", f"{at:%Y-%m-%dT%H:%M:%S.%f}Z") if at else ()
     ended = subprocess.run(  # noqa: S603  our own words
         (

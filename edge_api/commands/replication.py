@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from edge_api.commands.embedded import is_embedded
 from edge_api.commands.replica import (
     command,
     configuration,
@@ -54,7 +53,7 @@ def make_replication(settings: Settings) -> "Replication | None":
 
 def _store_of(settings: Settings) -> Path:
     """Return the store as Litestream is to know it. Raises StoreRefusal where that cannot be."""
-    if not is_embedded(settings):
+    if settings.database_path is None:
         raise StoreRefusal(
             "LITESTREAM_REPLICA is for a store in a SQLite file: unset it beside PostgreSQL"
         )

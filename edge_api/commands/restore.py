@@ -11,8 +11,9 @@ from pathlib import Path
 from edge_api.commands import Subparsers
 from edge_api.commands.backup_folder import key_beside
 from edge_api.commands.clock import system_clock
-from edge_api.commands.embedded import require_embedded
+from edge_api.commands.embedded import embedded_store
 from edge_api.commands.replica import fetch_replica, parse_instant
+from edge_api.commands.secret_key import secret_key_path
 from edge_api.domain.restoration import Restoration, carry_over
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
@@ -54,9 +55,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Restore and say what was done. Returns 0; raises Problem and StoreRefusal."""
-    require_embedded(settings, "restore")
+    store = embedded_store(settings, "restore").resolve()
     _refuse_vague(arguments)
-    store = settings.database_path.resolve()
     with claimed(store):
         _refuse_early(store, arguments)
         end_replicator(store)
@@ -132,7 +132,7 @@ async def _carry(former: Path, restored: Store) -> Restoration:
 
 def _place_key(backup: Path | None, settings: Settings, now: datetime) -> str:
     """Put the secret key of a backup in its place, the former one aside; say what was done."""
-    place = settings.database_path.with_suffix(".key")
+    place = secret_key_path(embedded_store(settings, "restore"))
     if settings.secret_key:
         return "SECRET_KEY is set: what is sealed in the store opens if it was set then, too"
     kept = key_beside(backup) if backup else None

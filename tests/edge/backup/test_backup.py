@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.commands.backup_folder import BackupFolder
-from edge_api.commands.embedded import require_embedded
+from edge_api.commands.embedded import embedded_store
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS
 from edge_api.settings import read_settings
@@ -229,7 +229,7 @@ def test_a_store_on_a_server_has_tools_of_its_own(installation: Installation) ->
     )
     for command, tool in (("backup", "pg_dump"), ("restore", "pg_restore")):
         with pytest.raises(Problem, match=tool) as refusal:
-            require_embedded(settings, command)
+            embedded_store(settings, command)
         assert refusal.value.code == "invalid"
 
 
