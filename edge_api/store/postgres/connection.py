@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 SCHEMA: Final = "fore_edge"
 """The schema in which everything of ours stands."""
 
-CONNECT_SECONDS: Final = 3.0
-"""How long opening a connection may take."""
+CONNECT_SECONDS: Final = 8.0
+"""How long opening a connection may take: 5 ms at rest, and seconds where ten want each core."""
 MARGIN_SECONDS: Final = 1.0
 """How much longer than the server's own limit an answer is waited for: the server's way to end a
 statement leaves the connection usable, and says why."""

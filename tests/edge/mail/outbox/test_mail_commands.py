@@ -11,23 +11,26 @@ from pathlib import Path
 import pytest
 
 from tests.edge.edge_process import Installation, free_port
-from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
 from tests.edge.mail.outbox.scripted_relay import Relay, until
-
-pytestmark = ON_SQLITE
 
 LEADS = "/api/public/v1/leads"
 JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
-def installation(tmp_path: Path, journal: Path, relay: Relay) -> Installation:
+def store_url(tmp_path: Path) -> str:
+    """Return the file that the commands open."""
+    return f"sqlite:///{tmp_path}/edge.db"
+
+
+@pytest.fixture
+def installation(tmp_path: Path, store_url: str, journal: Path, relay: Relay) -> Installation:
     """Return an installation on the store of the test, which sends through the relay."""
     return Installation(
         tmp_path,
         {
-            "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db",
+            "DATABASE_URL": store_url,
             "BUILD_DIR": str(journal),
             "SITE_URL": "http://journal.test",
             "PORT": str(free_port()),
