@@ -77,7 +77,7 @@ async def _export(store: Store, arguments: argparse.Namespace, _settings: Settin
     return 0
 
 
-async def _erase(store: Store, arguments: argparse.Namespace, _settings: Settings) -> int:
+async def _erase(store: Store, arguments: argparse.Namespace, settings: Settings) -> int:
     privacy = Privacy(store, system_clock)
     found = await privacy.find(arguments.email)
     if not any(found.values()):
@@ -87,7 +87,7 @@ async def _erase(store: Store, arguments: argparse.Namespace, _settings: Setting
     else:
         print("nothing was erased")
         return 1
-    return await _scrub(store)
+    return await _scrub(store, settings)
 
 
 async def _retain(store: Store, _arguments: argparse.Namespace, settings: Settings) -> int:
@@ -97,22 +97,27 @@ async def _retain(store: Store, _arguments: argparse.Namespace, settings: Settin
         return 0
     for table, number in (await retention.apply(OPERATOR)).items():
         print(f"{table.name}: {_rows(number)} deleted")
-    return await _scrub(store)
+    return await _scrub(store, settings)
 
 
-async def _scrub(store: Store) -> int:
-    """Leave no trace in the store's files, beside a running service too; say if that fails."""
+async def _scrub(store: Store, settings: Settings) -> int:
+    """Leave no trace in the store's files, beside a running service too; say if that fails.
+
+    A file is written anew once, and its log is waited for; a server's tables, which had to keep
+    what somebody still saw, are written anew again.
+    """
+    again = settings.database_path is None
     ends_at = time.monotonic() + SCRUB_SECONDS
     is_clean = await store.scrub(whole=True)
     while not is_clean:
         if time.monotonic() > ends_at:
             sys.stderr.write(
-                "the log beside the store is being read, and still holds what was deleted: "
-                "run this again\n"
+                "an older state of the store is being read, so that it still holds what was "
+                "deleted: run this again\n"
             )
             return 1
         await asyncio.sleep(0.1)
-        is_clean = await store.scrub()
+        is_clean = await store.scrub(whole=again)
     return 0
 
 

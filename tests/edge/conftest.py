@@ -19,10 +19,12 @@ from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings, read_settings
 from edge_api.store.plan import Store
 from edge_api.web.server import start
-from tests.edge.engines import ENGINES, Opener, open_store, placed
+from tests.edge.engines import ENGINES, SQLITE_PREFIX, Opener, open_store, placed
 from tests.edge.postgresql import PostgreSQL
 
 SITE_URL = "http://journal.test"
+SECRET_KEY = "a secret of thirty-two characters"
+"""What PostgreSQL needs beside it; a file has its own made beside it."""
 EMAIL_HOOK_SECRET = "whsec_" + "c2VjcmV0" * 4
 NOW = "2026-06-01T00:00:00Z"
 CONTENT = Path(__file__).parent / "content"
@@ -121,13 +123,14 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def make_settings(tmp_path: Path, journal: Path) -> Callable[..., Settings]:
+def make_settings(store_url: str, journal: Path) -> Callable[..., Settings]:
     """Return a maker of settings: no limits, a store of the test's own, the shared journal."""
 
     def make(**changes: str) -> Settings:
         given = {
             "SITE_URL": SITE_URL,
-            "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db",
+            "DATABASE_URL": store_url,
+            **({} if store_url.startswith(SQLITE_PREFIX) else {"SECRET_KEY": SECRET_KEY}),
             "BUILD_DIR": str(journal),
             "RATE_LEADS": "0",
             "RATE_LEADS_ATTEMPTS": "0",

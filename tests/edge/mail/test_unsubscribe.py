@@ -15,9 +15,9 @@ from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
 from edge_api.store.plan import Condition, Delete, Insert, Read, Update
-from edge_api.store.sqlite import open_store
 from edge_api.web.pages import EdgePages
 from tests.edge.domain.conftest import MovableClock, WatchedStore
+from tests.edge.engines import open_store
 from tests.edge.small_builds import make_post, point_at, write_build
 
 ADDRESS = "Ann.Lee@Example.org"
@@ -58,10 +58,10 @@ async def test_a_link_is_one_for_each_address(edge: Any) -> None:
     }
 
 
-async def test_of_many_at_once_one_makes_the_link(edge: Any, make_settings: Any) -> None:
+async def test_of_many_at_once_one_makes_the_link(edge: Any, store_url: str) -> None:
     """Also in several processes."""
     clock = MovableClock()
-    others = [await open_store(make_settings().database_path, clock) for _ in range(3)]
+    others = [await open_store(store_url, clock) for _ in range(3)]
     makers = [UnsubscribeLinks(each, clock, "https://journal.example") for each in others]
     try:
         made = await asyncio.gather(*(each.link(ADDRESS) for each in makers * 5))
