@@ -46,7 +46,7 @@ def _pack(rows: bytes, strip: int) -> bytes:
     return b"".join((_ZLIB_HEAD, *strips, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)  # Fifty kilobytes each; what all cards have is asked for all the time.
 def _pack_strip(rows: bytes) -> bytes:
     packer = zlib.compressobj(level=1, wbits=-zlib.MAX_WBITS, strategy=zlib.Z_RLE)
     return packer.compress(rows) + packer.flush(zlib.Z_FULL_FLUSH)

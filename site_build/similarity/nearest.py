@@ -88,10 +88,11 @@ def _find_closest_of(
 
 def _find_closest(number: int, vector: Vector, holders: Holders) -> list[int]:
     """Return the numbers of the posts closest to one."""
-    closeness: defaultdict[int, float] = defaultdict(float)
+    closeness: dict[int, float] = {}
+    so_far = closeness.get  # This is what takes longest: two hundred times for each post.
     for term, weight in vector:
         for other, its_weight in holders[term]:
-            closeness[other] += weight * its_weight
+            closeness[other] = so_far(other, 0.0) + weight * its_weight
     closeness.pop(number, None)
     near = [(-score, other) for other, score in closeness.items() if score >= LEAST_CLOSENESS]
     return [other for _, other in nsmallest(MOST_CLOSE, near)]
