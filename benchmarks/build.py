@@ -1,10 +1,8 @@
 """The site build against stock Pelican and Hugo on the same posts, cold and after one edit.
 
-`python -m benchmarks.build [COUNT ...] [--hugo PATH]`. All lies in memory, and each builder has its
-own theme. Pelican makes posts, a paginated index, tag pages and an Atom feed; Hugo posts, one list
-of them, tag pages and an RSS feed of each list. Ours makes all that, and twins in Markdown, a card
-and JSON-LD for each post, related posts, two forms of each feed, an index for the edge, checks of
-links and pictures, and gzip and Brotli of everything.
+`python -m benchmarks.build [COUNT ...] [--hugo PATH]`. All lies in memory; each has its own theme.
+Pelican makes posts, an index, tags and a feed, Hugo a feed of each list; ours also makes twins,
+cards, JSON-LD, related posts, feeds in two forms, an index for the edge, checks, gzip and Brotli.
 """
 
 import argparse
