@@ -19,7 +19,7 @@ from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings, read_settings
 from edge_api.store.plan import Store
 from edge_api.web.server import start
-from tests.edge.engines import ENGINES, SQLITE_PREFIX, Opener, open_store, placed
+from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed
 from tests.edge.postgresql import PostgreSQL
 
 SITE_URL = "http://journal.test"
@@ -82,10 +82,19 @@ def postgresql() -> Iterator[PostgreSQL]:
         server.remove()
 
 
-@pytest.fixture(params=ENGINES)
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what needs a store on each engine that is meant for it."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    is_pinned = any(mark.args[0] == "engine" for mark in marks)
+    if "engine" in metafunc.fixturenames and not is_pinned:
+        place = metafunc.definition.path.relative_to(Path(__file__).parent)
+        metafunc.parametrize("engine", engines_for(place))
+
+
+@pytest.fixture
+def store_url(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Return where the store of the test is: in a file, and for another run in PostgreSQL."""
-    with placed(request.param, request, tmp_path) as url:
+    with placed(engine, request, tmp_path) as url:
         yield url
 
 

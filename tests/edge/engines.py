@@ -1,6 +1,6 @@
 """Stores for tests that run on both engines: where one is, as a URL, and opening it there."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -14,11 +14,44 @@ from tests.edge.postgresql import PostgreSQL
 ENGINES = ("sqlite", "postgresql")
 SQLITE_PREFIX = "sqlite:///"
 
-ON_SQLITE = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+ON_SQLITE = pytest.mark.parametrize("engine", ["sqlite"])
 """For tests of what stands in files, and of commands, which open the file of the test."""
+
+_ALIKE = (
+    "analysis",
+    "docs",
+    "mcp/test_bad_input.py",
+    "mcp/test_clients.py",
+    "mcp/test_discovery.py",
+    "mcp/test_resources.py",
+    "mcp/test_schemathesis.py",
+    "site/test_cache.py",
+    "site/test_conditional.py",
+    "site/test_edge_pages.py",
+    "site/test_media.py",
+    "site/test_negotiation.py",
+    "site/test_search_page.py",
+    "site/test_site_faults.py",
+    "site/test_site_http.py",
+    "site/test_swaps.py",
+    "test_agent_readiness.py",
+    "test_corpus.py",
+    "test_http_rules.py",
+    "test_messages.py",
+    "test_openapi.py",
+    "test_posts_http.py",
+    "test_schemathesis.py",
+    "test_skills.py",
+)
+"""Where edges are tested for what has little to do with rows: once is enough."""
 
 Opener = Callable[[], Awaitable[Store]]
 """Opens another store on the database of the test."""
+
+
+def engines_for(place: Path) -> Sequence[str]:
+    """Return the engines on which the tests in a file below `tests/edge/` run."""
+    return ENGINES[:1] if any(place.is_relative_to(each) for each in _ALIKE) else ENGINES
 
 
 async def open_store(url: str, clock: Callable[[], datetime]) -> Store:
