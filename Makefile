@@ -45,20 +45,19 @@ judge: setup ## the long runs: every judge on every page, 200 kills under load, 
 		--no-header tests/judges/pages tests/drills tests/edge/mail/outbox/test_dispatchers_at_once.py \
 		tests/edge/test_schemathesis.py tests/edge/mcp/test_schemathesis.py
 
-bench: setup ## the figures, against peers, in one run
+bench: setup ## the figures against peers, in one run: a report in REPORT (benchmarks/report), and 1 for a missed line
 	@tools/provide wrk >/dev/null
-	@$(PYTHON_IN_VENV) -m benchmarks.edge
-	@$(PYTHON_IN_VENV) -m benchmarks.mcp
-	@$(PYTHON_IN_VENV) -m benchmarks.analyze
-	@$(PYTHON_IN_VENV) -m benchmarks.build
+	@tools/provide nginx >/dev/null
+	@$(PYTHON_IN_VENV) -m benchmarks $(if $(REPORT),--report "$(REPORT)")
 
 lock: setup ## lock requirements/*.in again, keeping versions that still fit
 	@$(COMPILE) $(UPGRADE) --output-file requirements/run.txt requirements/run.in
 	@$(COMPILE) $(UPGRADE) --output-file requirements/test.txt requirements/test.in
+	@$(COMPILE) $(UPGRADE) --output-file requirements/bench.txt requirements/bench.in
 
 upgrade: UPGRADE := --upgrade
 upgrade: lock ## lock the newest versions that are a week old
 
 clean: ## remove what commands made, but never the store in var/
-	@rm -rf .venv build tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-bench build tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

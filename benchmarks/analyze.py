@@ -19,8 +19,8 @@ from typing import Any
 import orjson
 from aiohttp import ClientSession
 
-from benchmarks.edge import PING, installation, python
-from benchmarks.load import free_port, served
+from benchmarks.ground import PING, installation
+from benchmarks.server import free_port, python, served
 from tests.edge.analysis.hostile import documents
 
 PATH = "/api/public/v1/analyze"
@@ -46,7 +46,7 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         port = free_port()
-        settings = {**installation(folder, port), "RATE_ANALYZE": "0"}
+        settings = installation(folder, port)
         python("-m", "site_build", "build", "--site-url", f"http://127.0.0.1:{port}", **settings)
         edge = stack.enter_context(served(["-m", "edge_api", "serve"], port, PING, settings))
         os.sched_setaffinity(edge.pid, range(os.cpu_count() or 1))  # which workers inherit

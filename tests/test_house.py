@@ -16,6 +16,7 @@ LINT_IMPORTS = "from importlinter.cli import lint_imports_command as lint; lint(
 
 # Where the code stands that runs in production: both packages, and Pelican's settings.
 PRODUCT = ("edge_api/", "site_build/", "pelicanconf.py")
+APART = "benchmarks/peers/apart/"
 
 # Each pattern is written so that it does not match its own line.
 FORBIDDEN = {
@@ -244,7 +245,7 @@ def test_make_help_lists_every_target() -> None:
     assert make() == make("help")
 
 
-@pytest.mark.parametrize("lock", ["run", "test"])
+@pytest.mark.parametrize("lock", ["run", "test", "bench"])
 def test_a_lock_pins_and_hashes_all_it_is_asked_for(lock: str) -> None:
     """Each requirement of a source is in its lock, and each pin of the lock carries a hash."""
     entries = pins(lock)
@@ -262,13 +263,23 @@ def test_the_locks_agree() -> None:
     assert run - test == set()
 
 
-@pytest.mark.parametrize(("lock", "folders"), [("run", PRODUCT), ("test", ("",))])
+@pytest.mark.parametrize(
+    ("lock", "folders"), [("run", PRODUCT), ("test", ("",)), ("bench", (APART,))]
+)
 def test_every_library_in_use_is_asked_for(lock: str, folders: tuple[str, ...]) -> None:
-    """What production code imports is named in run.in; what the rest does, there or in test.in."""
+    """What production code imports is named in run.in; what the rest does, there or in test.in.
+
+    Peers of the benchmarks that run in an environment of their own have bench.in.
+    """
     owners = importlib.metadata.packages_distributions()
     ours = {"edge_api", "site_build", "pelicanconf", "tests", "benchmarks", "tools"}
-    used = {top for name in modules() if name.startswith(folders) for top in imported(name)}
+    files = [name for name in modules() if name.startswith(folders)]
+    if APART not in folders:
+        files = [name for name in files if not name.startswith(APART)]
+    used = {top for name in files for top in imported(name)}
     foreign = used - ours - sys.stdlib_module_names
     asked = declared("run") | declared(lock)
 
-    assert {top for top in foreign if asked.isdisjoint(map(normal, owners.get(top, [])))} == set()
+    assert {
+        top for top in foreign if asked.isdisjoint(map(normal, owners.get(top, [top])))
+    } == set()

@@ -15,6 +15,7 @@ from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.email_address import fold_address
 from edge_api.domain.idempotency import Idempotency, Remember, make_claim
 from edge_api.domain.identity import new_id
+from edge_api.domain.kept import Kept
 from edge_api.domain.lead_input import LeadInput
 from edge_api.domain.limits import Limiter, Quota
 from edge_api.domain.spam import Verdict, judge, likeness
@@ -86,8 +87,8 @@ class Leads:
         self._secret = secret
         self._heralds = heralds
         self._idempotency = Idempotency(store, clock)
-        self._listed: tuple[tuple[int, int] | None, Sequence[Row]] = None, ()
-        """The last list, with the version of the store and the limit that it was read for."""
+        self._listed: tuple[int, Kept[bytes] | None] = 0, None
+        """The last list that was asked for, with its limit."""
 
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
@@ -111,17 +112,18 @@ class Leads:
         """Delete what was kept for repetitions that can no longer come. Raises Problem."""
         await self._idempotency.forget_expired()
 
-    async def recent(self, limit: int) -> Sequence[Row]:
-        """Return the published members of the newest leads that are not spam, newest first.
+    async def recent(self, limit: int) -> bytes:
+        """Return the list of the newest leads that are not spam, newest first, in JSON.
 
         The last list is kept for as long as the store stays as it is.
         """
-        wanted = self._store.version(), limit
-        if self._listed[0] != wanted:
-            self._listed = wanted, await self._read_recent(limit)
-        return self._listed[1]
+        kept_limit, kept = self._listed
+        if kept is None or kept_limit != limit:
+            kept = Kept(self._store, partial(self._read_recent, limit))
+            self._listed = limit, kept
+        return await kept.get()
 
-    async def _read_recent(self, limit: int) -> list[Row]:
+    async def _read_recent(self, limit: int) -> bytes:
         plan = Read(
             LEADS,
             columns=PUBLIC,
@@ -130,7 +132,7 @@ class Leads:
             limit=limit,
         )
         (outcome,) = await self._store.run(plan)
-        return outcome.rows
+        return orjson.dumps({"leads": outcome.rows, "count": len(outcome.rows)})
 
     async def _take(self, lead: LeadInput, sender: Sender, remember: Remember) -> str:
         """Store a lead together with what keeps its answer, which is returned."""

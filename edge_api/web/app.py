@@ -6,7 +6,7 @@ signals and middlewares would cost each request more than its answer does.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
@@ -33,6 +33,10 @@ from edge_api.web.wire import Wire, header_lines, send
 API_PREFIX = "/api/"
 
 
+Method = Callable[[Request, Mapping[str, str]], Awaitable[Wire]]
+"""What answers one method of a path."""
+
+
 class Handler(Protocol):
     """All methods of one path."""
 
@@ -45,16 +49,20 @@ class Resource:
 
     def __init__(self, endpoints: Mapping[str, Endpoint], pages: Pages) -> None:
         """Take an endpoint a method."""
-        self._endpoints = endpoints
         self._pages = pages
         self._dialect = next(iter(endpoints.values())).operation.dialect
-        heads = ["HEAD"] if "GET" in endpoints else []
-        self._allow = ", ".join([*endpoints, *heads, "OPTIONS"])
+        self._methods: dict[str, Method] = {
+            name: endpoint.answer for name, endpoint in endpoints.items()
+        }
+        if "GET" in endpoints:
+            self._methods["HEAD"] = endpoints["GET"].answer
+        self._methods["OPTIONS"] = self._offer
+        self._allow = ", ".join(self._methods)
 
     async def handle(self, request: Request, path: Mapping[str, str]) -> web.StreamResponse:
         """Answer one request, whatever happens."""
         try:
-            wire = await self._answer(request, path)
+            wire = await self._methods.get(request.method, self._refuse)(request, path)
         except Problem as problem:
             wire = await self._tell(problem, request)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
@@ -67,13 +75,10 @@ class Resource:
             return await error_page(self._pages, problem, accepted)
         return error_answer(problem, self._dialect)
 
-    async def _answer(self, request: Request, path: Mapping[str, str]) -> Wire:
-        method = "GET" if request.method == "HEAD" else request.method
-        endpoint = self._endpoints.get(method)
-        if endpoint is not None:
-            return await endpoint.answer(request, path)
-        if request.method == "OPTIONS":
-            return options(self._allow) if self._dialect == "page" else preflight(self._allow)
+    async def _offer(self, _request: Request, _path: Mapping[str, str]) -> Wire:
+        return options(self._allow) if self._dialect == "page" else preflight(self._allow)
+
+    async def _refuse(self, _request: Request, _path: Mapping[str, str]) -> Wire:
         raise Problem("method_not_allowed", headers={"Allow": self._allow})
 
 
@@ -93,12 +98,12 @@ class Elsewhere:
             wire = error_answer(problem_of(fault))
         return send(wire, request)
 
-    async def _answer(self, request: Request) -> web.StreamResponse:
+    def _answer(self, request: Request) -> Awaitable[web.StreamResponse]:
         if request.path.startswith(API_PREFIX):
             raise Problem("not_found", "No such endpoint: see /api/public/v1/")
         if not request.path.startswith("/"):
             raise Problem("not_found", "There is nothing at this target")
-        return await self._site.answer(request)
+        return self._site.answer(request)
 
 
 class App:
@@ -129,12 +134,15 @@ class App:
         self._routes = Routes({**resources, **handlers})
         self._elsewhere = Elsewhere(site)
 
-    async def handle(self, request: Request) -> web.StreamResponse:
-        """Answer one request, whatever happens."""
+    def handle(self, request: Request) -> Awaitable[web.StreamResponse]:
+        """Answer one request, whatever happens.
+
+        It awaits nothing itself: each coroutine on the way to an answer costs a request something.
+        """
         mark(request)
         request.always, request.extra_lines = self._always, self._always_lines
         request.is_last = self._health.draining
         found = self._routes.find(request.rel_url)
         if found is None:
-            return await self._elsewhere.handle(request)
-        return await found.target.handle(request, found.variables)
+            return self._elsewhere.handle(request)
+        return found.target.handle(request, found.variables)

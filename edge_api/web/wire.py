@@ -23,6 +23,8 @@ _END: Final = b"\r\n\r\n"
 _CLOSE: Final = ("Connection", "close")
 """Among an answer's headers: no request is read behind it (RFC 9112, section 9.6)."""
 _BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+_JOINED_MOST: Final = 16 * 1024
+"""Bytes of a body that are sooner copied behind its head than handed over apart."""
 _DRAINED_FROM: Final = 64 * 1024
 """Bytes not yet taken above which the next answer waits: a client that asks on and on and reads
 nothing would else fill the memory."""
@@ -68,7 +70,10 @@ class Wire(web.StreamResponse):
         asked = cast("Request", request)
         request_id = asked.request_id.encode()
         head = self._head, asked.extra_lines, _date_line(), b"X-Request-ID: ", request_id, _END
-        transport.writelines((*head, body))
+        if len(body) <= _JOINED_MOST:
+            transport.write(b"".join((*head, body)))
+        else:
+            transport.writelines((b"".join(head), body))
         if transport.get_write_buffer_size() > _DRAINED_FROM:
             await request.writer.drain()
         return None

@@ -7,9 +7,11 @@ tell at once. An endpoint that is slow or away holds no other up.
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from edge_api.domain.actor import Clock
+from edge_api.domain.kept import Kept
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.attempts import claim, drop_forgotten, give_back, settle, tidy
 from edge_api.domain.webhooks.events import lead_deliveries
@@ -44,6 +46,8 @@ class Dispatcher:
         self._clock = clock
         self._wrapping = wrapping
         self._messenger = messenger
+        self._enabled = Kept(store, partial(enabled, store))
+        """The endpoints that new leads are for: looked at with each of them."""
         self._awake = asyncio.Event()
         self._is_ending = False
         self._telling: dict[str, asyncio.Task[None]] = {}
@@ -53,7 +57,7 @@ class Dispatcher:
         """Return what keeps a new lead until every endpoint has heard of it. Raises Problem."""
         if lead["status"] == "spam":
             return ()
-        ids = [row["id"] for row in await enabled(self._store)]
+        ids = [row["id"] for row in await self._enabled.get()]
         rows = lead_deliveries(lead, ids, self._clock())
         return (Insert(WEBHOOK_DELIVERIES, rows),) if rows else ()
 

@@ -1,0 +1,58 @@
+"""Measures everything and writes the report: `python -m benchmarks [--report FOLDER] [PART ...]`.
+
+Ends with 1 when a line of the table is missed, and names it.
+"""
+
+import argparse
+import importlib
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from benchmarks.ground import Ground
+from benchmarks.report import FILE, find_missed, gather, write_report
+from benchmarks.section import Section
+from benchmarks.server import come_first
+
+PARTS: Final = ("reading", "pages", "writing", "rows", "waiting", "tools", "growth")
+_REPORT: Final = Path(__file__).parent / "report"
+
+
+def main() -> int:
+    """Measure, report, and return the exit status."""
+    options = _read_options()
+    come_first()
+    with ExitStack() as stack:
+        folder = options.ground or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        ground = Ground(folder)
+        sections = [_measure(part, ground) for part in options.parts or PARTS]
+    is_whole = not options.parts
+    write_report(options.report, sections, is_whole=is_whole)
+    print(f"The report is in {options.report / FILE}.")
+    missed = find_missed(gather(sections), is_whole=is_whole)
+    for line in missed:
+        print(f"MISSED: {line.path}: {line.name}, {line.sense} {line.wanted:g}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def _read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--report", type=Path, default=_REPORT, help="the folder of the report")
+    parser.add_argument("--ground", type=Path, help="keep what is prepared, for another run")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"there is no part called {', '.join(sorted(unknown))}")
+    return options
+
+
+def _measure(part: str, ground: Ground) -> Section:
+    section: Section = importlib.import_module(f"benchmarks.parts.{part}").measure(ground)
+    return section
+
+
+if __name__ == "__main__":
+    sys.exit(main())

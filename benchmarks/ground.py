@@ -1,0 +1,145 @@
+"""What the edge and its peers stand on: built sites, stores with leads, and edges over them.
+
+Each is made once in a run, in a folder of the run's own; no two servers share a database.
+"""
+
+import asyncio
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+from urllib.request import Request, urlopen
+
+from benchmarks.corpus import write_posts
+from benchmarks.leads import fill
+from benchmarks.server import Served, free_port, python, served
+from edge_api.schema.scopes import SCOPES
+
+POSTS: Final = 50
+"""So many that their list has some 28 kB."""
+LEADS: Final = 10_000
+MANY_LEADS: Final = 1_000_000
+API: Final = "/api/public/v1"
+PING: Final = "/api/public/ping"
+SITE_URL: Final = "http://127.0.0.1:8000"
+_LIMITS: Final = (
+    "RATE_LEADS",
+    "RATE_LEADS_ATTEMPTS",
+    "RATE_AUTHENTICATED",
+    "RATE_FAILED_AUTH",
+    "RATE_ANALYZE",
+)
+UNLIMITED: Final = dict.fromkeys(_LIMITS, "0")
+
+
+def installation(folder: Path, port: int) -> dict[str, str]:
+    """Return the settings of an edge in a folder of its own, without limits."""
+    return {
+        **UNLIMITED,
+        "PORT": str(port),
+        "BUILD_DIR": str(folder / "build"),
+        "DATABASE_URL": f"sqlite:///{folder}/edge.db",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A running edge, and a credential for each of its doors."""
+
+    server: Served
+    key: str
+    token: str
+
+    @property
+    def keyed(self) -> Mapping[str, str]:
+        """The header that opens the API."""
+        return {"X-API-Key": self.key}
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """The setting by which the peer honours the same key."""
+        return {"KEYS": sha256(self.key.encode()).hexdigest()}
+
+    def url(self, path: str) -> str:
+        """Return the address of a path of the API."""
+        return f"{self.server.origin}{API}{path}"
+
+    def get(self, path: str) -> bytes:
+        """Return what the API answers."""
+        request = Request(self.url(path), headers=dict(self.keyed))  # noqa: S310  our own
+        with urlopen(request, timeout=30) as answer:  # noqa: S310  likewise
+            return bytes(answer.read())
+
+    def newest_post(self) -> str:
+        """Return the slug of a post."""
+        return str(json.loads(self.get("/posts?limit=1"))["posts"][0]["slug"])
+
+
+class Ground:
+    """The prepared parts of one run; what a folder holds from an earlier run is taken as it is."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def site(self, posts: int = POSTS) -> Path:
+        """Return the BUILD_DIR of a site with so many posts."""
+        home = self.folder / f"site-{posts}"
+        if not (home / "build" / "current").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            write_posts(home / "content", posts)
+            words = ["--content", str(home / "content"), "--output", str(home / "build")]
+            python("-m", "site_build", "build", *words, "--site-url", SITE_URL)
+        return home / "build"
+
+    def leads(self, count: int) -> Path:
+        """Return a database with so many leads: to be copied, never to be served itself."""
+        file = self.folder / f"leads-{count}.db"
+        if not file.exists():
+            draft = self.folder / "filling.db"
+            asyncio.run(fill(draft, count))
+            draft.rename(file)
+        return file
+
+    def database(self, name: str, leads: int) -> Path:
+        """Return a new database for one server, with so many leads."""
+        home = self.folder / name
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(parents=True)
+        shutil.copyfile(self.leads(leads), home / "edge.db")
+        return home / "edge.db"
+
+    @contextmanager
+    def edge(
+        self, name: str, posts: int = POSTS, leads: int = LEADS, module: str = "edge_api"
+    ) -> Iterator[Edge]:
+        """Run an edge over a site of its kind and a database of its own."""
+        port = free_port()
+        settings = {
+            **installation(self.database(name, leads).parent, port),
+            "BUILD_DIR": str(self.site(posts)),
+            "SITE_URL": SITE_URL,
+        }
+        key, token = _issue("api_key", settings), _issue("access_token", settings)
+        words = ["-m", module, "serve"]
+        with served(words, port, PING, settings) as running:
+            yield Edge(running, key, token)
+
+
+def _issue(kind: str, settings: Mapping[str, str]) -> str:
+    words = ["keys", "issue", "--name", "bench", "--type", kind, "--json"]
+    words += ["--scopes", " ".join(SCOPES)]
+    return str(json.loads(python("-m", "edge_api", *words, **settings))["key"])
+
+
+def copy_rows(database: Path, target: Path) -> Path:
+    """Return a copy of a database that nobody writes to any more, its log within it."""
+    shutil.copyfile(database, target)
+    with sqlite3.connect(target) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+    return target

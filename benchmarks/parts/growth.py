@@ -1,0 +1,78 @@
+"""What more content costs: memory and speed with 100 to 10,000 posts, and up to a million leads."""
+
+import asyncio
+import time
+from typing import Final
+
+from aiohttp import ClientSession
+
+from benchmarks.ground import LEADS, MANY_LEADS, Edge, Ground
+from benchmarks.load import Load, run
+from benchmarks.parts.rows import FILTERED
+from benchmarks.parts.tools import OLDER, call_of, headers_of
+from benchmarks.section import Grid, Reached, Section
+
+POSTS: Final = (100, 1_000, 10_000)
+_SETTLED: Final = 2.0
+"""Seconds after which an edge has done what it does at the start."""
+_ABOUT = (
+    "Memory is what the process holds (RSS) after the MCP part was loaded by a call and every "
+    "load below was answered; 64 connections."
+)
+_POST_COLUMNS: Final = ("posts", "memory MiB", "start s", "one post /s", "us", "first 20 /s", "us")
+_LEAD_COLUMNS: Final = ("leads", "newest 50 /s", "us", "filtered 100 /s", "us")
+
+
+def measure(ground: Ground) -> Section:
+    """Measure each size."""
+    weights: dict[str, Reached] = {}
+    posts = []
+    for count in POSTS:
+        row, weight = _with_posts(ground, count)
+        posts.append(row)
+        if count > POSTS[0]:
+            weights[f"memory, {count:,} posts"] = Reached([weight])
+    leads = [_with_leads(ground, count) for count in (LEADS, MANY_LEADS)]
+    grids = (Grid("Posts", _POST_COLUMNS, posts), Grid("Leads", _LEAD_COLUMNS, leads))
+    return Section("Growth", _ABOUT, grids=grids, reached=weights)
+
+
+def _with_posts(ground: Ground, count: int) -> tuple[tuple[str, ...], float]:
+    ground.site(count)
+    started = time.perf_counter()
+    with ground.edge("growth", posts=count, leads=0) as edge:
+        took = time.perf_counter() - started
+        asyncio.run(_load_mcp(edge))
+        loads = (f"/posts/{edge.newest_post()}", "/posts?limit=20")
+        speeds = [cell for path in loads for cell in _speed(edge, path)]
+        time.sleep(_SETTLED)
+        weight = edge.server.resident_mib()
+    return (f"{count:,}", f"{weight:.0f}", f"{took:.1f}", *speeds), weight
+
+
+def _with_leads(ground: Ground, count: int) -> tuple[str, ...]:
+    with ground.edge("growth", leads=count) as edge:
+        speeds = [cell for path in ("/leads?limit=50", FILTERED) for cell in _speed(edge, path)]
+    return (f"{count:,}", *speeds)
+
+
+def _speed(edge: Edge, path: str) -> tuple[str, str]:
+    load = Load(edge.url(path), edge.keyed)
+    run(load, edge.server, 1)
+    figure = run(load, edge.server)
+    return f"{figure.per_second:,.0f}", f"{figure.cpu_us:.0f}"
+
+
+async def _load_mcp(edge: Edge) -> None:
+    """Call a tool once: the SDK is loaded with the first message."""
+    headers = {
+        **headers_of(OLDER),
+        "Authorization": f"Bearer {edge.token}",
+        "Accept": "application/json, text/event-stream",
+    }
+    async with (
+        ClientSession(headers=headers) as session,
+        session.post(f"{edge.server.origin}/api/public/mcp", json=call_of(OLDER)) as answer,
+    ):
+        await answer.read()
+        answer.raise_for_status()

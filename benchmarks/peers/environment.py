@@ -1,0 +1,35 @@
+"""The environment that the peers run in: the packages of `requirements/bench.txt`, and no others.
+
+It stands beside `.venv`, or where BENCH_VENV says, and is made anew whenever its lock changes.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = Path(__file__).resolve().parent.parent.parent
+_LOCK: Final = _ROOT / "requirements" / "bench.txt"
+_STAMP: Final = "installed"
+
+
+def prepare() -> Path:
+    """Return the folder of its programs; make it first where that has not been done."""
+    folder = Path(os.environ.get("BENCH_VENV") or _ROOT / ".venv-bench")
+    digest = sha256(_LOCK.read_bytes()).hexdigest()
+    stamp = folder / _STAMP
+    if not stamp.exists() or stamp.read_text() != digest:
+        _make(folder)
+        stamp.write_text(digest)
+    return folder / "bin"
+
+
+def _make(folder: Path) -> None:
+    print("Installing the peers of requirements/bench.txt.", file=sys.stderr, flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq"]
+    subprocess.run([*pip, "install", "--require-hashes", "-r", str(_LOCK)], check=True)

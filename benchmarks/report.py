@@ -1,0 +1,125 @@
+"""The report of a run: Markdown with the table first, and a plot beside each race."""
+
+import os
+import platform
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from benchmarks.plot import draw_bars
+from benchmarks.race import EDGE, Race
+from benchmarks.recorded import RECORDED
+from benchmarks.section import Grid, Reached, Section
+from benchmarks.table import TABLE, Line
+
+FILE: Final = "README.md"
+_RACE_COLUMNS: Final = (
+    "server",
+    "requests/s",
+    "edge is",
+    "p50 ms",
+    "p99 ms",
+    "CPU us a request",
+    "RSS MiB",
+)
+
+
+def write_report(folder: Path, sections: Sequence[Section], *, is_whole: bool) -> None:
+    """Write the report and its plots; without `is_whole`, lines that were not measured stay out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for race in (race for section in sections for race in section.races):
+        (folder / _plot_name(race)).write_text(_plot(race), encoding="utf-8")
+    lines = "\n".join(_write(sections, is_whole))
+    (folder / FILE).write_text(f"{lines}\n", encoding="utf-8")
+
+
+def find_missed(reached: Mapping[str, Reached], *, is_whole: bool) -> list[Line]:
+    """Return the lines that are not kept; in a whole run, also those that were not measured."""
+    return [line for line in TABLE if not _is_kept(line, reached.get(line.name), is_whole)]
+
+
+def gather(sections: Sequence[Section]) -> dict[str, Reached]:
+    """Return what all sections reached, by line."""
+    return {name: each for section in sections for name, each in section.reached.items()}
+
+
+def _is_kept(line: Line, reached: Reached | None, is_whole: bool) -> bool:  # noqa: FBT001
+    return (not is_whole or line.wanted is None) if reached is None else line.holds(reached.value)
+
+
+def _write(sections: Sequence[Section], is_whole: bool) -> Iterator[str]:  # noqa: FBT001
+    yield from ("# The figures", "", _machine(), "", "## The table", "")
+    yield from _table(gather(sections), is_whole)
+    for section in sections:
+        yield from ("", f"## {section.title}", "", section.about)
+        for race in section.races:
+            yield from ("", f"### {race.title}", "", f"![{race.title}]({_plot_name(race)})", "")
+            yield from _rows(_RACE_COLUMNS, _race_rows(race))
+        for grid in section.grids:
+            yield from ("", f"### {grid.title}", "", *_grid(grid))
+    yield from ("", "## Recorded elsewhere", "", *RECORDED)
+
+
+def _machine() -> str:
+    load = os.getloadavg()[0]
+    packages = ", ".join(f"{name} {version(name)}" for name in ("aiohttp", "uvloop"))
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {os.cpu_count()} cores, {platform.machine()}, "
+        f"Python {platform.python_version()}, {packages}, SQLite {sqlite3.sqlite_version}; "
+        f"load average {load:.1f} at the end. Server on one core, load on the other; medians of "
+        "three rounds in which all take turns. Ratios are what lasts from machine to machine."
+    )
+
+
+def _table(reached: Mapping[str, Reached], is_whole: bool) -> Iterator[str]:  # noqa: FBT001
+    rows = []
+    for line in TABLE:
+        found = reached.get(line.name)
+        if found is None and not is_whole:
+            continue
+        wanted = "reported" if line.wanted is None else f"{line.sense} {line.wanted:g}"
+        rounds = "" if found is None else ", ".join(f"{each:.3g}" for each in found.rounds)
+        said = "not measured" if found is None else line.spell(found.value)
+        verdict = "yes" if _is_kept(line, found, is_whole) else "**no**"
+        rows.append((line.path, wanted, said, rounds, verdict))
+    yield from _rows(("path", "wanted", "reached", "rounds", "kept"), rows)
+
+
+def _race_rows(race: Race) -> Iterator[tuple[str, ...]]:
+    for name, figure in race.middles().items():
+        speeds = sorted(race.speeds(name))
+        yield (
+            name,
+            f"{figure.per_second:,.0f}",
+            "" if name == EDGE else f"{speeds[len(speeds) // 2]:.2f} x",
+            f"{figure.p50_ms:.2f}",
+            f"{figure.p99_ms:.2f}",
+            f"{figure.cpu_us:.1f}",
+            f"{figure.resident_mib:.0f}",
+        )
+
+
+def _grid(grid: Grid) -> Iterator[str]:
+    yield from _rows(grid.columns, grid.rows)
+
+
+def _rows(
+    columns: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]
+) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield f"|{'---|' * len(columns)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _plot_name(race: Race) -> str:
+    return f"{re.sub('[^a-z0-9]+', '-', race.title.lower()).strip('-')}.svg"
+
+
+def _plot(race: Race) -> str:
+    speeds = {name: figure.per_second for name, figure in race.middles().items()}
+    return draw_bars(race.title, speeds, "/s", EDGE)
