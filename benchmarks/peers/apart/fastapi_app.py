@@ -20,7 +20,10 @@ from pydantic import BaseModel, Field
 
 KEYS = frozenset(os.environ["KEYS"].split())
 POSTS = json.loads(Path(os.environ["POSTS"]).read_text(encoding="utf-8"))["posts"]
-COLUMNS = "id, name, email, budget_tier, message, created_at, updated_at, status, notes, source"
+COLUMNS = (
+    "id, name, email, budget_tier, message, created_at, updated_at, status, notes, source,"
+    " spam_score, spam_reasons, consent_at, consent_text"
+)
 
 
 class Summary(BaseModel):
@@ -75,6 +78,10 @@ class LeadRow(Lead):
     status: str
     notes: str | None
     source: str
+    spam_score: int
+    spam_reasons: str | None
+    consent_at: str | None
+    consent_text: str | None
 
 
 class LeadList(BaseModel):
