@@ -1,0 +1,90 @@
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.load import Figure
+from benchmarks.peers import FASTAPI, HELLO
+from benchmarks.race import EDGE, Race
+from benchmarks.report import FILE, find_missed, gather, write_report
+from benchmarks.section import Grid, Reached, Section
+from benchmarks.table import TABLE
+
+POST = f"post/{HELLO}"
+MEMORY = "memory, 1,000 posts"
+
+
+def figure(per_second: float, cpu_us: float = 50.0) -> Figure:
+    """Return what a server reached in one round."""
+    return Figure(per_second, 1.0, 4.0, 3000, cpu_us, 90.0)
+
+
+@pytest.fixture
+def race() -> Race:
+    """Return three rounds, in the second of which both servers were slowed."""
+    ours = [figure(1200), figure(300), figure(1200)]
+    theirs = [figure(1000), figure(200), figure(1100)]
+    return Race("One post & its <list>", {EDGE: ours, HELLO: theirs})
+
+
+def test_a_ratio_is_the_median_of_the_rounds(race: Race) -> None:
+    """What slows both for a while leaves it as it is."""
+    assert Reached(race.speeds(HELLO)).value == pytest.approx(1.2)
+
+
+def test_names_of_lines_are_unique() -> None:
+    """A measurement belongs to one line."""
+    names = [line.name for line in TABLE]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_missed"),
+    [(POST, 1.1, False), (POST, 1.09, True), (MEMORY, 150.0, False), (MEMORY, 150.5, True)],
+)
+def test_a_line_is_missed_on_the_wrong_side(name: str, value: float, *, is_missed: bool) -> None:
+    """At least and at most, the bound itself included."""
+    missed = find_missed({name: Reached([value])}, is_whole=False)
+    assert [line.name for line in missed] == ([name] if is_missed else [])
+
+
+def test_a_whole_run_misses_what_it_has_not_measured() -> None:
+    """Every promise has to be looked at, but for those that are only reported."""
+    missed = {line.name for line in find_missed({}, is_whole=True)}
+    assert missed == {line.name for line in TABLE if line.wanted is not None}
+
+
+def test_every_line_has_somebody_who_measures_it() -> None:
+    """Each name stands in the part that reaches it, or is made there of its peers."""
+    parts = "".join(path.read_text() for path in Path("benchmarks/parts").glob("*.py"))
+    for line in TABLE:
+        stem = re.split(r"[/,]", line.name)[0]
+        assert re.search(rf"""["\s({{]{stem}[",/=]""", parts), line.name
+
+
+def test_a_report_has_the_table_the_races_and_their_plots(tmp_path: Path, race: Race) -> None:
+    """The verdict stands beside each line, and each plot is well-formed and named in the text."""
+    section = Section(
+        "Posts",
+        "How.",
+        (race,),
+        (Grid("Sizes", ("posts", "MiB"), [("100", "90")]),),
+        {POST: Reached(race.speeds(HELLO)), f"post/{FASTAPI}": Reached([2.0])},
+    )
+    write_report(tmp_path, [section], is_whole=False)
+
+    text = (tmp_path / FILE).read_text()
+    assert re.search(r"\| at least 1.1 \| 1.2 x aiohttp hello-world \|.*\| yes \|", text)
+    assert re.search(r"\| at least 5 \| 2 x FastAPI \| 2 \| \*\*no\*\* \|", text)
+    assert "| 100 | 90 |" in text
+    (plot,) = re.findall(r"!\[.*\]\((.*\.svg)\)", text)
+    drawn = ET.fromstring((tmp_path / plot).read_text())  # noqa: S314  our own
+    assert "1,200 /s" in "".join(drawn.itertext())
+
+
+def test_what_several_sections_reached_is_one(race: Race) -> None:
+    """By the names of the lines."""
+    one, other = (Section("x", "", reached={name: Reached([1.0])}) for name in (POST, MEMORY))
+    assert set(gather([one, other])) == {POST, MEMORY}
+    assert race.costs(HELLO) == [1.0, 1.0, 1.0]
