@@ -37,6 +37,20 @@ def pinned(core: str) -> list[str]:
     return ["taskset", "-c", core]
 
 
+@contextmanager
+def on_core(core: str) -> Iterator[None]:
+    """Keep this process itself on one core for a while, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {int(core)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """A running server."""

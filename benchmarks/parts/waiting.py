@@ -18,6 +18,7 @@ from aiohttp import ClientSession, ClientTimeout
 from benchmarks.ground import API, MANY_LEADS, Edge, Ground
 from benchmarks.load import ROUNDS
 from benchmarks.section import Grid, Reached, Section
+from benchmarks.server import LOAD_CORE, on_core
 
 SLOW_CLIENTS: Final = 8
 SECONDS: Final = 8.0
@@ -56,7 +57,7 @@ class Waits:
 
 def measure(ground: Ground) -> Section:
     """Measure with nothing slow beside, with deep offsets, and with searches of all text."""
-    with ground.edge("waiting", leads=MANY_LEADS) as edge:
+    with ground.edge("waiting", leads=MANY_LEADS) as edge, on_core(LOAD_CORE):
         seen = {
             name: [asyncio.run(_watch(edge, path)) for _ in range(ROUNDS)]
             for name, path in (("nothing", ""), ("offset", _OFFSET), ("ilike", _ILIKE))
