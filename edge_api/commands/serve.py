@@ -36,20 +36,26 @@ def add_parser(subparsers: Subparsers) -> None:
         type=_maildir,
         help="put mail into this maildir where no SMTP_URL is set",
     )
-    parser.add_argument("--workers", type=int, default=1, help="more than 1 needs PostgreSQL")
+    parser.add_argument("--workers", type=int, default=1, help="processes that serve: 1")
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Serve until told to end. Returns 0, or 1 when it could not start."""
     if arguments.workers != 1:
-        sys.stderr.write(
-            "--workers: SQLite has one writer, and one process answers more than 40,000 reads "
-            "a second; more than one worker needs PostgreSQL\n"
-        )
+        sys.stderr.write(f"--workers: {_refuse_workers(settings)}\n")
         return 2
     configure_logging(settings.log_format)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_serve(arguments, _keep_mail(settings, arguments.keep_mail)))
+
+
+def _refuse_workers(settings: Settings) -> str:
+    if settings.database_path is None:
+        return "one command serves with one process; start another edge on the same DATABASE_URL"
+    return (
+        "SQLite has one writer, and one process answers more than 40,000 reads a second; "
+        "more than one worker needs PostgreSQL"
+    )
 
 
 def _keep_mail(settings: Settings, relay: str | None) -> Settings:
