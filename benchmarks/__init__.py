@@ -1,1 +1,1 @@
-"""The figures, against peers measured in the same run: `python -m benchmarks.edge`, `.build`."""
+"""The figures, against peers measured in the same run: `make bench`, `python -m benchmarks`."""

@@ -85,8 +85,12 @@ def _table(reached: Mapping[str, Reached], is_whole: bool) -> Iterator[str]:  # 
         rounds = "" if found is None else ", ".join(f"{each:.3g}" for each in found.rounds)
         said = "not measured" if found is None else line.spell(found.value)
         verdict = "yes" if _is_kept(line, found, is_whole) else "**no**"
-        rows.append((line.path, wanted, said, rounds, verdict))
-    yield from _rows(("path", "wanted", "reached", "rounds", "kept"), rows)
+        rows.append((line.path, wanted, said, rounds, _spell_cost(found), verdict))
+    yield from _rows(("path", "wanted", "reached", "rounds", "by CPU time", "kept"), rows)
+
+
+def _spell_cost(reached: Reached | None) -> str:
+    return "" if reached is None or reached.by_cost is None else f"{reached.by_cost:.3g}"
 
 
 def _race_rows(race: Race) -> Iterator[tuple[str, ...]]:

@@ -12,6 +12,9 @@ class Reached:
     """What was measured for a line of the table, round by round."""
 
     rounds: Sequence[float]
+    by_cost: float | None = None
+    """The same by processor time, for a ratio of speeds: what else runs on the core spoils the
+    speeds sooner than the times."""
 
     @property
     def value(self) -> float:
@@ -39,3 +42,8 @@ class Section:
     grids: Sequence[Grid] = ()
     reached: Mapping[str, Reached] = field(default_factory=dict)
     """By the names of the lines."""
+
+
+def compare(held: Race, peer: str) -> Reached:
+    """Return how many times as fast as a peer the edge was in a race."""
+    return Reached(held.speeds(peer), 1 / median(held.costs(peer)))

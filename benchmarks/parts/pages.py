@@ -7,7 +7,7 @@ from benchmarks.ground import Ground
 from benchmarks.load import Load
 from benchmarks.peers import HELLO, NGINX, STATIC
 from benchmarks.race import EDGE, Runner, race
-from benchmarks.section import Reached, Section
+from benchmarks.section import Section, compare
 
 _ABOUT = "64 connections, the same file everywhere, without a coding."
 
@@ -31,5 +31,5 @@ def measure(ground: Ground) -> Section:
                 Runner(NGINX, nginx, Load(f"{nginx.origin}{page}")),
             ],
         )
-    reached = {f"page/{peer}": Reached(held.speeds(peer)) for peer in (HELLO, STATIC)}
+    reached = {f"page/{peer}": compare(held, peer) for peer in (HELLO, STATIC)}
     return Section("Pages of the site", _ABOUT, (held,), reached=reached)

@@ -8,7 +8,7 @@ from benchmarks.ground import Edge, Ground
 from benchmarks.load import Load
 from benchmarks.peers import DATASETTE, FASTAPI, HELLO, NGINX
 from benchmarks.race import EDGE, Race, Runner, race
-from benchmarks.section import Reached, Section
+from benchmarks.section import Reached, Section, compare
 from benchmarks.server import Served
 
 _ABOUT = (
@@ -71,7 +71,7 @@ def _runners(edge: Edge, servers: dict[str, Served], path: str) -> list[Runner]:
 
 def _reached(**races: Race) -> dict[str, Reached]:
     return {
-        f"{name}/{peer}": Reached(held.speeds(peer))
+        f"{name}/{peer}": compare(held, peer)
         for name, held in races.items()
         for peer in (HELLO, FASTAPI, DATASETTE)
     }

@@ -9,7 +9,7 @@ from benchmarks.ground import LEADS, MANY_LEADS, Edge, Ground
 from benchmarks.load import Load
 from benchmarks.peers import DATASETTE, FASTAPI
 from benchmarks.race import EDGE, Race, Runner, race
-from benchmarks.section import Reached, Section
+from benchmarks.section import Section, compare
 from benchmarks.server import Served
 
 FILTERED: Final = "/admin/leads?budget_tier=eq.starter&order=created_at.desc&limit=100"
@@ -26,7 +26,7 @@ def measure(ground: Ground) -> Section:
     """Measure both lists."""
     races = {"leads": _measure_newest(ground), "rows": _measure_filtered(ground)}
     reached = {
-        f"{name}/{peer}": Reached(held.speeds(peer))
+        f"{name}/{peer}": compare(held, peer)
         for name, held in races.items()
         for peer in (FASTAPI, DATASETTE)
     }

@@ -9,7 +9,7 @@ from benchmarks.ground import Ground
 from benchmarks.load import Load
 from benchmarks.peers import FASTAPI
 from benchmarks.race import EDGE, Runner, race
-from benchmarks.section import Reached, Section
+from benchmarks.section import Reached, Section, compare
 
 SCRIPT: Final = Path(__file__).resolve().parent.parent / "leads.lua"
 ALONE: Final = "Fore-edge, one commit each"
@@ -37,7 +37,7 @@ def measure(ground: Ground) -> Section:
             ],
         )
     reached = {
-        f"new leads/{FASTAPI}": Reached(held.speeds(FASTAPI)),
+        f"new leads/{FASTAPI}": compare(held, FASTAPI),
         "new leads, p99": Reached(held.waits(FASTAPI)),
     }
     return Section("New leads", _ABOUT, (held,), reached=reached)
