@@ -39,7 +39,7 @@ def draw_bars(title: str, values: Mapping[str, float], unit: str, ours: str) -> 
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">'
         f"<title>{escape(title)}</title><desc>{said}</desc><style>{_STYLE}</style>"
-        f'<text x="0" y="20" font-weight="600">{escape(title)}</text>{"".join(bars)}</svg>\n'
+        f'<text x="0" y="20" style="font-weight:600">{escape(title)}</text>{"".join(bars)}</svg>\n'
     )
 
 
