@@ -153,12 +153,26 @@ def _condition(table: Table, condition: Condition, dialect: Dialect) -> Statemen
     column = column_of(table, condition.column)
     if condition.operator in _PATTERNS:
         _refuse_malformed(condition)
-    text = dialect.operations[condition.operator].format(column=quote(column.name))
-    operands = dialect.operands.get(condition.operator, _itself)(condition.value)
+    operation, operands = _operation(condition, dialect)
+    text = operation.format(column=quote(column.name))
     return Statement(f"NOT ({text})" if condition.negated else text, operands)
 
 
 _PATTERNS = frozenset({"like", "ilike"})
+_NUL = "\x00"
+_WITH_NUL = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}
+"""What a comparison with a text that holds NUL comes to: no column holds one, nor could every
+engine be asked for it."""
+
+
+def _operation(condition: Condition, dialect: Dialect) -> tuple[str, tuple[Any, ...]]:
+    """Return what is asked, and with which operands."""
+    operator, value = condition.operator, condition.value
+    if isinstance(value, str) and _NUL in value and operator in _WITH_NUL:
+        return _WITH_NUL[operator], ()
+    if isinstance(value, tuple):
+        value = tuple(each for each in value if _NUL not in str(each))
+    return dialect.operations[operator], dialect.operands.get(operator, _itself)(value)
 
 
 def _itself(value: Any) -> tuple[Any, ...]:

@@ -138,7 +138,9 @@ class _Examination:
             return
         written = prose.lower()
         for flaw in find_flaws(html):
-            places = [each.start() for each in re.finditer(rf"{flaw.tag}(?![\w-])", written)]
+            places = [
+                each.start() for each in re.finditer(rf"{re.escape(flaw.tag)}(?![\w-])", written)
+            ]
             at = self.marked.find_number(flaw.number) if flaw.number else None
             if at is None and places:
                 at = places[min(flaw.ordinal, len(places) - 1)]

@@ -19,6 +19,7 @@ from site_build.checks.vocabulary import (
     RAW,
     VOID,
 )
+from site_build.text import shorten
 
 _TAG: Final = re.compile(
     r"<!--.*?(?:-->|\Z)"
@@ -27,6 +28,8 @@ _TAG: Final = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTE: Final = re.compile(r"[\s/\"']([a-z]+)(?=[\s=/]|$)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'))?")
+_SHOWN: Final = 30
+"""Characters of a name in a message."""
 _NEVER_RUN: Final = {
     "script": "runs no script of a text",
     "iframe": "shows no other page within it",
@@ -93,9 +96,10 @@ def _complain(name: str) -> str:
     if name in OBSOLETE:
         return f"`<{name}>` is obsolete; use an element that says what is meant"
     if name.endswith(":"):
-        return f'`<{name}…>` is no link within HTML; write `<a href="…">`'
+        return f'`<{shorten(name, _SHOWN)}…>` is no link within HTML; write `<a href="…">`'
     if name not in ELEMENTS and "-" not in name:
-        return f"`<{name}>` is no element of HTML; put it between backticks, or write `&lt;`"
+        tag = shorten(name, _SHOWN)
+        return f"`<{tag}>` is no element of HTML; put it between backticks, or write `&lt;`"
     return ""
 
 
@@ -103,7 +107,9 @@ def _close(place: Flaw, open_tags: list[Flaw]) -> Iterator[Flaw]:
     name = place.message
     if all(each.message != name for each in open_tags):
         if name not in VOID:
-            yield place._replace(message=f"`</{name}>` ends nothing that is open; take it out")
+            yield place._replace(
+                message=f"`</{shorten(name, _SHOWN)}>` ends nothing that is open; take it out"
+            )
         return
     while (last := open_tags.pop()).message != name:
         if flaw := _unclosed(last):

@@ -127,6 +127,8 @@ def said(markdown: str) -> list[str]:
     ("markdown", "notes"),
     [
         ("a <T> b", ["1:3 `<t>` is no element of HTML"]),
+        ("<div>\n<t(*[>\n</div>", ["2:1 `<t(*[>` is no element of HTML"]),
+        ("</t(*[>", ["1:1 `</t(*[>` ends nothing that is open"]),
         ("a <x-b>c</x-b> `<T>`", []),
         ("<div>\n\n<p>a</div>", []),
         ("<div>\n<b>a\n</div>", ["2:1 `<b>` is not closed"]),

@@ -48,6 +48,9 @@ async def texts(store: Store, where: Where = (), **more: Any) -> list[str | None
         ("in", ("a", "b"), ["a", "b"], ["A", ""]),
         ("in", (), [], ["a", "b", None, "A", ""]),
         ("is", None, [None], ["a", "b", "A", ""]),
+        ("eq", "a\0", [], ["a", "b", "A", ""]),
+        ("neq", "a\0", ["a", "b", "A", ""], []),
+        ("in", ("a\0", "a"), ["a"], ["b", "A", ""]),
     ],
 )
 async def test_only_is_and_an_empty_list_see_null(
