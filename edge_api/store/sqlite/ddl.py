@@ -1,104 +1,30 @@
-"""From a declared table to the DDL that makes it: tables and indexes, in SQLite's dialect.
+"""How SQLite spells declared tables."""
 
-Past schema steps are literal (`schema.history`); this says what they have to add up to. Declared
-names are plain words, none of them reserved, and stand unquoted.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Final
 
 from edge_api.schema.kinds import Kind
-from edge_api.schema.table import Column, Index, Table
+from edge_api.store.ddl import Spelling
 
-SHAPES: Mapping[Kind, str] = MappingProxyType(
-    {
-        Kind.UUID: "????????-????-????-????-????????????",
-        Kind.TIMESTAMP: "????-??-??T??:??:??.??????Z",
-    }
+SPELLING: Final = Spelling(
+    types=MappingProxyType(
+        {
+            Kind.TEXT: "TEXT",
+            Kind.UUID: "TEXT",
+            Kind.TIMESTAMP: "TEXT",
+            Kind.INTEGER: "INTEGER",
+            Kind.JSON: "TEXT",
+        }
+    ),
+    # GLOB patterns, in which a question mark is one character. Values of one width: so the order
+    # of texts is the order in time. Before 3.45 json_valid does not let NULL pass.
+    rules=MappingProxyType(
+        {
+            Kind.UUID: "{column} GLOB '????????-????-????-????-????????????'",
+            Kind.TIMESTAMP: "{column} GLOB '????-??-??T??:??:??.??????Z'",
+            Kind.JSON: "{column} IS NULL OR json_valid({column})",
+        }
+    ),
+    # A value of another type than its column's is refused; SQLite would else keep it.
+    ending=" STRICT",
 )
-"""GLOB patterns, in which a question mark is one character. Values of one width: so the order of
-texts is the order in time."""
-
-
-def create_all(tables: Iterable[Table]) -> tuple[str, ...]:
-    """Return the statements that make every table with its indexes."""
-    return tuple(statement for table in tables for statement in _create(table))
-
-
-def _create(table: Table) -> Iterator[str]:
-    yield create_table(table)
-    for index in table.indexes:
-        yield create_index(table, index)
-
-
-def create_table(table: Table) -> str:
-    """Return the statement that makes one table.
-
-    STRICT: a value of another type than its column's is refused; SQLite would else keep it.
-    """
-    columns = ",\n".join(f"    {_column(table, column)}" for column in table.columns.values())
-    return f"CREATE TABLE {table.name} (\n{columns}\n) STRICT"
-
-
-def create_index(table: Table, index: Index) -> str:
-    """Return the statement that makes one index."""
-    unique = "UNIQUE " if index.unique else ""
-    terms = ", ".join(map(_index_term, index.columns))
-    text = f"CREATE {unique}INDEX {index.name} ON {table.name} ({terms})"
-    if index.where is None:
-        return text
-    column, value = index.where
-    return f"{text} WHERE {column} = {_literal(value)}"
-
-
-def _index_term(name: str) -> str:
-    return f"{name.removeprefix('-')} DESC" if name.startswith("-") else name
-
-
-def _column(table: Table, column: Column) -> str:
-    words = [column.name, "INTEGER" if column.kind is Kind.INTEGER else "TEXT"]
-    if not column.nullable:
-        words.append("NOT NULL")
-    if column.name == table.key:
-        words.append("PRIMARY KEY")
-    if column.default is not None:
-        words.append(f"DEFAULT {_literal(column.default)}")
-    rules = " AND ".join(_rules(table, column))
-    if rules:
-        words.append(f"CHECK ({rules})")
-    return " ".join(words)
-
-
-def _rules(table: Table, column: Column) -> Iterator[str]:
-    """Yield what has to hold of every value; NULL passes all but JSON (before SQLite 3.45)."""
-    name = column.name
-    if column.choices:
-        yield f"{name} IN ({', '.join(map(_literal, column.choices))})"
-    elif column.kind is Kind.TEXT:
-        yield from _range(f"length({name})", column.bounds)
-    elif column.kind is Kind.INTEGER:
-        yield from _range(name, column.bounds)
-    elif column.kind is Kind.JSON:
-        yield f"{name} IS NULL OR json_valid({name})"
-    else:
-        yield f"{name} GLOB {_literal(SHAPES[column.kind])}"
-    if column.name in table.folded:
-        yield f"{name} = lower({name})"
-
-
-def _range(measure: str, bounds: tuple[int | None, int | None]) -> Iterator[str]:
-    least, most = bounds
-    if least is not None and least == most:
-        yield f"{measure} = {least}"
-    elif least is not None and most is not None:
-        yield f"{measure} BETWEEN {least} AND {most}"
-    elif least is not None:
-        yield f"{measure} >= {least}"
-    elif most is not None:
-        yield f"{measure} <= {most}"
-
-
-def _literal(value: str | int) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return "'" + value.replace("'", "''") + "'"

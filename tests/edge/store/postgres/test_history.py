@@ -9,8 +9,9 @@ import pytest
 
 from edge_api.schema.history import HISTORY
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, TABLES
+from edge_api.store.ddl import create_all
 from edge_api.store.postgres.connection import SCHEMA, Session
-from edge_api.store.postgres.ddl import create_all
+from edge_api.store.postgres.ddl import SPELLING
 from edge_api.store.postgres.dialect import POSTGRESQL
 from edge_api.store.sql import insert_row
 from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
@@ -51,7 +52,7 @@ async def described(session: Session, schema: str) -> dict[str, set[tuple[Any, .
 async def declared(rival: Session) -> dict[str, set[tuple[Any, ...]]]:
     """Return what the declared tables come to, made in a schema of their own."""
     await rival.execute("CREATE SCHEMA declared; SET search_path = declared")
-    for statement in create_all(TABLES.values()):
+    for statement in create_all(TABLES.values(), SPELLING):
         await rival.execute(statement)
     made = await described(rival, "declared")
     await rival.execute(f"SET search_path = {SCHEMA}")

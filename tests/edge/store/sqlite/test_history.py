@@ -12,8 +12,9 @@ import pytest
 from edge_api.schema.history import HISTORY
 from edge_api.schema.table import Table
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
+from edge_api.store.ddl import create_all
 from edge_api.store.sql import insert_row
-from edge_api.store.sqlite.ddl import create_all
+from edge_api.store.sqlite.ddl import SPELLING
 from edge_api.store.sqlite.dialect import SQLITE
 from edge_api.store.sqlite.opening import bring_up, lay_file
 from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
@@ -57,12 +58,14 @@ def test_the_steps_add_up_to_the_declared_tables(stepped: sqlite3.Connection) ->
     """Every column with its rules and every index is there, and nothing else."""
     made = stepped.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
 
-    assert definitions(text for (text,) in made) == definitions(create_all(TABLES.values()))
+    assert definitions(text for (text,) in made) == definitions(
+        create_all(TABLES.values(), SPELLING)
+    )
 
 
 def test_a_difference_between_steps_and_tables_would_show(stepped: sqlite3.Connection) -> None:
     """A column more, a rule less and an index of another order are all differences."""
-    declared = create_all(TABLES.values())
+    declared = create_all(TABLES.values(), SPELLING)
     for change in (
         "ALTER TABLE leads ADD COLUMN colour TEXT",
         "DROP INDEX leads_recent",
