@@ -190,6 +190,7 @@ async def test_a_server_that_became_read_only_refuses_writes_alone(
     name = url.rpartition("/")[2]
     await rival.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     await end_writer(rival)
+    await refusal_of(write(store))  # it may be the one that finds its connection lost
 
     assert await refusal_of(write(store)) == "The store cannot be written"
     assert await refusal_of(store.probe()) == "The store cannot be written"
