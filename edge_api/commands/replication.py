@@ -34,6 +34,9 @@ from edge_api.store.sqlite.replicator import (
 
 LOOK_SECONDS: Final = 5.0
 """Between two looks whether the replica has everything."""
+CATCH_UP_PAUSE: Final = 0.5
+CATCH_UP_LOOKS: Final = 30
+"""How often, and in seconds how far apart, it is looked whether a last process is done."""
 PATIENCE_SECONDS: Final = 10.0
 """How long the replica may take for what is new."""
 LAG_SECONDS: Final = 60.0
@@ -98,9 +101,37 @@ class Replication:
 
     async def close(self) -> None:
         """Bring the last commits to the replica, and end."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        if self._task is None:
+            return
+        is_whole = self._process is not None and await self._sync()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if not is_whole:
+            with suppress(StoreRefusal, OSError):
+                await self._catch_up()
+
+    async def _sync(self) -> bool:
+        """Tell whether the replica has all that was committed."""
+        try:
+            await asyncio.to_thread(sync_replica, self._store, PATIENCE_SECONDS)
+        except ReplicatorError:
+            return False
+        return True
+
+    async def _catch_up(self) -> None:
+        """Bring to the replica what was committed while no process ran. Raises as `_replicate`."""
+        lock = await asyncio.to_thread(claim_replicator, self._store)
+        try:
+            process = await self._start(lock)
+        finally:
+            os.close(lock)
+        telling = asyncio.create_task(_pass_on(process))
+        for _ in range(CATCH_UP_LOOKS):
+            if await self._sync() or telling.done():
+                break
+            await asyncio.sleep(CATCH_UP_PAUSE)
+        await _end(process)
+        await telling
 
     async def _run(self) -> None:
         """Replicate until cancelled: one process after the other."""
