@@ -11,6 +11,7 @@ from site_build.making.recipe import PACKAGES, SOURCES, list_sources
 EXCUSED = {
     "aiohttp": "carries the preview",
     "email-validator": "judges who writes to the journal",
+    "limits": "counts who asks the edge",
     "python-dotenv": "reads where to build",
     "rich": "speaks on terminals",
     "watchfiles": "tells that files have changed",
