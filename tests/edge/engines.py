@@ -20,13 +20,18 @@ ON_SQLITE = pytest.mark.parametrize("engine", ["sqlite"])
 _ALIKE = (
     "analysis",
     "docs",
+    "mail/test_email_hook.py",
     "mcp/test_bad_input.py",
     "mcp/test_clients.py",
     "mcp/test_discovery.py",
     "mcp/test_resources.py",
     "mcp/test_schemathesis.py",
+    "mcp/test_scopes.py",
+    "mcp/test_tools.py",
+    "oauth/test_registration.py",
     "site/test_cache.py",
     "site/test_conditional.py",
+    "site/test_contact_http.py",
     "site/test_edge_pages.py",
     "site/test_media.py",
     "site/test_negotiation.py",
@@ -40,7 +45,9 @@ _ALIKE = (
     "test_messages.py",
     "test_openapi.py",
     "test_posts_http.py",
+    "test_problems.py",
     "test_schemathesis.py",
+    "test_settings.py",
     "test_skills.py",
 )
 """Where edges are tested for what has little to do with rows: once is enough."""
