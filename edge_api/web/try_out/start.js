@@ -1,5 +1,6 @@
 // Starts Swagger UI on the document that the page names. No request leaves the origin.
 const place = document.getElementById("try");
+document.querySelector("main").remove(); // for readers without scripts; the program has its own
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 // The same choice as on the pages of the site, where a reader has made one.
