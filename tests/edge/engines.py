@@ -28,6 +28,7 @@ _ALIKE = (
     "mcp/test_schemathesis.py",
     "mcp/test_scopes.py",
     "mcp/test_tools.py",
+    "oauth/test_mutations.py",
     "oauth/test_registration.py",
     "site/test_cache.py",
     "site/test_conditional.py",
