@@ -41,9 +41,10 @@ judge: setup ## the long runs: every judge on every page, 200 kills under load, 
 	@tools/provide chromium >/dev/null
 	@tools/provide java >/dev/null
 	@$(PYTHON_IN_VENV) -m tools.judges
-	@PAGES_JUDGED=whole DRILL_KILLS=200 MAIL_MESSAGES=10000 SCHEMATHESIS_EXAMPLES=200 $(PYTHON_IN_VENV) -m pytest \
+	@PAGES_JUDGED=whole DRILL_KILLS=200 MAIL_MESSAGES=10000 OAUTH_ROUNDS=100 \
+		SCHEMATHESIS_EXAMPLES=200 $(PYTHON_IN_VENV) -m pytest \
 		--no-header tests/judges/pages tests/drills tests/edge/mail/outbox/test_dispatchers_at_once.py \
-		tests/edge/test_schemathesis.py tests/edge/mcp/test_schemathesis.py
+		tests/edge/oauth/test_code_flow.py tests/edge/test_schemathesis.py tests/edge/mcp/test_schemathesis.py
 
 bench: setup ## the figures against peers, in one run: a report in REPORT (benchmarks/report), and 1 for a missed line
 	@tools/provide wrk >/dev/null

@@ -17,7 +17,8 @@ from edge_api.commands.embedded import embedded_store
 from edge_api.commands.secret_key import secret_key_path
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
-from edge_api.store.sqlite.copying import Contents, copy_store, sync, verify
+from edge_api.store.sqlite.copying import Contents, copy_store, verify
+from edge_api.store.sqlite.opening import sync
 
 _KEPT: Final = 14
 

@@ -7,6 +7,7 @@ nothing and carries nothing out.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from edge_api.schema.kinds import Kind
@@ -25,6 +26,19 @@ from edge_api.store.plan import (
     Update,
     Where,
 )
+
+COMPARISONS: Mapping[str, str] = MappingProxyType(
+    {
+        "eq": "{column} = ?",
+        "neq": "{column} <> ?",
+        "gt": "{column} > ?",
+        "gte": "{column} >= ?",
+        "lt": "{column} < ?",
+        "lte": "{column} <= ?",
+        "is": "{column} IS NULL",
+    }
+)
+"""What filter operators ask that every engine is asked alike."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from edge_api.store.matching import ESCAPE, RUNS, fold
-from edge_api.store.sql import Dialect
+from edge_api.store.sql import COMPARISONS, Dialect
 
 CASE_ENDS: Final = 0x20000
 """From here on Unicode has ideographs and signs, which have no case: a tenth of all to look at."""
@@ -63,12 +63,7 @@ def _variants() -> dict[str, str]:
 POSTGRESQL: Final = Dialect(
     operations=MappingProxyType(
         {
-            "eq": "{column} = ?",
-            "neq": "{column} <> ?",
-            "gt": "{column} > ?",
-            "gte": "{column} >= ?",
-            "lt": "{column} < ?",
-            "lte": "{column} <= ?",
+            **COMPARISONS,
             "like": "{column} LIKE ?",
             "ilike": (
                 "(CASE WHEN ? OR octet_length({column}) = length({column}) THEN {column}"
@@ -76,7 +71,6 @@ POSTGRESQL: Final = Dialect(
             ),
             # One parameter however long the list.
             "in": "{column} = ANY (?)",
-            "is": "{column} IS NULL",
         }
     ),
     operands=MappingProxyType(

@@ -21,7 +21,7 @@ from edge_api.store.postgres.connection import (
 )
 from edge_api.store.postgres.faults import EngineError, sqlstate_of
 from edge_api.store.postgres.writer import WRITE_LOCK
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.refusal import StoreRefusal, refuse_newer
 
 OLDEST: Final = 13
 """The first PostgreSQL with `pg_current_snapshot`, by which changes are noticed."""
@@ -69,11 +69,7 @@ async def _check(session: Session, url: str, *, create: bool) -> None:
     ]
     refuse_server(int(number), encoding, is_read_only=mode == "on")
     version = await schema_version(session)
-    if version > len(HISTORY):
-        raise StoreRefusal(
-            f"{place_of(url)} has schema version {version} and this edge knows {len(HISTORY)}: "
-            "start the version that made it, or a later one"
-        )
+    refuse_newer(version, place_of(url))
     if not version:
         await _check_room(session, url, create=create)
 

@@ -16,7 +16,7 @@ from edge_api.schema.history import HISTORY
 from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite.connection import BUSY_SECONDS, connect
 from edge_api.store.sqlite.faults import primary_code
-from edge_api.store.sqlite.opening import APPLICATION_ID, refusal_of, schema_version
+from edge_api.store.sqlite.opening import APPLICATION_ID, refusal_of, schema_version, sync
 
 PAGES_AT_ONCE: Final = 256
 """Pages of one step: between two steps others have the disk, and the copy can be interrupted."""
@@ -93,15 +93,6 @@ def _copy(live: sqlite3.Connection, target: Path) -> None:
         for table in REPLICATORS_TABLES:
             copy.execute(f"DROP TABLE IF EXISTS {table}")
     sync(target)
-
-
-def sync(path: Path) -> None:
-    """Let a file, or the entries of a folder, survive the loss of power. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _open_copy(path: Path) -> sqlite3.Connection:

@@ -4,7 +4,7 @@ import json
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.store.sql import Dialect
+from edge_api.store.sql import COMPARISONS, Dialect
 
 LIKE: Final = "like_text"
 ILIKE: Final = "ilike_text"
@@ -13,18 +13,12 @@ ILIKE: Final = "ilike_text"
 SQLITE: Final = Dialect(
     operations=MappingProxyType(
         {
-            "eq": "{column} = ?",
-            "neq": "{column} <> ?",
-            "gt": "{column} > ?",
-            "gte": "{column} >= ?",
-            "lt": "{column} < ?",
-            "lte": "{column} <= ?",
+            **COMPARISONS,
             "like": f"{LIKE}({{column}}, ?)",
             "ilike": f"{ILIKE}({{column}}, ?)",
             # One parameter however long the list. An empty one matches nothing, and its negation
             # everything, NULL included, as in PostgreSQL.
             "in": "{column} IN (SELECT value FROM json_each(?))",
-            "is": "{column} IS NULL",
         }
     ),
     operands=MappingProxyType(

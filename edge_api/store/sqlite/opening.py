@@ -15,7 +15,7 @@ from typing import Final
 import psutil
 
 from edge_api.schema.history import HISTORY
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.refusal import StoreRefusal, refuse_newer
 from edge_api.store.sqlite.connection import connect
 from edge_api.store.sqlite.faults import primary_code
 
@@ -113,7 +113,7 @@ def _make_file(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            _sync(path.parent)
+            sync(path.parent)
         is_file = path.is_file()
     except OSError as error:
         raise StoreRefusal(
@@ -123,9 +123,9 @@ def _make_file(path: Path) -> None:
         raise StoreRefusal(f"{path} is no file: set DATABASE_URL to one")
 
 
-def _sync(folder: Path) -> None:
-    """Let the folder's new entry survive the loss of power, as its rows will."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Let a file, or the entries of a folder, survive the loss of power. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -140,12 +140,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     fault = _find_damage(connection)
     if fault:
         raise StoreRefusal(f"{path} is damaged ({fault}): restore it from a backup")
-    version = schema_version(connection)
-    if version > len(HISTORY):
-        raise StoreRefusal(
-            f"{path} has schema version {version} and this edge knows {len(HISTORY)}: "
-            "start the version that made it, or a later one"
-        )
+    refuse_newer(schema_version(connection), str(path))
 
 
 def _find_damage(connection: sqlite3.Connection) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite.claim import Claim
-from edge_api.store.sqlite.copying import sync
+from edge_api.store.sqlite.opening import sync
 from edge_api.store.sqlite.replicator import state_of
 
 LOGS: Final = ("-wal", "-shm")

@@ -20,7 +20,7 @@ from tests.judges.pages.extent import WHOLE
 from tests.judges.pages.places import places, strains
 from tests.judges.pages.sample import write_sample
 from tests.judges.pages.served import Served, serve
-from tests.judges.pages.visit import VARIANTS, Visit, look_at_all
+from tests.judges.pages.visit import JUDGED, Visit, look_at_all
 from tools import judges as installation
 
 __all__ = ["chromium"]
@@ -57,9 +57,9 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def visits(chromium: str, journal: Served, sample: Served) -> list[Visit]:
-    """Return what was noticed on each page of both, in each variant."""
+    """Return what was noticed on each page of both, in each variant that is judged."""
     return [
         visit
         for served, found in ((journal, places(journal)), (sample, strains(sample)))
-        for visit in wait_for(look_at_all(chromium, served, found, VARIANTS))
+        for visit in wait_for(look_at_all(chromium, served, found, JUDGED))
     ]

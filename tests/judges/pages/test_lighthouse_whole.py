@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.judges.pages.lighthouse import GUISES, judge
@@ -25,17 +26,17 @@ def judged(found: list[Place]) -> list[Place]:
     return [place for place in (*found, MISSING) if place.steps is None and place.status == 200]
 
 
+@pytest.mark.parametrize("guise", GUISES)
 async def test_every_page_has_a_hundred_in_all_five(
-    chromium: str, journal: Served, sample: Served, tmp_path: Path
+    chromium: str, journal: Served, sample: Served, tmp_path: Path, guise: str
 ) -> None:
-    """In each guise; pages that ask not to be found lose points of `seo` for that alone."""
+    """Pages that ask not to be found lose points of `seo` for that alone."""
     faults: dict[str, list[str]] = {}
     for served, found in ((journal, places(journal)), (sample, strains(sample))):
         for place in judged(found):
             path = place.path(served)
             listed = is_listed(served, path)
             url = served.origin + path
-            for guise in GUISES:
-                faults |= await judge(chromium, url, [guise], tmp_path, is_listed=listed)
+            faults |= await judge(chromium, url, [guise], tmp_path, is_listed=listed)
 
     assert faults == {}

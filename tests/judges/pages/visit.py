@@ -18,6 +18,7 @@ from playwright.async_api import (
 from edge_api.schema import paths
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.watching import OVERFLOW, REPORT_VIOLATIONS
+from tests.judges.pages.extent import WHOLE
 from tests.judges.pages.places import Place
 from tests.judges.pages.served import Served
 from tools.judges import MODULES
@@ -50,6 +51,8 @@ class Variant(NamedTuple):
 
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 VARIANTS = [Variant(*each) for each in product(_SCHEMES, (360, 1280))]
+JUDGED = VARIANTS if WHOLE else [VARIANTS[0], VARIANTS[-1]]
+"""How each page is judged: in both schemes and both widths, and in each pair of them if asked."""
 
 
 @dataclass

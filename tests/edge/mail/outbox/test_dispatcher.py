@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -491,7 +492,7 @@ async def test_a_message_that_was_logged_by_another_is_dropped(office: PostOffic
     """Two rows `sent` of one message cannot be; whoever comes second only clears away."""
     await office.take_lead()
     (pending,) = await office.log()
-    sent = {**pending, "id": pending["id"][:-1] + "0", "status": "sent"}
+    sent = {**pending, "id": str(uuid4()), "status": "sent"}
     await office.store.run(Insert(EMAIL_SEND_LOG, [sent]))
     await office.tick()
 
