@@ -1,4 +1,4 @@
-"""Makes the two faces of the journal anew, out of the family that it names by version and hash.
+"""Makes the faces of the journal anew, out of the family that it names by version and hash.
 
 What it writes to `theme/static/fonts/` is kept with the source: building the site needs neither
 this nor the network. The same family gives the same bytes.
@@ -33,10 +33,13 @@ _OWN_NAMES = (1, 3, 4, 6, 16)
 _KEPT_NAMES = (0, 13, 14)  # copyright, licence and its address
 
 _ASCII = {chr(code) for code in range(0x20, 0x7F)}
+_SIGNS = set("\\^`{|}~")
+"""Of ASCII, what stands in code and hardly ever in a text."""
 # Of Latin-1 and its neighbours: what French, German, Spanish, Portuguese, Italian, Dutch and the
 # Nordic languages write. What is missing is set in the reader's own serif.
 _LETTERS = set("ÀÁÄÅÆÇÈÉÊÍÑÓÖØÚÜàáâãäåæçèéêëìíîïñòóôõöøùúûüÿßŒœ")
-_MARKS = set("\u00a0\u00ad\u2011§©«°±·»½×–—‘’“”„†•…′€−←↑→↓")  # noqa: RUF001
+_MARKS = set("\u00a0\u00ad\u2011·×–—‘’“”…")  # noqa: RUF001
+_RARE_MARKS = set("§©«°±»„†•€−←↑→↓")  # noqa: RUF001
 _OPTICAL_SIZE = 14
 """In points. The text stands at 13 to 15 of them, which is what the eye is to be spared for."""
 
@@ -57,21 +60,33 @@ class Face:
 # without being asked for; small capitals.
 _TEXT = ("kern", "liga")
 _SMALL_PRINT = ("onum", "lnum", "smcp", "c2sc")
+_ROMAN = "package/VAR/SourceSerif4Variable-Roman.ttf"
+_WEIGHTS = (400, 600)
 FACES = (
+    # What every page shows stands apart from what few have: it is on its way before anything else,
+    # and two windows of ten packets (RFC 6928), shared with the style sheet, have room for it.
     Face(
-        "package/VAR/SourceSerif4Variable-Roman.ttf",
+        _ROMAN,
         "serif-roman.woff2",
         "Regular",
-        (400, 600),
-        frozenset(_ASCII | _LETTERS | _MARKS),
+        _WEIGHTS,
+        frozenset(_ASCII - _SIGNS | _MARKS),
         (*_TEXT, *_SMALL_PRINT),
+    ),
+    Face(
+        _ROMAN,
+        "serif-letters.woff2",
+        "Letters",
+        _WEIGHTS,
+        frozenset(_LETTERS | _RARE_MARKS | _SIGNS),
+        (),
     ),
     Face(
         "package/VAR/SourceSerif4Variable-Italic.ttf",
         "serif-italic.woff2",
         "Italic",
         400,
-        frozenset(_ASCII | set("ÄÉÖÜßàáâäåæçèéêëíîïñóôöøúûü\u00a0\u00ad–—‘’“”…")),  # noqa: RUF001
+        frozenset(_ASCII - _SIGNS | set("ÄÉÖÜßàáâäåæçèéêëíîïñóôöøúûü\u00a0\u00ad–—‘’“”…")),  # noqa: RUF001
         (*_TEXT, "onum"),
     ),
 )

@@ -1,5 +1,6 @@
-"""The two faces of the journal: small enough, with the letters and figures that pages ask for."""
+"""The faces of the journal: small enough, with the letters and figures that pages ask for."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,12 @@ from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
 FOLDER = Path(__file__).resolve().parent.parent.parent / "theme" / "static" / "fonts"
 BUDGET = 40_000
 """Bytes of fonts that a page may load, as they are: WOFF2 is compressed in itself."""
+FIRST_MOST = 19_600
+"""Bytes of the face that every page asks for: with its headers it fits into fourteen packets of
+1,460 bytes, which a server has sent after two turns beside the style sheet (RFC 6928)."""
 ENGLISH = {chr(code) for code in range(0x20, 0x7F)} | set("\u00a0–—‘’“”…")  # noqa: RUF001
+CODE = set("\\^`{|}~")
+"""Signs that hardly stand in a text but as code, which has a face of its own."""
 WESTERN = set("àâäáãåæçéèêëíìîïñóòôöõøœßúùûüÿÄÉÖÜ")
 
 
@@ -24,14 +30,21 @@ def roman() -> TTFont:
 
 
 @pytest.fixture(scope="module")
+def letters() -> TTFont:
+    """Return the upright face with what few pages have."""
+    return TTFont(FOLDER / "serif-letters.woff2")
+
+
+@pytest.fixture(scope="module")
 def italic() -> TTFont:
     """Return the slanted face."""
     return TTFont(FOLDER / "serif-italic.woff2")
 
 
 def test_faces_are_light() -> None:
-    """Both together stay within what a page may load."""
+    """All together stay within what a page may load, and the first comes in no time."""
     assert sum(path.stat().st_size for path in FOLDER.glob("*.woff2")) <= BUDGET
+    assert (FOLDER / "serif-roman.woff2").stat().st_size <= FIRST_MOST
 
 
 def test_roman_has_what_the_small_print_asks_for(roman: TTFont) -> None:
@@ -44,29 +57,45 @@ def test_roman_has_what_the_small_print_asks_for(roman: TTFont) -> None:
     assert "GPOS" in roman
 
 
-def test_roman_varies_in_weight(roman: TTFont) -> None:
+def test_roman_varies_in_weight(roman: TTFont, letters: TTFont) -> None:
     """From the text's weight to that of a strong word, which the style sheet asks for."""
-    (axis,) = roman["fvar"].axes
+    for font in (roman, letters):
+        (axis,) = font["fvar"].axes
 
-    assert (axis.axisTag, axis.minValue, axis.maxValue) == ("wght", 400, 600)
+        assert (axis.axisTag, axis.minValue, axis.maxValue) == ("wght", 400, 600)
 
 
-def test_letters(roman: TTFont, italic: TTFont) -> None:
+def test_letters(roman: TTFont, letters: TTFont, italic: TTFont) -> None:
     """English and its neighbours can be written, and arrows stand upright."""
-    upright = {chr(code) for code in roman.getBestCmap()}
+    upright = {chr(code) for code in (*roman.getBestCmap(), *letters.getBestCmap())}
     slanted = {chr(code) for code in italic.getBestCmap()}
 
     assert ENGLISH | WESTERN | set("←→↑↓×−") <= upright  # noqa: RUF001
-    assert ENGLISH | set("äöüéèàçñß") <= slanted
+    assert ENGLISH - CODE | set("äöüéèàçñß") <= slanted
 
 
-def test_the_licence_is_kept(roman: TTFont, italic: TTFont) -> None:
+def test_english_needs_one_face(roman: TTFont, letters: TTFont) -> None:
+    """What hardly stands in an English text stands apart, at the code points that are declared."""
+    sheet = (FOLDER.parent / "style.css").read_text(encoding="utf-8")
+    spelled = re.search(r"unicode-range:([^;]+);", sheet)
+    assert spelled
+    declared = set()
+    for item in spelled[1].split(","):
+        first, _, last = item.strip().removeprefix("U+").partition("-")
+        declared |= set(range(int(first, 16), int(last or first, 16) + 1))
+
+    assert {chr(code) for code in roman.getBestCmap()} >= ENGLISH - CODE
+    assert set(letters.getBestCmap()) <= declared
+    assert not declared & set(roman.getBestCmap())
+
+
+def test_the_licence_is_kept(roman: TTFont, letters: TTFont, italic: TTFont) -> None:
     """The licence lies beside the faces, which do not use the name that it reserves."""
     licence = (FOLDER / "OFL.txt").read_text(encoding="utf-8")
 
     assert "SIL OPEN FONT LICENSE Version 1.1" in licence
     assert "Reserved Font Name ‘Source’" in licence  # noqa: RUF001
-    for font in (roman, italic):
+    for font in (roman, letters, italic):
         names = {record.nameID: str(record) for record in font["name"].names}
         assert all("Source" not in names.get(number, "") for number in (1, 3, 4, 6, 16))
         assert "Adobe" in names[0]

@@ -59,9 +59,10 @@ def test_style_is_small(style: str) -> None:
 
 
 def test_style_asks_nobody(style: str) -> None:
-    """The style sheet loads its two faces from beside it, and nothing from anybody else."""
+    """The style sheet loads its faces from beside it, and nothing from anybody else."""
     assert re.findall(r"url\(\"([^\"]*)\"\)|url\(|@import|https?:", without_comments(style)) == [
         "fonts/serif-roman.woff2",
+        "fonts/serif-letters.woff2",
         "fonts/serif-italic.woff2",
     ]
 
@@ -80,11 +81,11 @@ def test_nothing_moves(style: str) -> None:
 
 
 def test_faces_never_shift_the_text(style: str) -> None:
-    """A face that comes late is left for the next page, and both have all the weights in use."""
+    """A face that comes late is left for the next page, and each has all the weights in use."""
     faces = re.findall(r"@font-face \{(.*?)\}", without_comments(style), re.DOTALL)
     loaded = [face for face in faces if "url(" in face]
 
-    assert len(loaded) == 2
+    assert len(loaded) == 3
     assert all("font-display: optional" in face for face in loaded)
     assert all("size-adjust" in face for face in faces if "local(" in face)
     assert all("font-weight: 400 600;" in face for face in loaded)
