@@ -8,6 +8,8 @@ from pathlib import Path
 EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "10")
 """For each operation; `make judge` asks for 200."""
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
+PATIENCE = "60"
+"""Seconds for one answer: a machine may be busy, and how long it takes is not the question here."""
 SECONDS = 3000
 
 
@@ -19,6 +21,7 @@ async def fuzz(url: str, folder: Path, *options: str) -> str:
         "run",
         f"{url}/api/public/v1/openapi.json",
         *("--url", url, "--checks", "all", "--max-examples", EXAMPLES, "--no-color"),
+        *("--request-timeout", PATIENCE),
         *options,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
