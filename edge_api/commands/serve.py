@@ -1,26 +1,32 @@
-"""`serve`: the whole product in one process."""
+"""`serve`: the whole product in one process, or in several under a supervisor."""
 
 import argparse
 import asyncio
 import os
+import socket
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from edge_api.commands import Subparsers
-from edge_api.commands.assembly import Assembly, assemble
-from edge_api.commands.clock import system_clock
-from edge_api.commands.development_key import development_key, development_key_path
+from edge_api.commands.assembly import assemble
+from edge_api.commands.greeting import greet
+from edge_api.commands.inheritance import Inheritance, add_option
 from edge_api.commands.logs import configure_logging
-from edge_api.schema.relay_address import MailFolder, parse_relay, read_relay
-from edge_api.settings import SETTINGS, Settings, is_loopback
-from edge_api.web.server import heed_signals, serve_until, start
+from edge_api.commands.supervisor import Supervisor
+from edge_api.commands.worker import work
+from edge_api.schema.relay_address import read_relay
+from edge_api.settings import SETTINGS, Settings
+from edge_api.web.server import close_all, heed_signals, listen, serve_until, start_on
 
 try:
     from uvloop import new_event_loop
 except ImportError:  # it does not install everywhere; the stock loop does the same work
     from asyncio import new_event_loop  # type: ignore[assignment]
 
+WORKERS_MOST: Final = 64
+"""More cores than an edge was ever tried on; each worker has ten connections of the database."""
 LOCAL_OWNER: Final = "owner@localhost"
 """Who is told of leads where mail only goes into a folder, and nobody is named."""
 
@@ -36,26 +42,37 @@ def add_parser(subparsers: Subparsers) -> None:
         type=_maildir,
         help="put mail into this maildir where no SMTP_URL is set",
     )
-    parser.add_argument("--workers", type=int, default=1, help="processes that serve: 1")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes that serve (default: 1; on PostgreSQL)"
+    )
+    add_option(parser)
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Serve until told to end. Returns 0, or 1 when it could not start."""
-    if arguments.workers != 1:
-        sys.stderr.write(f"--workers: {_refuse_workers(settings)}\n")
+    """Serve until told to end. Returns 0, 1 when it could not start, 2 for wrong usage."""
+    refusal = _refuse_workers(arguments.workers, settings)
+    if refusal:
+        sys.stderr.write(f"--workers: {refusal}\n")
         return 2
-    configure_logging(settings.log_format)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_serve(arguments, _keep_mail(settings, arguments.keep_mail)))
-
-
-def _refuse_workers(settings: Settings) -> str:
-    if settings.database_path is None:
-        return "one command serves with one process; start another edge on the same DATABASE_URL"
-    return (
-        "SQLite has one writer, and one process answers more than 40,000 reads a second; "
-        "more than one worker needs PostgreSQL"
+    inherited: Inheritance | None = arguments.inherited
+    configure_logging(settings.log_format, inherited and inherited.number)
+    if arguments.workers > 1 and inherited is None:
+        return asyncio.run(_supervise(arguments, settings))
+    settings = _keep_mail(settings, arguments.keep_mail)
+    serving = (
+        work(inherited, arguments.host, settings) if inherited else _serve(arguments, settings)
     )
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(serving)
+
+
+def _refuse_workers(count: int, settings: Settings) -> str:
+    if count != 1 and settings.database_path is not None:
+        return (
+            "SQLite has one writer, and one process answers more than 40,000 reads a second; "
+            "more than one worker needs PostgreSQL"
+        )
+    return "" if 1 <= count <= WORKERS_MOST else f"must be a number from 1 to {WORKERS_MOST}"
 
 
 def _keep_mail(settings: Settings, relay: str | None) -> Settings:
@@ -83,16 +100,36 @@ def _port(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Open the sockets, which the workers inherit, and keep these; each reads the same words."""
+    sockets = await _listen(arguments, settings)
+    if not sockets:
+        return 1
+    try:
+        return await Supervisor(sockets, sys.argv[1:]).run(arguments.workers)
+    finally:
+        close_all(sockets)
+
+
+async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence[socket.socket]:
+    """Return the listening sockets; none, having said why, when there can be none."""
+    host, port = arguments.host, arguments.port or settings.port
+    try:
+        return await listen(host, port)
+    except OSError as error:
+        sys.stderr.write(f"cannot listen on {host}:{port}: {_reason(error)}\n")
+        return ()
+
+
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Serve in this process."""
     told = heed_signals()
     async with assemble(settings, alone=True) as assembly:
-        try:
-            port = arguments.port or settings.port
-            server = await start(assembly.app.handle, arguments.host, port)
-        except OSError as error:
-            sys.stderr.write(f"cannot listen on {arguments.host}:{port}: {_reason(error)}\n")
+        sockets = await _listen(arguments, settings)
+        if not sockets:
             return 1
-        await _greet(assembly, arguments.host, server.port)
+        server = await start_on(assembly.app.handle, sockets)
+        await greet(assembly, arguments.host, server.port)
         await serve_until(told, server, assembly.service.health.start_draining)
     return 0
 
@@ -101,22 +138,3 @@ def _reason(error: OSError) -> str:
     """Return the system's words, which event loops wrap in their own; a name's fault has none."""
     number = error.errno or 0
     return os.strerror(number) if number > 0 else str(error.strerror)
-
-
-async def _greet(assembly: Assembly, host: str, port: int) -> None:
-    """Tell the person at the terminal where to look, and with which key.
-
-    A key with every scope is only made where this machine alone can use it.
-    """
-    service = assembly.service
-    print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
-    if service.settings.smtp_url:
-        relay = parse_relay(service.settings.smtp_url)
-        if isinstance(relay, MailFolder):
-            print(f"mail is not sent: it lies in {relay.path}/new", flush=True)
-    if service.shelf.trouble:
-        print(f"the journal: {service.shelf.trouble}", flush=True)
-    if service.settings.is_loopback and is_loopback(host):
-        path = development_key_path(service.settings)
-        key = await development_key(service.store, path, system_clock)
-        print(f"development key (all scopes, this machine only): {key}", flush=True)

@@ -1,9 +1,11 @@
 """Listening and ending: sockets, malformed messages, and an end that loses no request."""
 
 import asyncio
+import errno
 import logging
 import signal
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
@@ -29,6 +31,8 @@ LINGER_SECONDS: Final = 2.0
 BACKLOG: Final = 1024
 REQUEST_LINE_MOST: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
+
+_NOT_HERE: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """What answers requests, and never raises."""
@@ -78,12 +82,17 @@ class Server:
     """A running server."""
 
     runner: web.ServerRunner
-    listener: asyncio.Server
+    listeners: Sequence[asyncio.Server]
     port: int
+
+    def refuse(self) -> None:
+        """Take no more connections; a socket that is shared goes on taking them for others."""
+        for listener in self.listeners:
+            listener.close()
 
     async def stop(self) -> None:
         """Take no more connections, let requests under way finish, close what is idle."""
-        self.listener.close()
+        self.refuse()
         ending = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._break_off)
         await self.runner.cleanup()
         ending.cancel()
@@ -95,8 +104,41 @@ class Server:
                 connection.transport.abort()
 
 
+async def listen(host: str, port: int) -> list[socket.socket]:
+    """Open a socket for each address of `host` (port 0 chooses a free one). Raises OSError.
+
+    An address of a kind that this machine has not, as IPv6 may be, is passed over beside others.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    missing: OSError | None = None
+    for family, _, _, _, address in dict.fromkeys(found):
+        try:
+            sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
+        except OSError as error:
+            if error.errno not in _NOT_HERE:
+                close_all(sockets)
+                raise
+            missing = error
+    if missing and not sockets:
+        raise missing
+    return sockets
+
+
+def close_all(sockets: Sequence[socket.socket]) -> None:
+    """Close sockets; those of other processes on the same port go on."""
+    for each in sockets:
+        each.close()
+
+
 async def start(handler: Handler, host: str, port: int) -> Server:
     """Listen on `host:port` (0 chooses a free port). Raises OSError when that cannot be."""
+    return await start_on(handler, await listen(host, port))
+
+
+async def start_on(handler: Handler, sockets: Sequence[socket.socket]) -> Server:
+    """Serve on sockets that are open already, and may be shared with other processes."""
     loop = asyncio.get_running_loop()
     answer = cast("Callable[[BaseRequest], Awaitable[web.StreamResponse]]", handler)
     server = web.Server(answer, request_factory=partial(Request, loop=loop))
@@ -111,12 +153,9 @@ async def start(handler: Handler, host: str, port: int) -> Server:
         lingering_time=LINGER_SECONDS,
         max_line_size=REQUEST_LINE_MOST,
     )
-    try:
-        listener = await loop.create_server(factory, host, port, backlog=BACKLOG)
-    except OSError:
-        await runner.cleanup()
-        raise
-    return Server(runner, listener, listener.sockets[0].getsockname()[1])
+    port = sockets[0].getsockname()[1]
+    listeners = [await loop.create_server(factory, sock=each, backlog=BACKLOG) for each in sockets]
+    return Server(runner, listeners, port)
 
 
 def heed_signals() -> asyncio.Event:

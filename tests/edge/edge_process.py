@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
@@ -41,15 +42,15 @@ class Installation:
         """Return the same installation with settings that differ."""
         return Installation(self.folder, {**self.settings, **settings})
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start a command of the edge."""
+    def start(self, *words: str, stderr: IO[str] | int = subprocess.PIPE) -> subprocess.Popen[str]:
+        """Start a command of the edge; its complaints are kept for whoever reads them."""
         kept = {name: os.environ[name] for name in _SYSTEM if name in os.environ}
         return subprocess.Popen(
             [sys.executable, "-m", "edge_api", *words],
             cwd=self.folder,
             env={**kept, "PYTHONPATH": str(ROOT), **self.settings},
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 

@@ -220,15 +220,6 @@ def test_more_workers_are_refused(installation: Installation, words: tuple[str, 
     assert "more than one worker needs PostgreSQL" in one_sentence(complained)
 
 
-def test_more_workers_on_postgresql_are_more_edges(installation: Installation) -> None:
-    """There the sentence names the way: another edge on the same store."""
-    served = installation.changed(DATABASE_URL="postgresql://db.test/journal", SECRET_KEY="k" * 32)
-    code, _, complained = served.run("serve", "--workers", "2")
-
-    assert code == 2
-    assert "start another edge on the same DATABASE_URL" in one_sentence(complained)
-
-
 @pytest.mark.parametrize("port", ["0", "70000", "-1", "http"])
 def test_a_port_that_is_none_is_refused(installation: Installation, port: str) -> None:
     """Before anything is opened."""

@@ -1,0 +1,164 @@
+"""Keeps several workers on one listening socket: starts, restarts, renews and ends them.
+
+It serves nothing itself and opens no store. A worker inherits the sockets, so that what connects
+while one of them is being replaced waits in the kernel until another one takes it.
+"""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+from edge_api.commands.worker_process import WorkerProcess, spell_status
+
+QUICK_SECONDS: Final = 10.0
+"""A worker that lives no longer than this has not come to work: it would die again."""
+QUICK_DEATHS_MOST: Final = 5
+"""So many of them one after the other, while no other worker serves, are the end of the service."""
+PAUSE_SECONDS: Final = 0.25
+"""Before the second start in a row; twice as long before each further one."""
+PAUSE_MOST: Final = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+class _Place:
+    """Where one of the workers stands. Who holds the lock may put another one there."""
+
+    def __init__(self, number: int, worker: WorkerProcess) -> None:
+        self.number = number
+        self.worker = worker
+        self.lock = asyncio.Lock()
+
+
+class Supervisor:
+    """Workers on `sockets`, each started with the command line `words`."""
+
+    def __init__(self, sockets: Sequence[socket.socket], words: Sequence[str]) -> None:
+        self._sockets = sockets
+        self._words = words
+        self._places: list[_Place] = []
+        self._started: list[WorkerProcess] = []
+        self._told = asyncio.Event()
+        self._renewal = asyncio.Event()
+        self._status = 0
+
+    async def run(self, count: int) -> int:
+        """Keep so many workers until SIGTERM or SIGINT, and return the exit status.
+
+        SIGHUP renews them, one after the other. A second signal to end kills them.
+        """
+        self._heed_signals()
+        working = asyncio.create_task(self._work(count))
+        telling = asyncio.create_task(self._told.wait())
+        await asyncio.wait({working, telling}, return_when=asyncio.FIRST_COMPLETED)
+        telling.cancel()
+        working.cancel()
+        await asyncio.wait({working})
+        await self._end_all()
+        if not working.cancelled():
+            working.result()  # a fault of ours is not passed over
+        return self._status
+
+    def _heed_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._heed_end)
+        loop.add_signal_handler(signal.SIGHUP, self._renewal.set)
+
+    def _heed_end(self) -> None:
+        if self._told.is_set():
+            for worker in self._started:
+                worker.kill()
+        self._told.set()
+
+    async def _work(self, count: int) -> None:
+        """Start the first worker alone: what keeps it from serving is said once, and is the end."""
+        first = await self._start(1, greets=True)
+        if not first.serves:
+            return self._give_up(first, await first.wait())
+        self._places.append(_Place(1, first))
+        rest = [self._start(number) for number in range(2, count + 1)]
+        for worker in await asyncio.gather(*rest):
+            self._places.append(_Place(worker.number, worker))
+        async with asyncio.TaskGroup() as group:
+            for place in self._places:
+                group.create_task(self._keep(place))
+            group.create_task(self._renew_on_demand())
+        return None
+
+    async def _start(self, number: int, *, greets: bool = False) -> WorkerProcess:
+        """Start a worker, and return it when it serves or has ended."""
+        worker = await WorkerProcess.start(number, self._sockets, self._words, greets=greets)
+        self._started = [each for each in self._started if not each.has_ended]
+        self._started.append(worker)
+        if await worker.begin():
+            _log.info("%s serves%s", worker.name, worker.fault and f", but: {worker.fault}")
+        return worker
+
+    async def _keep(self, place: _Place) -> None:
+        """Put another worker into a place whenever the one there has died."""
+        deaths = 0
+        while True:
+            worker = place.worker
+            status = await worker.wait()
+            async with place.lock:
+                if place.worker is not worker:
+                    continue
+                deaths = deaths + 1 if worker.age < QUICK_SECONDS else 0
+                _log.warning("%s %s; another takes its place", worker.name, spell_status(status))
+                if deaths >= QUICK_DEATHS_MOST and not self._any_serves():
+                    return self._give_up(worker, status)
+                await asyncio.sleep(_pause(deaths))
+                place.worker = await self._start(place.number)
+
+    def _any_serves(self) -> bool:
+        return any(place.worker.serves for place in self._places)
+
+    def _give_up(self, worker: WorkerProcess, status: int) -> None:
+        """End, since no worker serves and another would not either; what it said stands above."""
+        _log.error("no worker serves: %s %s", worker.name, spell_status(status))
+        self._status = max(status, 1)
+        self._told.set()
+
+    async def _renew_on_demand(self) -> None:
+        while True:
+            await self._renewal.wait()
+            self._renewal.clear()
+            await self._renew()
+
+    async def _renew(self) -> None:
+        """Replace one worker after the other; the first that is not as it should be is the last."""
+        for place in self._places:
+            if not await self._replace(place):
+                return
+        _log.info("all %d workers are new", len(self._places))
+
+    async def _replace(self, place: _Place) -> bool:
+        """Start another worker for a place, and let the one there go when that one is ready."""
+        async with place.lock:
+            fresh = await self._start(place.number)
+            if fresh.fault != "":
+                _log.error("the other workers stay as they are: %s is not ready", fresh.name)
+                fresh.end()
+                await fresh.wait_at_most()
+                return False
+            old, place.worker = place.worker, fresh
+        old.retire()
+        await old.wait_at_most()
+        return True
+
+    async def _end_all(self) -> None:
+        """Tell all workers to end, and return when they have."""
+        for worker in self._started:
+            worker.end()
+        statuses = await asyncio.gather(*(worker.wait_at_most() for worker in self._started))
+        if -signal.SIGKILL in statuses:
+            self._status = 1
+
+
+def _pause(deaths: int) -> float:
+    """Return how long to wait after so many quick deaths in a row."""
+    return min(PAUSE_MOST, PAUSE_SECONDS * 2 ** (deaths - 1)) if deaths else 0.0

@@ -1,0 +1,213 @@
+"""Several workers on one socket: how they start, come back, are renewed and end."""
+
+import asyncio
+import json
+import logging
+import signal
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edge_api.commands.logs import JsonFormatter
+from tests.edge.edge_process import Installation
+from tests.edge.ledger import Difference, compare, stored_leads
+from tests.edge.load import LEAD, LEADS, Writers
+from tests.edge.postgresql import PostgreSQL
+from tests.edge.workers.conftest import Service, is_alive, supervised
+
+READINESS = "/api/public/v1/readiness"
+
+
+def test_it_greets_once_and_serves_as_one_edge(lasting: Service) -> None:
+    """One line says where, one has the key of development, which opens; each log line says whose.
+
+    Readiness names the build, so that one can tell which is served on which machine.
+    """
+    assert lasting.greeting[0] == f"serving {lasting.origin} on {lasting.origin}\n"
+    said, _, key = lasting.greeting[1].strip().rpartition(" ")
+    assert said == "development key (all scopes, this machine only):"
+    for _ in range(8):
+        assert lasting.edge.get("/api/public/v1/admin/leads", {"X-API-Key": key})[0] == 200
+    report = json.loads(lasting.edge.get(READINESS)[2])
+    assert report["checks"]["index"]["build_id"] == "build-0001"
+    for number in (1, 2):
+        assert f" INFO    [{number}] - edge_api.domain.edition: serving build " in lasting.log
+
+
+def test_a_port_that_is_taken_is_told(lasting: Service) -> None:
+    """In the sentence of one edge, with status 1; the first service goes on."""
+    code, said, complained = lasting.installation.run("serve", "--workers", "2")
+
+    assert (code, said) == (1, "")
+    assert complained == f"cannot listen on 127.0.0.1:{lasting.port}: Address already in use\n"
+    assert lasting.edge.get(READINESS)[0] == 200
+
+
+async def test_a_worker_that_is_killed_comes_back_and_loses_nothing(
+    lasting: Service, postgresql: PostgreSQL
+) -> None:
+    """Under load: the other answers on, what was acknowledged is there, and nothing twice."""
+    known = lasting.log.count(" serves\n")
+    async with Writers([lasting.origin]) as writers:
+        for number in (1, 2):
+            await writers.acknowledge_more(40)
+            psutil.Process(lasting.workers[number]).kill()
+            await writers.acknowledge_more(40)
+            await asyncio.to_thread(lasting.await_log, " serves\n", known + number)
+        await writers.acknowledge_more(40)
+
+    assert writers.outcome.refused == 0
+    assert compare(writers.outcome, stored_leads(postgresql, lasting.database)) == Difference()
+    assert "was ended by SIGKILL; another takes its place" in lasting.log
+
+
+async def test_a_renewal_refuses_no_connection_and_cuts_none(
+    lasting: Service, postgresql: PostgreSQL
+) -> None:
+    """SIGHUP replaces each worker by another that is ready, while leads come without a pause."""
+    before = lasting.workers
+    async with Writers([lasting.origin]) as writers:
+        await writers.acknowledge_more(40)
+        lasting.process.send_signal(signal.SIGHUP)
+        await asyncio.to_thread(lasting.await_log, "all 2 workers are new")
+        await writers.acknowledge_more(40)
+    outcome = writers.outcome
+
+    assert (outcome.refused, outcome.cut, outcome.silent) == (0, 0, 0)
+    assert set(outcome.answers) == {201}
+    assert compare(outcome, stored_leads(postgresql, lasting.database)).lost == set()
+    assert set(lasting.workers) == set(before)
+    assert set(lasting.workers.values()).isdisjoint(before.values())
+
+
+def test_a_renewal_stops_at_a_worker_that_is_not_ready(lasting: Service) -> None:
+    """The newest build is damaged: those that serve the one before stay."""
+    builds, before = Path(lasting.installation.settings["BUILD_DIR"]), lasting.workers
+    (builds / "build-0001").rename(builds / "elsewhere")
+    lasting.renew_in_vain()
+    lasting.await_that(lambda: lasting.workers == before)
+
+    assert json.loads(lasting.edge.get(READINESS)[2])["ready"]
+    (builds / "elsewhere").rename(builds / "build-0001")
+
+
+def test_a_renewal_stops_at_a_setting_that_is_wrong(lasting: Service) -> None:
+    """It is read anew, and its sentence is in the log."""
+    before, file = lasting.workers, lasting.installation.folder / ".env"
+    file.write_text("RATE_SEARCH=often\n")
+    lasting.renew_in_vain()
+    file.unlink()
+
+    assert "RATE_SEARCH: must be like" in lasting.log
+    assert lasting.workers == before
+    assert lasting.edge.get(READINESS)[0] == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda each: each.name)
+def test_a_signal_ends_all_in_order(service: Service, number: signal.Signals) -> None:
+    """Readiness says no, a request under way is answered, the status is 0 and nobody is left."""
+    workers = service.children()
+    body = json.dumps({**LEAD, "message": "slow"}).encode()
+    head = f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", service.port), 60) as slow:
+        slow.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:9])
+        service.process.send_signal(number)
+        assert service.edge.await_body(READINESS, b"Not ready: shutting down")
+        slow.sendall(body[9:])
+        assert slow.recv(4096).startswith(b"HTTP/1.1 201 ")
+    assert service.process.wait(30) == 0
+    assert [each for each in workers if is_alive(each)] == []
+    assert "Traceback" not in service.log
+    assert service.process.stdout is not None
+    assert service.process.stdout.read() == "", "it greets once"
+
+
+def test_a_second_signal_kills(service: Service) -> None:
+    """Whoever cannot wait loses what is under way, and the status says so."""
+    workers = service.children()
+    with socket.create_connection(("127.0.0.1", service.port), 60) as slow:
+        slow.sendall(f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n".encode())
+        service.process.send_signal(signal.SIGTERM)
+        assert service.edge.await_body(READINESS, b"Not ready: shutting down")
+        assert service.end() == 1
+    assert [each for each in workers if is_alive(each)] == []
+
+
+def test_workers_end_with_their_supervisor(installation: Installation) -> None:
+    """However it dies; the port is free for the next one before they have finished."""
+    with supervised(installation) as service:
+        workers = service.children()
+        service.process.kill()
+        service.process.wait(30)
+        service.await_that(lambda: is_free(service.port))
+        with installation.serving() as edge:
+            assert edge.get(READINESS)[0] == 200
+        service.await_that(lambda: not any(map(is_alive, workers)))
+
+
+def is_free(port: int) -> bool:
+    """Tell whether nobody listens on a port any more."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_workers_without_a_database_are_not_tried_again(installation: Installation) -> None:
+    """The store's sentence stands there once, and the status is 1."""
+    missing = installation.changed(DATABASE_URL=f"{installation.settings['DATABASE_URL']}_no")
+    code, said, complained = missing.run("serve", "--workers", "3")
+
+    assert (code, said) == (1, "")
+    assert complained.count("is not there: make it with createdb, or correct DATABASE_URL") == 1
+    assert "Traceback" not in complained
+
+
+def test_workers_that_die_at_once_are_given_up_when_none_serves(
+    service: Service, postgresql: PostgreSQL
+) -> None:
+    """The database is gone: while one worker lives, pages are served; then the status is 1."""
+    postgresql.drop(service.database)
+    psutil.Process(service.workers[2]).kill()
+    service.await_log("ended with status 1; another takes its place", 5)
+    assert service.edge.get("/")[0] == 200
+    assert service.process.poll() is None
+
+    psutil.Process(service.workers[1]).kill()
+    assert service.process.wait(60) == 1
+    assert "no worker serves: worker " in service.log.splitlines()[-1]
+
+
+def test_log_lines_as_json_have_the_worker() -> None:
+    """As a member, where there is one."""
+    record = logging.makeLogRecord({"levelname": "INFO", "name": "x", "msg": "hello"})
+
+    assert json.loads(JsonFormatter(2).format(record))["worker"] == 2
+    assert "worker" not in json.loads(JsonFormatter().format(record))
+
+
+@pytest.mark.parametrize("text", ["1,0,77,78", "1,0", "x"])
+def test_nobody_else_gives_what_workers_inherit(installation: Installation, text: str) -> None:
+    """Whoever types the option is told so."""
+    code, _, complained = installation.run("serve", "--inherited", text)
+
+    assert code == 2
+    assert "--inherited" in complained.splitlines()[-1]
+    assert "Traceback" not in complained
+
+
+@pytest.mark.parametrize("count", ["0", "65", "-1"])
+def test_a_number_of_workers_that_is_none_is_refused(
+    installation: Installation, count: str
+) -> None:
+    """Before anything is opened."""
+    code, _, complained = installation.run("serve", "--workers", count)
+
+    assert (code, complained) == (2, "--workers: must be a number from 1 to 64\n")
+
+
+def test_one_worker_needs_no_supervisor(installation: Installation) -> None:
+    """The process that was started serves by itself."""
+    with installation.serving() as edge:
+        assert psutil.Process(edge.process.pid).children() == []
+        assert edge.end(signal.SIGTERM)[0] == 0
