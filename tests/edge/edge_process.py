@@ -42,11 +42,13 @@ class Installation:
         """Return the same installation with settings that differ."""
         return Installation(self.folder, {**self.settings, **settings})
 
-    def start(self, *words: str, stderr: IO[str] | int = subprocess.PIPE) -> subprocess.Popen[str]:
+    def start(
+        self, *words: str, module: str = "edge_api", stderr: IO[str] | int = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
         """Start a command of the edge; its complaints are kept for whoever reads them."""
         kept = {name: os.environ[name] for name in _SYSTEM if name in os.environ}
         return subprocess.Popen(
-            [sys.executable, "-m", "edge_api", *words],
+            [sys.executable, "-m", module, *words],
             cwd=self.folder,
             env={**kept, "PYTHONPATH": str(ROOT), **self.settings},
             stdout=subprocess.PIPE,

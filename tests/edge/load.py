@@ -14,8 +14,8 @@ from aiohttp import ClientConnectorError, ClientError, ClientSession, ClientTime
 LEADS: Final = "/api/public/v1/leads"
 LEAD: Final = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x"}
 LIMITS: Final = ("RATE_LEADS", "RATE_LEADS_ATTEMPTS", "RATE_AUTHENTICATED", "RATE_FAILED_AUTH")
-REQUEST_SECONDS: Final = 15.0
-"""How long a client waits for an answer before it asks another edge."""
+PATIENCE_SECONDS: Final = 15.0
+"""How long a client waits for an answer before it sends the lead again, to another edge."""
 PAUSE_SECONDS: Final = 0.02
 """After a failure, before the same lead is sent again."""
 
@@ -42,15 +42,18 @@ class Writers:
     Connections are kept, as browsers and proxies do, and every third lead has one of its own.
     """
 
-    def __init__(self, origins: Sequence[str], number: int = 8) -> None:
+    def __init__(
+        self, origins: Sequence[str], number: int = 8, patience: float = PATIENCE_SECONDS
+    ) -> None:
         self.outcome = Outcome()
+        self._patience = ClientTimeout(total=patience)
         self._origins = origins
         self._number = number
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
 
     async def __aenter__(self) -> Self:
-        self._session = ClientSession(timeout=ClientTimeout(total=REQUEST_SECONDS))
+        self._session = ClientSession(timeout=self._patience)
         self._tasks = [asyncio.create_task(self._write(number)) for number in range(self._number)]
         return self
 
@@ -75,7 +78,8 @@ class Writers:
             if len(self.outcome.acknowledged) >= enough:
                 return
             await asyncio.sleep(0.05)
-        raise AssertionError(self.outcome)
+        answers = dict(self.outcome.answers)
+        raise AssertionError(f"{len(self.outcome.acknowledged)} of {enough}; {answers}")
 
     async def _write(self, first: int) -> None:
         """Send one lead after the other; each until it is acknowledged, the last one too."""

@@ -14,9 +14,15 @@ class Proxy:
         self._open = asyncio.Event()
         self._open.set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._clients: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
         self.last_word = b""
         """What, when a client says it, the server still hears; the client hears no more."""
+        self.cut_at = b""
+        """What, when a client says it, the server still hears; then the proxy is cut."""
+        self.delay = 0.0
+        """Seconds for which each piece is held up."""
+        self._refusing = False
 
     @property
     def url(self) -> str:
@@ -30,8 +36,15 @@ class Proxy:
         """Let nothing through from now on; no connection learns of it."""
         self._open.clear()
 
+    def refuse(self) -> None:
+        """End every connection from now on, at once."""
+        self._refusing = True
+        for writer in self._clients:
+            writer.transport.abort()
+
     def mend(self) -> None:
         """Let through what waits, and what comes."""
+        self._refusing = False
         self._open.set()
 
     async def __aenter__(self) -> Self:
@@ -41,14 +54,18 @@ class Proxy:
     async def __aexit__(self, *_error: object) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.refuse()
+        self._open.set()
+        await asyncio.gather(*self._tasks)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if self._refusing:
+            writer.transport.abort()
+            return
         self._tasks.add(task)
+        self._clients.add(writer)
         host, port = self._target.hostname, self._target.port
         try:
             there_reader, there_writer = await asyncio.open_connection(host, port)
@@ -60,6 +77,7 @@ class Proxy:
         finally:
             writer.transport.abort()
             self._tasks.discard(task)
+            self._clients.discard(writer)
 
     async def _pass_both_ways(self, client: "_Stream", server: "_Stream") -> None:
         answers = asyncio.create_task(self._pass_on(server[0], client[1]))
@@ -71,6 +89,10 @@ class Proxy:
                     server[1].write(said)
                     await server[0].read(1)  # it has answered: what it was told is done
                     return
+                if self.cut_at and self.cut_at in said:
+                    self.cut_at = b""
+                    self.cut()
+                await asyncio.sleep(self.delay)
                 server[1].write(said)
                 await server[1].drain()
         finally:

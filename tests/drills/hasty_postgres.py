@@ -1,0 +1,40 @@
+"""The planted fault that the drill of restarts is there to catch: an answer before the commit.
+
+`python -m tests.drills.hasty_postgres serve` is an edge on PostgreSQL with it.
+"""
+
+import asyncio
+import sys
+
+from edge_api.__main__ import main
+from edge_api.store.postgres import engine
+from edge_api.store.postgres.connection import Connection
+from edge_api.store.postgres.writer import T, Work, Writer
+
+
+class HastyWriter(Writer):
+    """Answers when the statements have run, an instant before the commit."""
+
+    async def run(self, work: Work[T]) -> T:
+        """Return what `work` returns, which nothing has made durable yet."""
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def answer_early(connection: Connection) -> T:
+            result = await work(connection)
+            if not answer.done():
+                answer.set_result(result)
+            return result
+
+        def pass_on(committing: asyncio.Task[T]) -> None:
+            error = committing.exception()
+            if error is not None and not answer.done():
+                answer.set_exception(error)
+
+        committing = asyncio.create_task(super().run(answer_early))
+        committing.add_done_callback(pass_on)
+        return await answer
+
+
+if __name__ == "__main__":
+    engine.Writer = HastyWriter  # type: ignore[attr-defined]  # planted
+    sys.exit(main(sys.argv[1:]))
