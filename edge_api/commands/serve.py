@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         sys.stderr.write(f"--workers: {refusal}\n")
         return 2
     inherited: Inheritance | None = arguments.inherited
-    configure_logging(settings.log_format, inherited and inherited.number)
+    configure_logging(settings.log_format, inherited.number if inherited else None)
     if arguments.workers > 1 and inherited is None:
         return asyncio.run(_supervise(arguments, settings))
     settings = _keep_mail(settings, arguments.keep_mail)

@@ -137,10 +137,10 @@ class Supervisor:
         _log.info("all %d workers are new", len(self._places))
 
     async def _replace(self, place: _Place) -> bool:
-        """Start another worker for a place, and let the one there go when that one is ready."""
+        """Start another worker for a place, and let the one there go when that one is as good."""
         async with place.lock:
             fresh = await self._start(place.number)
-            if fresh.fault != "":
+            if fresh.fault not in ("", place.worker.fault):
                 _log.error("the other workers stay as they are: %s is not ready", fresh.name)
                 fresh.end()
                 await fresh.wait_at_most()

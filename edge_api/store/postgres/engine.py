@@ -112,10 +112,14 @@ class PostgresStore:
         await asyncio.gather(self._readers.close(), self._writer.close())
 
     async def _write(self, plans: Sequence[Plan]) -> list[Outcome]:
-        try:
-            return await self._writer.run(Planned(plans))
-        finally:
-            self._watch.note_change()
+        """Write, and let nothing be trusted that was kept before, once that is durable.
+
+        Nobody is promised anything about a write that failed; if it is there all the same, the
+        watch finds it as it finds those of others.
+        """
+        outcomes = await self._writer.run(Planned(plans))
+        self._watch.note_change()
+        return outcomes
 
     async def _look(self) -> None:
         """Take the write lock, which shows that the store could be written, with who writes now.

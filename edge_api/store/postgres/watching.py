@@ -42,7 +42,7 @@ class Watch:
         return self._number
 
     def note_change(self) -> None:
-        """Change the number for a change that this edge has made, or may have made."""
+        """Change the number for a change that this edge has made."""
         self._number += 1
 
     async def start(self) -> None:
