@@ -1,8 +1,9 @@
 """Whether the service can do its work: names and states only, for anybody to read."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from edge_api.domain.actor import Clock
 from edge_api.domain.edition import Shelf
@@ -12,6 +13,10 @@ from edge_api.store.plan import Store
 
 State = Literal["pass", "warn", "fail"]
 _WORSE: tuple[State, ...] = ("pass", "warn", "fail")
+
+
+LOOK_SECONDS: Final = 1.0
+"""How long a look at a part may take: who asks wants to know where to send the next request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,13 @@ class Health:
 
     async def report(self) -> dict[str, Any]:
         """Return the whole report; `ready` says whether requests should come here."""
+        store, others = await asyncio.gather(self._store(), self._others())
         checks = {
-            "store": await self._store(),
+            "store": store,
             "index": self._index(),
             "shutdown": self._shutdown(),
             "proxies": self._proxies(),
-            **{name: await look() for name, look in self.others.items()},
+            **others,
         }
         status = max((check.state for check in checks.values()), key=_WORSE.index)
         failing = [check.sentence for check in checks.values() if check.state == "fail"]
@@ -75,6 +81,10 @@ class Health:
             return Check("fail", "the store cannot be read or written")
         return Check("pass")
 
+    async def _others(self) -> dict[str, Check]:
+        found = await asyncio.gather(*map(_look, self.others.values()))
+        return dict(zip(self.others, found, strict=True))
+
     def _index(self) -> Check:
         edition, trouble = self.shelf.current, self.shelf.trouble
         if edition is None:
@@ -91,3 +101,12 @@ class Health:
         if self.untrusted_forwarding:
             return Check("warn", "forwarding headers come from a peer not in TRUSTED_PROXIES")
         return Check("pass")
+
+
+async def _look(look: Callable[[], Awaitable[Check]]) -> Check:
+    """Return what a look finds, or that it finds nothing in time, as where a network is cut."""
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            return await look()
+    except TimeoutError:
+        return Check("warn", "how this stands cannot be found out in time")

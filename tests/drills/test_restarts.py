@@ -17,6 +17,8 @@ from tests.edge.postgresql import PostgreSQL
 RESTARTS = int(os.environ.get("DRILL_RESTARTS", "20"))
 HASTY_RESTARTS = 20
 """At the most: each has a good chance to fall between an early answer and the commit."""
+HOW = (signal.SIGINT, signal.SIGQUIT)
+"""The server is ended in order, and as in a crash."""
 BETWEEN = 20
 """Leads that are acknowledged between two restarts, at the least."""
 
@@ -51,20 +53,17 @@ class Drill:
             async with Writers([origin]) as writers:
                 await writers.acknowledge_more(BETWEEN)
                 for number in range(restarts):
-                    await self._restart((signal.SIGINT, signal.SIGQUIT)[number % 2])
+                    await asyncio.to_thread(self.postgresql.end, HOW[number % len(HOW)])
+                    told = Outcome(dict(writers.outcome.acknowledged))
+                    await asyncio.to_thread(self.postgresql.start)
                     await writers.acknowledge_more(BETWEEN)
-                    if until_lost and self._compare(writers.outcome).lost:
+                    if until_lost and self._compare(told).lost:
                         break
             process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(process.wait, 30) == 0
         return writers.outcome, self._compare(writers.outcome)
 
-    async def _restart(self, how: signal.Signals) -> None:
-        await asyncio.to_thread(self.postgresql.end, how)
-        await asyncio.to_thread(self.postgresql.start)
-
-    def _compare(self, outcome: Outcome) -> Difference:
-        told = Outcome(dict(outcome.acknowledged))  # before it is looked what is there
+    def _compare(self, told: Outcome) -> Difference:
         url = self.installation.settings["DATABASE_URL"]
         return compare(told, stored_leads(self.postgresql, url))
 

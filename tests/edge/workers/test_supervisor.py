@@ -10,12 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from edge_api.__main__ import main
 from edge_api.commands.logs import JsonFormatter
 from tests.edge.edge_process import Installation
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LEAD, LEADS, Writers
 from tests.edge.postgresql import PostgreSQL
-from tests.edge.workers.conftest import Service, is_alive, supervised
+from tests.edge.workers.conftest import SECRET_KEY, Service, is_alive, supervised
 
 READINESS = "/api/public/v1/readiness"
 
@@ -105,15 +106,14 @@ def test_a_renewal_stops_at_a_setting_that_is_wrong(lasting: Service) -> None:
     assert lasting.edge.get(READINESS)[0] == 200
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda each: each.name)
-def test_a_signal_ends_all_in_order(service: Service, number: signal.Signals) -> None:
+def test_a_signal_ends_all_in_order(service: Service) -> None:
     """Readiness says no, a request under way is answered, the status is 0 and nobody is left."""
     workers = service.children()
     body = json.dumps({**LEAD, "message": "slow"}).encode()
     head = f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     with socket.create_connection(("127.0.0.1", service.port), 60) as slow:
         slow.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:9])
-        service.process.send_signal(number)
+        service.process.send_signal(signal.SIGTERM)
         assert service.edge.await_body(READINESS, b"Not ready: shutting down")
         slow.sendall(body[9:])
         assert slow.recv(4096).startswith(b"HTTP/1.1 201 ")
@@ -129,9 +129,9 @@ def test_a_second_signal_kills(service: Service) -> None:
     workers = service.children()
     with socket.create_connection(("127.0.0.1", service.port), 60) as slow:
         slow.sendall(f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n".encode())
-        service.process.send_signal(signal.SIGTERM)
+        service.process.send_signal(signal.SIGINT)
         assert service.edge.await_body(READINESS, b"Not ready: shutting down")
-        assert service.end() == 1
+        assert service.end(signal.SIGINT) == 1
     assert [each for each in workers if is_alive(each)] == []
 
 
@@ -169,7 +169,7 @@ def test_workers_that_die_at_once_are_given_up_when_none_serves(
     """The database is gone: while one worker lives, pages are served; then the status is 1."""
     postgresql.drop(service.database)
     psutil.Process(service.workers[2]).kill()
-    service.await_log("ended with status 1; another takes its place", 5)
+    service.await_log("ended with status 1; another takes its place", 2)
     assert service.edge.get("/")[0] == 200
     assert service.process.poll() is None
 
@@ -186,24 +186,38 @@ def test_log_lines_as_json_have_the_worker() -> None:
     assert "worker" not in json.loads(JsonFormatter().format(record))
 
 
-@pytest.mark.parametrize("text", ["1,0,77,78", "1,0", "x"])
-def test_nobody_else_gives_what_workers_inherit(installation: Installation, text: str) -> None:
+def test_nobody_else_gives_what_workers_inherit(installation: Installation) -> None:
     """Whoever types the option is told so."""
-    code, _, complained = installation.run("serve", "--inherited", text)
+    code, _, complained = installation.run("serve", "--inherited", "1,0,77,78")
 
     assert code == 2
-    assert "--inherited" in complained.splitlines()[-1]
-    assert "Traceback" not in complained
+    assert complained == "--inherited: only the supervisor of --workers gives it\n"
+
+
+@pytest.mark.parametrize("text", ["1,0", "1,0,x,7", ""])
+def test_what_is_no_inheritance_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As any other option that cannot be read."""
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "--inherited", text])
+
+    assert ended.value.code == 2
+    assert "argument --inherited: invalid" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("count", ["0", "65", "-1"])
 def test_a_number_of_workers_that_is_none_is_refused(
-    installation: Installation, count: str
+    count: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Before anything is opened."""
-    code, _, complained = installation.run("serve", "--workers", count)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://db.test/journal")
+    monkeypatch.setenv("SECRET_KEY", SECRET_KEY)
 
-    assert (code, complained) == (2, "--workers: must be a number from 1 to 64\n")
+    assert main(["serve", "--workers", count]) == 2
+    assert capsys.readouterr().err == "--workers: must be a number from 1 to 64\n"
 
 
 def test_one_worker_needs_no_supervisor(installation: Installation) -> None:

@@ -1,0 +1,34 @@
+"""What readiness says of parts that do not answer."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.domain.edition import Shelf
+from edge_api.domain.health import Check, Health
+from edge_api.store.plan import Store
+from edge_api.store.search import open_search
+
+
+async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(
+    store: Store, clock: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It only warns, and the parts beside it are told all the same."""
+    monkeypatch.setattr("edge_api.domain.health.LOOK_SECONDS", 0.05)
+
+    async def hang() -> Check:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def find_nothing() -> Check:
+        return Check("pass")
+
+    others = {"far": hang, "near": find_nothing}
+    shelf = Shelf(tmp_path, "http://journal.test", open_search)
+    report = await Health(store, shelf, clock, "1", others).report()
+
+    assert report["checks"]["far"]["status"] == "warn"
+    assert report["checks"]["near"] == {"status": "pass"}
+    assert report["checks"]["store"] == {"status": "pass"}
