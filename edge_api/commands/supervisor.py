@@ -5,7 +5,9 @@ while one of them is being replaced waits in the kernel until another one takes 
 """
 
 import asyncio
+import errno
 import logging
+import os
 import signal
 import socket
 from collections.abc import Sequence
@@ -20,6 +22,8 @@ QUICK_DEATHS_MOST: Final = 5
 PAUSE_SECONDS: Final = 0.25
 """Before the second start in a row; twice as long before each further one."""
 PAUSE_MOST: Final = 30.0
+STANDARD_INPUT: Final = 0
+"""The descriptor, which may be a terminal."""
 
 _log = logging.getLogger(__name__)
 
@@ -66,13 +70,17 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._heed_end)
-        loop.add_signal_handler(signal.SIGHUP, self._renewal.set)
+        loop.add_signal_handler(signal.SIGHUP, self._heed_hangup)
 
     def _heed_end(self) -> None:
         if self._told.is_set():
             for worker in self._started:
                 worker.kill()
         self._told.set()
+
+    def _heed_hangup(self) -> None:
+        """Renew; but who closes the terminal in which this was started means the end."""
+        (self._told if _terminal_is_gone() else self._renewal).set()
 
     async def _work(self, count: int) -> None:
         """Start the first worker alone: what keeps it from serving is said once, and is the end."""
@@ -162,3 +170,11 @@ class Supervisor:
 def _pause(deaths: int) -> float:
     """Return how long to wait after so many quick deaths in a row."""
     return min(PAUSE_MOST, PAUSE_SECONDS * 2 ** (deaths - 1)) if deaths else 0.0
+
+
+def _terminal_is_gone() -> bool:
+    try:
+        os.tcgetpgrp(STANDARD_INPUT)
+    except OSError as error:
+        return error.errno not in (errno.ENOTTY, errno.EBADF)  # where there never was one
+    return False

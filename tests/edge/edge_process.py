@@ -38,6 +38,12 @@ class Installation:
         """The file of the store."""
         return Path(self.settings["DATABASE_URL"].removeprefix("sqlite:///"))
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What its commands find in their environment."""
+        kept = {name: os.environ[name] for name in _SYSTEM if name in os.environ}
+        return {**kept, "PYTHONPATH": str(ROOT), **self.settings}
+
     def changed(self, **settings: str) -> "Installation":
         """Return the same installation with settings that differ."""
         return Installation(self.folder, {**self.settings, **settings})
@@ -46,11 +52,10 @@ class Installation:
         self, *words: str, module: str = "edge_api", stderr: IO[str] | int = subprocess.PIPE
     ) -> subprocess.Popen[str]:
         """Start a command of the edge; its complaints are kept for whoever reads them."""
-        kept = {name: os.environ[name] for name in _SYSTEM if name in os.environ}
         return subprocess.Popen(
             [sys.executable, "-m", module, *words],
             cwd=self.folder,
-            env={**kept, "PYTHONPATH": str(ROOT), **self.settings},
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

@@ -5,6 +5,8 @@ import json
 import logging
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -151,6 +153,32 @@ def is_free(port: int) -> bool:
     """Tell whether nobody listens on a port any more."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+TERMINAL = (sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])")
+"""Runs a command in a terminal of its own, which closes when this process dies."""
+
+
+def test_who_closes_the_terminal_ends_all(installation: Installation) -> None:
+    """There SIGHUP is no wish for new workers: nobody would be left to end them."""
+    serve = (sys.executable, "-m", "edge_api", "serve", "--workers", "2")
+    with subprocess.Popen(
+        [*TERMINAL, *serve],
+        cwd=installation.folder,
+        env=installation.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    ) as terminal:
+        assert terminal.stdout is not None
+        for line in terminal.stdout:  # the log, too: it is what a person sees
+            if b"worker 2 (process" in line:
+                break
+        started = psutil.Process(terminal.pid).children(recursive=True)
+        terminal.kill()
+
+    assert len(started) == 3
+    gone, _ = psutil.wait_procs(started, timeout=30)
+    assert len(gone) == 3
 
 
 def test_workers_without_a_database_are_not_tried_again(installation: Installation) -> None:
