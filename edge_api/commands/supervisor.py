@@ -120,7 +120,15 @@ class Supervisor:
                 if deaths >= QUICK_DEATHS_MOST and not self._any_serves():
                     return self._give_up(worker, status)
                 await asyncio.sleep(_pause(deaths))
-                place.worker = await self._start(place.number)
+                await self._refill(place)
+
+    async def _refill(self, place: _Place) -> None:
+        """Put a new worker into a place; one that the system cannot start is tried again later."""
+        try:
+            place.worker = await self._start(place.number)
+        except OSError as error:
+            _log.error("worker %d cannot be started: %s", place.number, error.strerror)
+            await asyncio.sleep(PAUSE_MOST)
 
     def _any_serves(self) -> bool:
         return any(place.worker.serves for place in self._places)
@@ -139,10 +147,14 @@ class Supervisor:
 
     async def _renew(self) -> None:
         """Replace one worker after the other; the first that is not as it should be is the last."""
-        for place in self._places:
-            if not await self._replace(place):
-                return
-        _log.info("all %d workers are new", len(self._places))
+        try:
+            for place in self._places:
+                if not await self._replace(place):
+                    return
+        except OSError as error:  # the system cannot start another
+            _log.error("the other workers stay as they are: %s", error.strerror)
+        else:
+            _log.info("all %d workers are new", len(self._places))
 
     async def _replace(self, place: _Place) -> bool:
         """Start another worker for a place, and let the one there go when that one is as good."""

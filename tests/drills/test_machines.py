@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientSession
 
 from edge_api.commands.clock import system_clock
 from edge_api.domain.keys import KeyOrder, Keys
@@ -179,6 +180,23 @@ async def test_a_key_that_is_revoked_at_one_edge_is_refused_by_all(
     away.back.mend()
     await come_to_readiness(away, 200)
     assert await statuses(machines, issued.secret) == [401, 401, 401]
+
+
+async def test_a_limit_is_counted_by_all_edges_together(machines: list[Machine]) -> None:
+    """Of 36 requests from one address, 12 to each edge, a limit of 30 a minute refuses six."""
+    asked = await asyncio.gather(*(ask_for_token(each) for each in machines for _ in range(12)))
+
+    assert Counter(status == 429 for status in asked) == {False: 30, True: 6}
+
+
+async def ask_for_token(machine: Machine) -> int:
+    """Return how an edge answers to a request for a token that nobody could grant."""
+    form = {"grant_type": "client_credentials"}
+    async with (
+        ClientSession() as session,
+        session.post(f"{machine.front.url}/api/public/oauth/token", data=form) as answer,
+    ):
+        return answer.status
 
 
 async def statuses(machines: list[Machine], key: str) -> list[int]:
