@@ -16,7 +16,7 @@ from benchmarks.report import FILE, find_missed, gather, write_report
 from benchmarks.section import Section
 from benchmarks.server import come_first
 
-PARTS: Final = ("reading", "pages", "writing", "rows", "waiting", "tools", "growth")
+PARTS: Final = ("reading", "pages", "writing", "rows", "waiting", "tools", "workers", "growth")
 _HERE: Final = Path(__file__).resolve().parent
 _REPORT: Final = _HERE / "report"
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from urllib.request import Request, urlopen
 
 from benchmarks.corpus import write_posts
 from benchmarks.leads import fill
-from benchmarks.server import Served, free_port, python, served
+from benchmarks.server import BOTH_CORES, Served, free_port, pinned, python, served
 from edge_api.schema.scopes import SCOPES
 
 POSTS: Final = 50
@@ -127,6 +128,25 @@ class Ground:
         key, token = _issue("api_key", settings), _issue("access_token", settings)
         words = ["-m", module, "serve"]
         with served(words, port, PING, settings) as running:
+            yield Edge(running, key, token)
+
+    @contextmanager
+    def shared_edge(self, database_url: str, workers: int) -> Iterator[Edge]:
+        """Run an edge with so many workers on the database of a server, on both cores."""
+        port, source = free_port(), self.database("source", LEADS)
+        settings = {
+            **installation(self.folder, port),
+            "DATABASE_URL": database_url,
+            "SECRET_KEY": "bench" * 8,
+            "BUILD_DIR": str(self.site()),
+            "SITE_URL": SITE_URL,
+        }
+        places = ("--from", f"sqlite:///{source}", "--to", database_url)
+        python("-m", "edge_api", "copy", *places, **settings)
+        key, token = _issue("api_key", settings), _issue("access_token", settings)
+        words = [sys.executable, "-m", "edge_api", "serve", "--workers", str(workers)]
+        program, *more = [*pinned(BOTH_CORES), *words]  # in place of the one core of servers
+        with served(more, port, PING, settings, program) as running:
             yield Edge(running, key, token)
 
 

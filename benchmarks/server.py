@@ -17,6 +17,7 @@ from urllib.request import urlopen
 import psutil
 
 SERVER_CORE, LOAD_CORE = "0", "1"
+BOTH_CORES = f"{SERVER_CORE},{LOAD_CORE}"
 START_SECONDS: Final = 120
 """A server that a busy machine starts, with a million rows to open."""
 END_SECONDS: Final = 30
@@ -33,7 +34,7 @@ def come_first() -> None:
 
 
 def pinned(core: str) -> list[str]:
-    """Return what stands before a command that is to have one core."""
+    """Return what stands before a command that is to have one core, or those of a list."""
     return ["taskset", "-c", core]
 
 

@@ -45,6 +45,9 @@ def _most(name: str, path: str, measured: str, wanted: float | None) -> Line:
     return Line(name, path, measured, wanted, "at most")
 
 
+ONE_WORKER: Final = "one worker"
+TWO_WORKERS: Final = "two workers on PostgreSQL, on the cores of load and server"
+
 _POSTS: Final = {HELLO: 1.1, FASTAPI: 5.0, DATASETTE: 30.0}
 _WAITS: Final = "other requests' p99 {} ms"
 
@@ -60,6 +63,8 @@ TABLE: Final = (
     Line("overdue", "admin `ilike` beyond its time", "{} answers 503 with a sentence", 1.0),
     *_times("page", "a built page (8 kB)", {HELLO: 1.2, STATIC: 8.0}),
     _most("tools", "`mcp tools/call`", f"{{}} x the processor time of {SDK}", 0.85),
+    Line("two workers", f"`POST /leads`, {TWO_WORKERS}", f"{{}} x {ONE_WORKER}", None),
+    _most("two workers, p99", f"`POST /leads`, {TWO_WORKERS}", "p99 {} ms", None),
     _most("memory, 1,000 posts", "the edge with MCP loaded, 1,000 posts", "{} MiB", 150.0),
     _most("memory, 10,000 posts", "the edge with MCP loaded, 10,000 posts", "{} MiB", 350.0),
 )
