@@ -1,22 +1,34 @@
-"""Measures everything and writes the report: `python -m benchmarks [--report FOLDER] [PART ...]`.
+"""Measures everything and writes the report; ends with 1 when a line of the table is missed.
 
-Ends with 1 when a line of the table is missed, and names it.
+`python -m benchmarks [--report FOLDER] [--ground FOLDER] [--posts SIZES] [PART ...]`
 """
 
 import argparse
 import importlib
+import re
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from benchmarks.ground import Ground
+from benchmarks.ground import SIZES, Ground
 from benchmarks.report import FILE, find_missed, gather, write_report
 from benchmarks.section import Section
 from benchmarks.server import come_first
 
-PARTS: Final = ("reading", "pages", "writing", "rows", "waiting", "tools", "workers", "growth")
+PARTS: Final = (
+    "reading",
+    "pages",
+    "writing",
+    "rows",
+    "waiting",
+    "analyses",
+    "tools",
+    "workers",
+    "growth",
+    "build",
+)
 _HERE: Final = Path(__file__).resolve().parent
 _REPORT: Final = _HERE / "report"
 
@@ -28,9 +40,9 @@ def main() -> int:
     with ExitStack() as stack:
         folder = options.ground or _make_ground(stack)
         folder.mkdir(parents=True, exist_ok=True)
-        ground = Ground(folder)
+        ground = Ground(folder, options.posts)
         sections = [_measure(part, ground) for part in options.parts or PARTS]
-    is_whole = not options.parts
+    is_whole = not options.parts and options.posts == SIZES
     write_report(options.report, sections, is_whole=is_whole)
     print(f"The report is in {options.report / FILE}.")
     missed = find_missed(gather(sections), is_whole=is_whole)
@@ -50,10 +62,19 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--report", type=Path, default=_REPORT, help="the folder of the report")
     parser.add_argument("--ground", type=Path, help="keep what is prepared, for another run")
+    parser.add_argument(
+        "--posts", type=_read_sizes, default=SIZES, help="sizes to grow through (100,1000,10000)"
+    )
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part called {', '.join(sorted(unknown))}")
     return options
+
+
+def _read_sizes(text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"[1-9]\d{0,5}(,[1-9]\d{0,5})*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers, like 100,1000")
+    return tuple(sorted({int(number) for number in text.split(",")}))
 
 
 def _measure(part: str, ground: Ground) -> Section:

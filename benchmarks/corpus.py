@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 import frontmatter
 
-_ROOT = Path(__file__).resolve().parent.parent
-_OWN = _ROOT / "content" / "posts"
-_FORMS = ("yaml", "pelican")
+Form = Literal["yaml", "pelican"]
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_OWN: Final = _ROOT / "content" / "posts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def repeat(samples: list[Sample], count: int) -> Iterator[Sample]:
         )
 
 
-def write_posts(folder: Path, count: int, form: str = "yaml") -> None:
+def write_posts(folder: Path, count: int, form: Form = "yaml") -> None:
     """Write `count` posts into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     write = _write_yaml if form == "yaml" else _write_pelican
@@ -122,7 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.corpus", description=__doc__)
     parser.add_argument("count", type=int)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--form", choices=_FORMS, default="yaml")
+    parser.add_argument("--form", choices=get_args(Form), default="yaml")
     options = parser.parse_args()
     print(f"{options.count:,} posts, {describe_corpus()}")
     write_posts(options.folder, options.count, options.form)

@@ -8,7 +8,7 @@ import json
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,6 +23,8 @@ from edge_api.schema.scopes import SCOPES
 
 POSTS: Final = 50
 """So many that their list has some 28 kB."""
+SIZES: Final = (100, 1_000, 10_000)
+"""Posts of the sites on which growth is measured."""
 LEADS: Final = 10_000
 MANY_LEADS: Final = 1_000_000
 API: Final = "/api/public/v1"
@@ -84,8 +86,9 @@ class Edge:
 class Ground:
     """The prepared parts of one run; what a folder holds from an earlier run is taken as it is."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sizes: Sequence[int] = SIZES) -> None:
         self.folder = folder
+        self.sizes = sizes
 
     def site(self, posts: int = POSTS) -> Path:
         """Return the BUILD_DIR of a site with so many posts."""

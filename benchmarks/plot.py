@@ -13,9 +13,9 @@ _BAR: Final = 22
 _GAP: Final = 10
 _LEFT: Final = 190
 _RIGHT: Final = 110
-_COLOURS: Final = ("#b5452c", "#7d8891")
+COLOURS: Final = ("#b5452c", "#7d8891")
 """Of the edge, and of everybody else."""
-_STYLE: Final = (
+STYLE: Final = (
     "text{font:14px system-ui,sans-serif;fill:#1d1d1d}"
     "@media(prefers-color-scheme:dark){text{fill:#e8e6e1}}"
 )
@@ -31,14 +31,14 @@ def draw_bars(title: str, values: Mapping[str, float], unit: str, ours: str) -> 
             _TOP + place * (_BAR + _GAP),
             (name, f"{value:,.0f} {unit}"),
             max(1.0, longest * value),
-            _COLOURS[name != ours],
+            COLOURS[name != ours],
         )
         for place, (name, value) in enumerate(ordered)
     ]
     said = escape("; ".join(f"{name} {value:,.0f} {unit}" for name, value in ordered))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">'
-        f"<title>{escape(title)}</title><desc>{said}</desc><style>{_STYLE}</style>"
+        f"<title>{escape(title)}</title><desc>{said}</desc><style>{STYLE}</style>"
         f'<text x="0" y="20" style="font-weight:600">{escape(title)}</text>{"".join(bars)}</svg>\n'
     )
 

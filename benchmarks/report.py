@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from benchmarks.chart import draw_chart
 from benchmarks.plot import draw_bars
 from benchmarks.race import EDGE, Race
 from benchmarks.recorded import RECORDED
@@ -31,8 +32,8 @@ _RACE_COLUMNS: Final = (
 def write_report(folder: Path, sections: Sequence[Section], *, is_whole: bool) -> None:
     """Write the report and its plots; without `is_whole`, lines that were not measured stay out."""
     folder.mkdir(parents=True, exist_ok=True)
-    for race in (race for section in sections for race in section.races):
-        (folder / _plot_name(race)).write_text(_plot(race), encoding="utf-8")
+    for title, drawn in (each for section in sections for each in _draw(section)):
+        (folder / _name_plot(title)).write_text(drawn, encoding="utf-8")
     lines = "\n".join(_write(sections, is_whole))
     (folder / FILE).write_text(f"{lines}\n", encoding="utf-8")
 
@@ -57,8 +58,10 @@ def _write(sections: Sequence[Section], is_whole: bool) -> Iterator[str]:  # noq
     for section in sections:
         yield from ("", f"## {section.title}", "", section.about)
         for race in section.races:
-            yield from ("", f"### {race.title}", "", f"![{race.title}]({_plot_name(race)})", "")
+            yield from ("", f"### {race.title}", *_show(race.title), "")
             yield from _rows(_RACE_COLUMNS, _race_rows(race))
+        for chart in section.charts:
+            yield from _show(chart.title)
         for grid in section.grids:
             yield from ("", f"### {grid.title}", "", *_grid(grid))
     yield from ("", "## Recorded elsewhere", "", *RECORDED)
@@ -70,8 +73,9 @@ def _machine() -> str:
     return (
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {os.cpu_count()} cores, {platform.machine()}, "
         f"Python {platform.python_version()}, {packages}, SQLite {sqlite3.sqlite_version}; "
-        f"load average {load:.1f} at the end. Server on one core, load on the other; medians of "
-        "three rounds in which all take turns. Ratios are what lasts from machine to machine."
+        f"load average {load:.1f} at the end. Servers have one core and their load the other, "
+        "builds have all; medians of three rounds in which all take turns. Ratios are what lasts "
+        "from machine to machine."
     )
 
 
@@ -120,10 +124,18 @@ def _rows(
         yield f"| {' | '.join(row)} |"
 
 
-def _plot_name(race: Race) -> str:
-    return f"{re.sub('[^a-z0-9]+', '-', race.title.lower()).strip('-')}.svg"
+def _draw(section: Section) -> Iterator[tuple[str, str]]:
+    """Yield each picture with its title."""
+    for race in section.races:
+        speeds = {name: figure.per_second for name, figure in race.middles().items()}
+        yield race.title, draw_bars(race.title, speeds, "/s", EDGE)
+    for chart in section.charts:
+        yield chart.title, draw_chart(chart)
 
 
-def _plot(race: Race) -> str:
-    speeds = {name: figure.per_second for name, figure in race.middles().items()}
-    return draw_bars(race.title, speeds, "/s", EDGE)
+def _show(title: str) -> tuple[str, str]:
+    return ("", f"![{title}]({_name_plot(title)})")
+
+
+def _name_plot(title: str) -> str:
+    return f"{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}.svg"

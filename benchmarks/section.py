@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from benchmarks.chart import Chart
 from benchmarks.race import Race
 
 
@@ -39,6 +40,7 @@ class Section:
     about: str
     """How it was measured, in a sentence or two."""
     races: Sequence[Race] = ()
+    charts: Sequence[Chart] = ()
     grids: Sequence[Grid] = ()
     reached: Mapping[str, Reached] = field(default_factory=dict)
     """By the names of the lines."""

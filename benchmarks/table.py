@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from benchmarks.builders import HUGO, PELICAN
 from benchmarks.peers import DATASETTE, FASTAPI, HELLO, SDK, STATIC
 
 Sense = Literal["at least", "at most"]
@@ -35,7 +36,7 @@ class Line:
         return self.measured.format(f"{value:.3g}" if value < 100 else f"{value:.0f}")
 
 
-def _times(name: str, path: str, wanted: Mapping[str, float]) -> tuple[Line, ...]:
+def _times(name: str, path: str, wanted: Mapping[str, float | None]) -> tuple[Line, ...]:
     return tuple(
         Line(f"{name}/{peer}", path, f"{{}} x {peer}", least) for peer, least in wanted.items()
     )
@@ -50,6 +51,8 @@ TWO_WORKERS: Final = "two workers on PostgreSQL, on the cores of load and server
 
 _POSTS: Final = {HELLO: 1.1, FASTAPI: 5.0, DATASETTE: 30.0}
 _WAITS: Final = "other requests' p99 {} ms"
+_LONGEST: Final = "other requests' longest wait {} ms"
+_BUILT: Final = "10,000 posts"
 
 TABLE: Final = (
     *_times("post", "`GET /posts/{slug}`, keyed", _POSTS),
@@ -61,10 +64,14 @@ TABLE: Final = (
     _most("offset", "admin `offset=900000` of 1,000,000", _WAITS, 50.0),
     _most("ilike", "admin `ilike` over 1,000,000", _WAITS, 50.0),
     Line("overdue", "admin `ilike` beyond its time", "{} answers 503 with a sentence", 1.0),
+    _most("analyses", "analyses of hostile documents", _LONGEST, 100.0),
     *_times("page", "a built page (8 kB)", {HELLO: 1.2, STATIC: 8.0}),
     _most("tools", "`mcp tools/call`", f"{{}} x the processor time of {SDK}", 0.85),
     Line("two workers", f"`POST /leads`, {TWO_WORKERS}", f"{{}} x {ONE_WORKER}", None),
     _most("two workers, p99", f"`POST /leads`, {TWO_WORKERS}", "p99 {} ms", None),
     _most("memory, 1,000 posts", "the edge with MCP loaded, 1,000 posts", "{} MiB", 150.0),
     _most("memory, 10,000 posts", "the edge with MCP loaded, 10,000 posts", "{} MiB", 350.0),
+    *_times("cold build", f"cold build, {_BUILT}", {PELICAN: 3.5, HUGO: None}),
+    *_times("one edit", f"one edit among {_BUILT}", {HUGO: 3.0, PELICAN: None}),
+    _most("build memory", f"memory of the build, {_BUILT}", "{} MiB", 600.0),
 )

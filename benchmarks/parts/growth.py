@@ -12,7 +12,6 @@ from benchmarks.parts.rows import FILTERED
 from benchmarks.parts.tools import OLDER, call_of, headers_of
 from benchmarks.section import Grid, Reached, Section
 
-POSTS: Final = (100, 1_000, 10_000)
 _SETTLED: Final = 2.0
 """Seconds after which an edge has done what it does at the start."""
 _ABOUT = (
@@ -27,11 +26,10 @@ def measure(ground: Ground) -> Section:
     """Measure each size."""
     weights: dict[str, Reached] = {}
     posts = []
-    for count in POSTS:
+    for count in ground.sizes:
         row, weight = _with_posts(ground, count)
         posts.append(row)
-        if count > POSTS[0]:
-            weights[f"memory, {count:,} posts"] = Reached([weight])
+        weights[f"memory, {count:,} posts"] = Reached([weight])
     leads = [_with_leads(ground, count) for count in (LEADS, MANY_LEADS)]
     grids = (Grid("Posts", _POST_COLUMNS, posts), Grid("Leads", _LEAD_COLUMNS, leads))
     return Section("Growth", _ABOUT, grids=grids, reached=weights)

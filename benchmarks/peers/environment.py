@@ -27,6 +27,18 @@ def prepare() -> Path:
     return folder / "bin"
 
 
+def find_hugo() -> Path:
+    """Return Hugo itself: what stands among the programs is Python, which takes time to start it.
+
+    Raises SystemExit where its package has none for this machine.
+    """
+    folder = prepare().parent
+    found = next(folder.glob("lib/python*/site-packages/hugo/binaries/hugo"), None)
+    if found is None:
+        raise SystemExit(f"Hugo is not in {folder}: its package has no program for this machine")
+    return found
+
+
 def _make(folder: Path) -> None:
     print("Installing the peers of requirements/bench.txt.", file=sys.stderr, flush=True)
     shutil.rmtree(folder, ignore_errors=True)

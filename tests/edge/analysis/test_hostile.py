@@ -13,7 +13,7 @@ PATH = "/api/public/v1/analyze"
 async def test_every_hostile_document_is_answered(make_edge: Any) -> None:
     """200 or 503 and nothing else, while other requests are answered beside each of them.
 
-    How long these wait is measured by `python -m benchmarks.analyze`.
+    How long these wait is measured by `python -m benchmarks analyses`.
     """
     async with make_edge() as edge:
         for name, body in documents().items():
