@@ -40,10 +40,10 @@ class Section:
     about: str
     """How it was measured, in a sentence or two."""
     races: Sequence[Race] = ()
-    charts: Sequence[Chart] = ()
     grids: Sequence[Grid] = ()
     reached: Mapping[str, Reached] = field(default_factory=dict)
     """By the names of the lines."""
+    charts: Sequence[Chart] = ()
 
 
 def compare(held: Race, peer: str) -> Reached:
