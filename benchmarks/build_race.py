@@ -76,6 +76,7 @@ def race_builds(
     builders: Sequence[Builder], posts: int, rounds: int, scratch: Path | None = None
 ) -> BuildRace:
     """Return what all take for so many posts; `scratch` is where they build."""
+    print(f"{posts:,} posts, built by {len(builders)} builders, {rounds} x", flush=True)
     held = [_hold_round(builders, posts, scratch) for _ in range(rounds)]
     by_builder = zip(*held, strict=True)
     race = BuildRace(
@@ -87,7 +88,7 @@ def race_builds(
 
 def _hold_round(builders: Sequence[Builder], posts: int, scratch: Path | None) -> list[Build]:
     """Build all cold, then all edited, so that what slows the machine for a while slows both."""
-    with TemporaryDirectory(prefix="build-", dir=scratch) as name:
+    with TemporaryDirectory(prefix="fore-edge-bench-", dir=scratch) as name:
         sites = [
             prepare(builder, Path(name) / str(place), posts)
             for place, builder in enumerate(builders)
@@ -105,7 +106,7 @@ def _build(site: Site) -> Cost:
     cost = run(site.command)
     missing = [post.stem for post in site.posts if not site.page(post).is_file()]
     if missing:
-        raise SystemExit(f"{site.builder.name} made no page of {missing[0]}, of {len(missing)} all")
+        raise SystemExit(f"{site.builder.name} left out {len(missing)} posts: {missing[0]} …")
     return cost
 
 
@@ -127,7 +128,6 @@ def _measure_output(folder: Path) -> tuple[int, float]:
 
 
 def _print(race: BuildRace) -> None:
-    print(f"{race.posts:,} posts")
     for phase in Phase:
         ours = race.middle(phase, EDGE)
         for name in race.builds:

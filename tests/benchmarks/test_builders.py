@@ -81,7 +81,7 @@ def test_every_round_starts_cold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("builder", "sentence"),
     [
-        (copier(chosen="[1:]"), "made no page of"),
+        (copier(chosen="[1:]"), "left out 1 posts: "),
         (copier(when="page.exists() or "), "does not show what was added"),
     ],
 )
