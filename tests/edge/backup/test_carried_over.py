@@ -1,0 +1,100 @@
+"""What an operator has taken away since a backup stays taken away when the backup is restored."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.domain.restoration import carry_over
+from edge_api.schema.oauth_tables import ACCESS_REQUESTS, OAUTH_CLIENTS
+from edge_api.schema.outbox_tables import WEBHOOK_ENDPOINTS
+from edge_api.schema.table import Table
+from edge_api.schema.tables import CREDENTIALS
+from edge_api.store.plan import Condition, Delete, Insert, Read, Update
+from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.sqlite.copying import copy_store
+from tests.edge.backup.test_restore import LATER, make_key
+from tests.edge.store.samples import clock, make_row
+
+OLD, NEW = "a" * 64, "b" * 64
+ENDS = "2026-12-31T00:00:00.000000Z"
+
+
+@pytest.fixture
+async def stores(tmp_path: Path) -> AsyncIterator[tuple[SQLiteStore, SQLiteStore]]:
+    """Return a store in which an operator went on after a backup, and the backup, both open."""
+    former = await open_store(tmp_path / "former.db", clock)
+    await former.run(
+        Insert(CREDENTIALS, [make_key(OLD)]),
+        Insert(OAUTH_CLIENTS, [make_client()]),
+        Insert(ACCESS_REQUESTS, [make_request("Ann", "approved"), make_request("Bob", "approved")]),
+        Insert(WEBHOOK_ENDPOINTS, [make_endpoint(name) for name in ("stays", "off", "removed")]),
+    )
+    copy_store(tmp_path / "former.db", tmp_path / "restored.db")
+    await former.run(
+        Update(CREDENTIALS, {"rotated_at": LATER, "expires_at": ENDS}, (named("digest", OLD),)),
+        Update(
+            OAUTH_CLIENTS,
+            {"secret_digest": NEW, "secret_last_four": "bbbb"},
+            (named("name", "App"),),
+        ),
+        Update(ACCESS_REQUESTS, {"status": "denied", "decided_at": LATER}, (named("name", "Ann"),)),
+        Update(WEBHOOK_ENDPOINTS, {"disabled_at": LATER}, (named("url", url_of("off")),)),
+        Delete(WEBHOOK_ENDPOINTS, (named("url", url_of("removed")),)),
+    )
+    restored = await open_store(tmp_path / "restored.db", clock)
+    yield former, restored
+    await restored.close()
+    await former.close()
+
+
+def named(column: str, value: str) -> Condition:
+    """Return the condition on the one row that is meant."""
+    return Condition(column, "eq", value)
+
+
+def url_of(name: str) -> str:
+    """Return the address of an endpoint."""
+    return f"https://{name}.example/hook"
+
+
+def make_client() -> dict[str, Any]:
+    """Return a client with a secret."""
+    given = {"id": "app", "kind": "registered", "name": "App", "auth_method": "client_secret_basic"}
+    lists = {"redirect_uris": "", "grant_types": "client_credentials", "scopes": "posts:read"}
+    return make_row(OAUTH_CLIENTS, {**given, **lists, "secret_digest": OLD})
+
+
+def make_request(name: str, status: str) -> dict[str, Any]:
+    """Return somebody's request for access."""
+    given = {"type": "api_key", "name": name, "purpose": "Posts", "scopes": "posts:read"}
+    claim = {"claim_digest": name[0] * 64, "expires_at": ENDS}
+    return make_row(ACCESS_REQUESTS, {**given, **claim, "status": status})
+
+
+def make_endpoint(name: str) -> dict[str, Any]:
+    """Return an address that events are told to."""
+    return make_row(WEBHOOK_ENDPOINTS, {"url": url_of(name), "secret": "sealed"})
+
+
+async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
+    """Return every row of a table, by its key."""
+    (outcome,) = await store.run(Read(table))
+    return sorted(outcome.rows, key=lambda row: str(row[table.key]))
+
+
+@pytest.mark.parametrize(
+    "table", [CREDENTIALS, OAUTH_CLIENTS, ACCESS_REQUESTS, WEBHOOK_ENDPOINTS], ids=lambda t: t.name
+)
+async def test_what_was_taken_away_is_not_given_back(
+    stores: tuple[SQLiteStore, SQLiteStore], table: Table
+) -> None:
+    """A replaced key ends, an old secret is void, denied is denied, removed is removed."""
+    former, restored = stores
+    before = await rows(restored, table)
+    told = await carry_over(former, restored, clock)
+
+    assert told.ended == 5
+    assert await rows(restored, table) == await rows(former, table) != before
+    assert (await carry_over(former, restored, clock)).ended == 0
