@@ -59,10 +59,18 @@ async def copy_tables(
         for table in tables
     ]
     if source.version() != version:
-        raise Problem(
-            "conflict", "The source was changed meanwhile: end what writes to it, and copy again"
-        )
+        await _refuse_changed(source, copied)
     return copied
+
+
+async def _refuse_changed(source: Store, copied: Iterable[Copied]) -> None:
+    """Look at the rows again: a version may differ where only others on the server have written."""
+    for each in copied:
+        if await prove(source, each.table) != each.proof:
+            raise Problem(
+                "conflict",
+                "The source was changed meanwhile: end what writes to it, and copy again",
+            )
 
 
 async def _refuse_others(source: Store, target: Store, tables: Sequence[Table]) -> None:
@@ -113,7 +121,9 @@ async def _copy(source: Store, target: Store, table: Table, tell: Tell) -> int:
 
 async def _take_sole_row(source: Store, target: Store, table: Table) -> None:
     """Let the target's row be as the source's where both have one, and gone where it is gone."""
-    (found,) = await source.run(Read(table))
+    (found,), (known,) = await source.run(Read(table)), await target.run(Read(table))
+    if found.rows == known.rows:
+        return
     if not found.rows:
         await target.run(Delete(table, (Condition(table.key, "is", None, negated=True),)))
     for row in found.rows:

@@ -1,7 +1,7 @@
 """`copy`: every row of every table in another store, proven, or a sentence and nothing done."""
 
-import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -9,15 +9,19 @@ import pytest
 from edge_api.domain.transfer import copy_tables, prove
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Table
-from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, TABLES
-from edge_api.store.plan import Condition, Delete, Insert, Read, Update
+from edge_api.schema.tables import CREDENTIALS, EMAIL_SEND_STATE, LEADS, TABLES
+from edge_api.store import postgres
+from edge_api.store.plan import Condition, Delete, Insert, Outcome, Plan, Read, Store, Update
+from edge_api.store.postgres import PostgresStore
 from edge_api.store.sqlite import SQLiteStore, open_store
 from tests.drills.loss import installation_in, said
 from tests.edge.edge_process import Installation
+from tests.edge.postgresql import PostgreSQL
 from tests.edge.store.rows_of_every_kind import bare_row, full_row
 from tests.edge.store.samples import clock, make_lead
 
 Stores = tuple[SQLiteStore, SQLiteStore]
+ServerStores = tuple[PostgresStore, PostgresStore]
 EVERY = tuple(TABLES.values())
 
 
@@ -25,7 +29,7 @@ def quiet(_table: Table, _looked: int) -> None:
     """Hear of progress and do nothing."""
 
 
-async def fill(store: SQLiteStore) -> None:
+async def fill(store: Store) -> None:
     """Put rows into every table: more than a page of leads, and all columns of each."""
     many = [make_lead() for _ in range(1101)]
     await store.run(Insert(LEADS, many))
@@ -49,7 +53,7 @@ async def stores(tmp_path: Path) -> AsyncIterator[Stores]:
     await source.close()
 
 
-async def rows(store: SQLiteStore, table: Table) -> list[object]:
+async def rows(store: Store, table: Table) -> list[object]:
     """Return every row of a table."""
     (outcome,) = await store.run(Read(table))
     return list(outcome.rows)
@@ -94,22 +98,91 @@ async def test_a_target_with_other_rows_is_refused_before_anything_is_written(
     assert len(await rows(target, LEADS)) == 2
 
 
+class Interrupted:
+    """A source to which a rival adds a lead as its credentials are read for the second time."""
+
+    def __init__(self, store: Store, rival: Store) -> None:
+        self._store = store
+        self._rival = rival
+        self._reads = 0
+        self.version = store.version
+        self.scrub = store.scrub
+        self.probe = store.probe
+        self.close = store.close
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Do as the store does, and count."""
+        self._reads += sum(plan.table is CREDENTIALS for plan in plans)
+        if self._reads == 2:
+            await self._rival.run(Insert(LEADS, [make_lead()]))
+        return await self._store.run(*plans)
+
+
 async def test_a_source_that_changes_meanwhile_is_refused(tmp_path: Path, stores: Stores) -> None:
-    """Somebody writes to the source while it is copied: the copy is not said to be whole."""
+    """Somebody writes to what was compared already: the copy is not said to be whole."""
     source, target = stores
-    rival = await open_store(tmp_path / "source.db", clock)
-    writing: list[asyncio.Task[object]] = []
+    async with AsyncExitStack() as stack:
+        rival = await open_store(tmp_path / "source.db", clock)
+        stack.push_async_callback(rival.close)
+        with pytest.raises(Problem) as refusal:
+            await copy_tables(Interrupted(source, rival), target, (LEADS, CREDENTIALS), quiet)
 
-    def write(table: Table, _looked: int) -> None:
-        if table is LEADS and not writing:
-            writing.append(asyncio.ensure_future(rival.run(Insert(LEADS, [make_lead()]))))
+    assert refusal.value.sentence.startswith("The source was changed meanwhile")
 
+
+@pytest.fixture
+async def on_one_server(
+    postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[ServerStores]:
+    """Return a store with rows and an empty one in two databases, each quick to see changes."""
+    monkeypatch.setattr("edge_api.store.postgres.watching.LOOK_SECONDS", 0.01)
+    async with AsyncExitStack() as stack:
+        opened: list[PostgresStore] = []
+        for _ in range(2):
+            url = postgresql.make_store()
+            stack.callback(postgresql.drop, url)
+            opened.append(await postgres.open_store(url, clock))
+            stack.push_async_callback(opened[-1].close)
+        await fill(opened[0])
+        yield opened[0], opened[1]
+
+
+async def test_what_others_write_on_the_same_server_does_not_change_the_source(
+    on_one_server: ServerStores,
+) -> None:
+    """As the copy does itself in its target: the server's transactions are counted together."""
+    source, target = on_one_server
+    before = source.version()
+    copied = await copy_tables(source, target, EVERY, quiet)
+
+    assert source.version() != before
+    assert sum(each.stored for each in copied) > 1101
+
+
+async def test_a_row_that_comes_late_is_noticed_on_a_server_too(
+    on_one_server: ServerStores,
+) -> None:
+    """Its rows tell what its version cannot."""
+    source, target = on_one_server
     with pytest.raises(Problem) as refusal:
-        await copy_tables(source, target, EVERY, write)
-    await asyncio.gather(*writing)
-    await rival.close()
+        await copy_tables(Interrupted(source, source), target, (LEADS, CREDENTIALS), quiet)
 
-    assert refusal.value.code == "conflict"
+    assert refusal.value.sentence.startswith("The source was changed meanwhile")
+
+
+async def test_an_equal_sole_row_is_not_written_again(
+    on_one_server: ServerStores, postgresql: PostgreSQL
+) -> None:
+    """A copy that is repeated leaves the target as it is."""
+    source, target = on_one_server
+    database = target._url.rpartition("/")[2]  # noqa: SLF001  to look at it past the store
+    writers = []
+    for _ in range(2):
+        await copy_tables(source, target, (EMAIL_SEND_STATE,), quiet)
+        found = postgresql.execute("SELECT xmin::text FROM fore_edge.email_send_state", database)
+        writers.append(found[0][0])
+
+    assert writers[0] == writers[1]
 
 
 async def test_a_sole_row_that_is_gone_is_gone_in_the_copy(stores: Stores) -> None:
