@@ -27,6 +27,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "search_path": SCHEMA,
         # A commit is durable when it returns, whatever the database is set to.
         "synchronous_commit": "on",
+        # A statement sees what was committed while it waited for the lock of those who write.
+        "default_transaction_isolation": "read committed",
         # Compiling a statement takes longer than any of ours should.
         "jit": "off",
         "client_min_messages": "warning",

@@ -98,6 +98,25 @@ async def test_a_short_lock_is_waited_for(store: PostgresStore, rival: Session) 
     assert len((await writing)[0].rows) == 1
 
 
+async def test_who_waited_to_write_sees_what_was_written_meanwhile(
+    opener: StoreOpener, rival: Session, url: str
+) -> None:
+    """Also where the database is set to an isolation that would show the state before."""
+    name = url.rpartition("/")[2]
+    await rival.execute(
+        f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'"
+    )
+    store = await opener()
+    await write(store)
+    await rival.execute(TAKE_LOCK)
+    writing = asyncio.create_task(store.run(Read(LEADS), Insert(LEADS, [make_lead()])))
+    await asyncio.sleep(0.2)
+    await rival.execute("UPDATE leads SET name = 'Written meanwhile'; COMMIT")
+    seen, _ = await writing
+
+    assert [row["name"] for row in seen.rows] == ["Written meanwhile"]
+
+
 async def test_a_connection_that_was_ended_is_replaced(
     store: PostgresStore, rival: Session
 ) -> None:
