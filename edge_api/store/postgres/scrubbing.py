@@ -2,8 +2,10 @@
 
 from typing import Final
 
+import asyncpg
+
 from edge_api.schema.tables import TABLES
-from edge_api.store.postgres.connection import connect
+from edge_api.store.postgres.connection import connect, milliseconds
 
 _IS_CLEAN: Final = """
 SELECT NOT EXISTS (
@@ -15,16 +17,26 @@ SELECT NOT EXISTS (
 """Whether nobody looks at an older state: rows that one may still see are left alone by VACUUM."""
 
 
+LOCK_SECONDS: Final = 2.0
+"""How long a table that somebody uses is waited for, and with it everybody who comes after us. The
+server ends a VACUUM of its own that is in the way after one second."""
+
+
 async def scrub_tables(url: str, *, whole: bool) -> bool:
     """Give the room of deleted rows to others; tell whether nobody stood in the way.
 
-    `whole` writes each table anew, and locks it meanwhile. Raises EngineError.
+    `whole` writes each table anew, and locks it meanwhile; it does nothing while somebody looks at
+    an older state, a dump say. Raises EngineError.
     """
-    session = await connect(url, {}, None)
+    session = await connect(url, {"lock_timeout": milliseconds(LOCK_SECONDS)}, None)
     try:
         is_clean = bool(await session.fetchval(_IS_CLEAN))
-        words = "VACUUM (FULL)" if whole else "VACUUM"
-        await session.execute(f"{words} {', '.join(TABLES)}")
+        if is_clean or not whole:
+            words = "VACUUM (FULL)" if whole else "VACUUM"
+            await session.execute(f"{words} {', '.join(TABLES)}")
+    except asyncpg.LockNotAvailableError:
+        return False
+    else:
         return is_clean
     finally:
         session.terminate()

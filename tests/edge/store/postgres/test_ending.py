@@ -130,9 +130,25 @@ async def test_an_older_state_that_somebody_reads_stands_in_the_way(
     await rival.fetch("SELECT FROM leads")
     await store.run(Delete(LEADS, (Condition("id", "eq", lead["id"]),)))
     assert not await store.scrub()
+    assert not await asyncio.wait_for(store.scrub(whole=True), 60)
 
     await rival.execute("COMMIT")
-    assert await store.scrub()
+    assert await store.scrub(whole=True)
+
+
+async def test_a_table_that_somebody_uses_is_not_waited_for_by_all(
+    store: PostgresStore, rival: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scrubbing gives up its place in the queue, behind which reads would stand too."""
+    monkeypatch.setattr("edge_api.store.postgres.scrubbing.LOCK_SECONDS", 0.5)
+    await rival.execute("BEGIN; LOCK TABLE leads IN ACCESS SHARE MODE")
+    scrubbing = asyncio.create_task(store.scrub(whole=True))
+    await asyncio.sleep(0.2)
+    await store.run(Read(LEADS))
+
+    assert not await asyncio.wait_for(scrubbing, 60)
+    await rival.execute("COMMIT")
+    assert await store.scrub(whole=True)
 
 
 @pytest.fixture
