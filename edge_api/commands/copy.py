@@ -56,7 +56,7 @@ async def _copy(source: str, target: str) -> Sequence[Copied]:
 
 
 async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
-    """Open a store by its address; one that `serves` is made, and kept from edges meanwhile."""
+    """Open a store by its address; one that `serves` is made, and a file is claimed for us."""
     store = await open_at(url, system_clock, alone=serves, create=serves)
     stack.push_async_callback(store.close)
     return store
