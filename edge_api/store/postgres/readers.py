@@ -6,6 +6,7 @@ A read sees one snapshot. It is ended when its time is over or nobody waits for 
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, Self, TypeAlias
 
 import asyncpg
@@ -21,6 +22,7 @@ from edge_api.store.postgres.connection import (
     milliseconds,
 )
 from edge_api.store.postgres.execution import carry_out
+from edge_api.store.postgres.faults import EngineError
 
 QUICK: Final = 4
 PATIENT: Final = 2
@@ -110,11 +112,24 @@ async def _read(
 async def _read_snapshot(
     connection: Connection, plans: Sequence[Read], seconds: float
 ) -> list[Outcome]:
-    """Carry out the plans in one transaction; what breaks off in it is ended by the pool."""
-    await connection.execute(
-        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-        f"SET LOCAL statement_timeout = {milliseconds(seconds)}"
-    )
-    outcomes = await carry_out(connection, plans)
-    await connection.execute("COMMIT")
+    """Carry out the plans in one transaction, and leave none open on a connection that is kept."""
+    try:
+        await connection.execute(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+            f"SET LOCAL statement_timeout = {milliseconds(seconds)}"
+        )
+        outcomes = await carry_out(connection, plans)
+        await connection.execute("COMMIT")
+    except BaseException:
+        await _roll_back(connection)
+        raise
     return outcomes
+
+
+async def _roll_back(connection: Connection) -> None:
+    """End a transaction that has failed: a pool would too, but log an error for it."""
+    try:
+        await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
+    except EngineError:
+        with suppress(asyncpg.InterfaceError):  # the pool has taken it away already
+            connection.terminate()

@@ -90,6 +90,24 @@ async def test_a_read_that_nobody_waits_for_is_ended_on_the_server(
     assert await rival.fetch(busy) == []
 
 
+@pytest.mark.parametrize("is_awaited", [True, False], ids=["too long", "nobody waits"])
+async def test_a_read_that_is_ended_is_no_error_of_the_edge(
+    store: PostgresStore, caplog: pytest.LogCaptureFixture, *, is_awaited: bool
+) -> None:
+    """Its transaction is ended before its connection is used again, and no log cries out."""
+    await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
+    nowhere = Condition("notes", "like", "%" + "a_" * 50 + "b%")
+    reading = asyncio.create_task(store.run(Read(LEADS, where=(nowhere,), seconds=0.5)))
+    if not is_awaited:
+        await asyncio.sleep(0.2)
+        reading.cancel()
+    with pytest.raises((Problem, asyncio.CancelledError)):
+        await reading
+
+    assert len((await store.run(Read(LEADS, limit=1, seconds=5)))[0].rows) == 1
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_a_reader_cannot_write(store: PostgresStore) -> None:
     """A plan that got to a reader by mistake would be refused by the server."""
     for pool in (store._readers._quick, store._readers._patient):  # noqa: SLF001  what no plan reaches
