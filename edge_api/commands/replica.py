@@ -1,4 +1,4 @@
-"""Litestream's program: what it is told, how it is started and ended, what it fetches.
+"""Litestream's program: where it is, what it is told at its start, what it fetches.
 
 Its configuration goes in by a pipe: addresses may hold passwords, and arguments are for all to see.
 """

@@ -26,7 +26,7 @@ from edge_api.store.postgres.faults import EngineError
 
 QUICK: Final = 4
 PATIENT: Final = 2
-"""The most connections of each kind. With the one that writes and the one that watches an edge has
+"""The most connections of each kind. With the one that writes and the one that watches a store has
 eight at the most; a server has 100 unless it is set otherwise."""
 QUICK_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
