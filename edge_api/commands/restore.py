@@ -21,7 +21,7 @@ from edge_api.store.plan import Store
 from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import open_store
 from edge_api.store.sqlite.copying import Contents, copy_file, verify
-from edge_api.store.sqlite.replacing import beside, claimed, clear, replace
+from edge_api.store.sqlite.replacing import beside, claimed, clear, replace, require_whole
 from edge_api.store.sqlite.replicator import end_replicator
 
 
@@ -99,6 +99,7 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
         copy_file(arguments.file, draft)
     contents = verify(draft)
     carried = asyncio.run(_bring_up(draft, store if store.exists() else None))
+    require_whole(draft)
     aside = beside(store, now) if store.exists() else None
     key = _place_key(arguments.file, settings, now)
     replace(store, draft, aside or beside(store, now))
@@ -110,16 +111,29 @@ def _draft(store: Path) -> Path:
 
 
 async def _bring_up(draft: Path, former: Path | None) -> Restoration | str:
-    """Bring the draft to the present schema, and into it what the former store has to say."""
+    """Bring the draft to the present schema, and into it what the former store has to say.
+
+    Raises StoreRefusal where the draft cannot be written; the former store may be what it is.
+    """
     restored = await open_store(draft, system_clock, create=False)
     try:
         return await _carry(former, restored) if former else "there was no store before"
     except StoreRefusal as refusal:
         return f"nothing could be carried over from the former store: {refusal}"
     except Problem as problem:
+        await _require_writable(restored)
         return f"not all could be carried over from the former store: {problem.sentence}"
     finally:
         await restored.close()
+
+
+async def _require_writable(draft: Store) -> None:
+    try:
+        await draft.probe()
+    except Problem as problem:
+        raise StoreRefusal(
+            f"what is restored cannot be written ({problem.sentence}): make room, and restore again"
+        ) from None
 
 
 async def _carry(former: Path, restored: Store) -> Restoration:

@@ -10,6 +10,7 @@ from typing import Final
 
 from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite.claim import Claim
+from edge_api.store.sqlite.copying import verify
 from edge_api.store.sqlite.opening import sync
 from edge_api.store.sqlite.replicator import state_of
 
@@ -34,6 +35,20 @@ def claimed(store: Path) -> Iterator[None]:
 def beside(store: Path, now: datetime) -> Path:
     """Return the name under which a store is kept that is replaced at an instant."""
     return store.with_name(f"{store.name}.replaced-{now:%Y%m%dT%H%M%S.%f}Z")
+
+
+def require_whole(draft: Path) -> None:
+    """Raise StoreRefusal for a file that is not fit to be moved: it would go without its log.
+
+    Closing a store does not tell whether the log could be brought into the file.
+    """
+    log = _with_end(draft, "-wal")
+    if log.exists() and log.stat().st_size:
+        raise StoreRefusal(
+            f"{draft} cannot be written whole, since its disk is full, fails or is slow: "
+            "make room, and restore again"
+        )
+    verify(draft)
 
 
 def replace(store: Path, whole: Path, aside: Path) -> None:

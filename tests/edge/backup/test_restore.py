@@ -1,6 +1,9 @@
 """`restore`: another state in the store's place, nothing of the former lost, nothing undone."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -19,11 +22,11 @@ from edge_api.schema.tables import (
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.store.plan import Condition, Delete, Insert, Read, Update
+from edge_api.store.plan import Condition, Delete, Insert, Plan, Read, Update
 from edge_api.store.sqlite import SQLiteStore, open_store
 from edge_api.store.sqlite.copying import copy_store
 from tests.drills.loss import as_json, ids, installation_in, post, said
-from tests.edge.edge_process import Installation
+from tests.edge.edge_process import ROOT, Installation
 from tests.edge.store.samples import NOW, clock, make_entry, make_lead, make_row
 
 LATER = "2026-02-01T00:00:00.000000Z"
@@ -103,6 +106,65 @@ def test_a_damaged_former_store_does_not_stand_in_the_way(installation: Installa
     (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
     assert aside.read_bytes().startswith(b"not a database")
     assert ids(installation.store) == set()
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        pytest.param(30, id="the log has room, and the file has none"),
+        pytest.param(300, id="the log has none either"),
+    ],
+)
+async def test_a_disk_that_fills_up_changes_nothing(
+    installation: Installation, entries: int
+) -> None:
+    """What is carried over does not fit: exit 1, a sentence, and the former store as it was."""
+    await fill(
+        installation.store, Insert(LEADS, [make_lead(message="m" * 1900) for _ in range(500)])
+    )
+    backup = back_up(installation)
+    since = [make_entry(error_message="e" * 900) for _ in range(entries)]
+    await fill(installation.store, Insert(EMAIL_SEND_LOG, since))
+    before, files = ids(installation.store), files_of(installation)
+    code, complained = run_limited(
+        installation, Path(backup).stat().st_size, "restore", backup, "--force"
+    )
+
+    assert code == 1, complained
+    assert "make room, and restore again" in complained.splitlines()[-1]
+    assert "Traceback" not in complained
+    assert (ids(installation.store), files_of(installation)) == (before, files)
+    assert len(rows_in(installation.store, "email_send_log")) == entries
+
+
+async def fill(path: Path, *plans: Plan) -> None:
+    """Write into a store that nobody serves."""
+    store = await open_store(path, clock)
+    await store.run(*plans)
+    await store.close()
+
+
+def rows_in(path: Path, table: str) -> list[Any]:
+    """Return all rows of a table of a file."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(f"SELECT * FROM {table}").fetchall()
+
+
+def run_limited(installation: Installation, most: int, *words: str) -> tuple[int, str]:
+    """Run a command that can make no file of more than so many bytes; return code, complaints."""
+    program = (
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}));"
+        f"from edge_api.__main__ import main; sys.exit(main({list(words)!r}))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=installation.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **installation.settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ended.returncode, ended.stderr
 
 
 @pytest.mark.parametrize(
