@@ -89,7 +89,7 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
             kept = _keep_key(key, place)
             partial.rename(place)
             sync(folder.path)
-            removed = folder.rotate(keep)
+            removed = folder.rotate(keep, place)
         except OSError as error:
             raise StoreRefusal(f"{folder.path} cannot be written: {error.strerror}") from None
     return _Backup(place, contents, kept, removed)

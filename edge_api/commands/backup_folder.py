@@ -26,7 +26,7 @@ def key_beside(backup: Path) -> Path:
 
 
 class BackupFolder:
-    """Backups side by side; the newest is the one whose name comes last."""
+    """Backups side by side, each with the instant at which it was made for a name."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,13 +63,19 @@ class BackupFolder:
         return self.path / f"{self._stem(now)}.db"
 
     def backups(self) -> Sequence[Path]:
-        """Return what stands here, newest first; nothing that others have put here."""
+        """Return what stands here, the latest name first; nothing that others have put here."""
         found = (path for path in self.path.iterdir() if _NAME.fullmatch(path.name))
         return sorted(found, key=lambda path: path.name, reverse=True)
 
-    def rotate(self, keep: int) -> Sequence[Path]:
-        """Remove all but the newest, each with its key; return what was removed."""
-        old = self.backups()[keep:]
+    def rotate(self, keep: int, made: Path) -> Sequence[Path]:
+        """Remove all but the one just made and the newest of the others; return what was removed.
+
+        What has a name from a later instant was made while the clock ran ahead: it goes first.
+        Each goes with its key.
+        """
+        found = self.backups()
+        at = found.index(made)
+        old = [*found[at:], *found[:at]][keep:]
         for backup in old:
             backup.unlink(missing_ok=True)
             key_beside(backup).unlink(missing_ok=True)

@@ -99,6 +99,20 @@ def test_the_newest_are_kept_and_what_others_put_there(
     assert made[2]["removed"] == [made[0]["file"]]
 
 
+def test_a_clock_that_ran_ahead_costs_no_new_backup(
+    installation: Installation, folder: Path
+) -> None:
+    """Names from the future were made before this backup: they go first, and their keys."""
+    folder.mkdir()
+    for year in (2990, 2991):
+        for end in ("db", "key"):
+            (folder / f"edge-{year}0101T000000.000000Z.{end}").write_text("made early")
+    made = [as_json(installation, "backup", "--keep", "2", "--json") for _ in range(3)]
+
+    assert names_in(folder) == [Path(each["file"]).name for each in made[1:]]
+    assert [len(each["removed"]) for each in made] == [1, 1, 1]
+
+
 def test_a_failure_leaves_the_good_ones_and_nothing_half_written(
     installation: Installation, folder: Path
 ) -> None:
