@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import time
+from asyncio import StreamReader
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Iterator
 from contextlib import suppress
@@ -138,8 +139,12 @@ class Replication:
         deaths = 0
         while True:
             began = time.monotonic()
-            with suppress(StoreRefusal, OSError):
+            try:
                 await self._replicate()
+            except (StoreRefusal, OSError) as error:
+                _log.warning("the store cannot be replicated: %s", error)
+            except Exception:
+                _log.exception("the store cannot be replicated")
             if time.monotonic() - began > LAG_SECONDS:
                 deaths = 0
             _log.warning("the process that replicates the store has ended; it is started again")
@@ -207,9 +212,17 @@ class Replication:
 async def _pass_on(process: Process) -> None:
     """Write what the process complains of into the log, until it has ended."""
     assert process.stderr is not None  # noqa: S101  it was asked for
-    async for line in process.stderr:
+    while line := await _line_of(process.stderr):
         _log.warning("litestream: %s", _words(line))
     await process.wait()
+
+
+async def _line_of(stream: StreamReader) -> bytes:
+    """Return the next line; none at the end. Of one over 64 KiB the stream drops what it has."""
+    try:
+        return await stream.readline()
+    except ValueError:
+        return b"a line that is too long to be passed on"
 
 
 def _words(line: bytes) -> str:
@@ -217,7 +230,8 @@ def _words(line: bytes) -> str:
     text = line.decode(errors="replace").strip()
     with suppress(ValueError):
         said = json.loads(text)
-        text = " ".join(str(said[name]) for name in ("msg", "error") if name in said)
+        if isinstance(said, dict):
+            text = " ".join(str(said[name]) for name in ("msg", "error") if name in said)
     return "".join(character for character in text if character.isprintable())
 
 

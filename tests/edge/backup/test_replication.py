@@ -1,6 +1,7 @@
 """Litestream beside an edge: it misses nothing, dies and comes back, and holds up no erasure."""
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from edge_api.commands.replica import find_program
 from edge_api.commands.replication import Replication, make_replication
 from edge_api.schema.tables import LEADS
 from edge_api.settings import read_settings
@@ -146,6 +148,78 @@ def test_what_a_dead_edge_left_behind_gives_way(installation: Installation) -> N
         await_successor(installation.store, left)
         post(edge, "after that")
         await_replica(installation.store)
+
+
+ODD_LINES = """#!/bin/sh
+echo 4711 >&2
+head -c 200000 /dev/zero | tr '\\0' x >&2
+echo >&2
+exec "$LITESTREAM" "$@"
+"""
+"""A Litestream that says what no other has said, before it does its work."""
+
+
+async def test_odd_words_of_the_replicator_end_nothing(
+    installation: Installation,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A line that is no object, and one without an end, are passed on; it goes on replicating."""
+    monkeypatch.setenv("LITESTREAM", find_program())
+    program = tmp_path / "odd"
+    program.write_text(ODD_LINES)
+    program.chmod(0o700)
+    address = installation.settings["LITESTREAM_REPLICA"]
+    store = await open_store(installation.store, clock, alone=True)
+    replication = Replication(installation.store, address, str(program))
+    replication.start()
+    try:
+        await store.run(Insert(LEADS, [make_lead()]))
+        await asyncio.to_thread(await_replica, installation.store)
+    finally:
+        await store.close()
+        await replication.close()
+
+    told = [record.getMessage() for record in caplog.records]
+    assert "litestream: 4711" in told
+    assert "litestream: a line that is too long to be passed on" in told
+    assert "the process that replicates the store has ended; it is started again" not in told
+
+
+async def test_whatever_befalls_a_start_it_is_tried_again(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A lock that nothing of ours wrote is a fault: it is logged, and the next start replicates."""
+    monkeypatch.setattr("edge_api.commands.replication.RESTART_SECONDS", (0.1,))
+    store = await open_store(installation.store, clock, alone=True)
+    replication = make_replication(read_settings(installation.settings, None))
+    assert replication is not None
+    with strangely_locked(installation.store):
+        replication.start()
+        await await_words(caplog, "cannot be replicated")
+    try:
+        await asyncio.to_thread(await_replica, installation.store)
+    finally:
+        await store.close()
+        await replication.close()
+
+
+@contextmanager
+def strangely_locked(store: Path) -> Iterator[None]:
+    """Hold the lock of a replicator, with no number of a process in it."""
+    with store.with_name(f"{store.name}-litestream.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("nobody")
+        lock.flush()
+        yield
+
+
+async def await_words(caplog: pytest.LogCaptureFixture, words: str) -> None:
+    """Return when the log has these words."""
+    async with asyncio.timeout(PATIENCE):
+        while words not in caplog.text:
+            await asyncio.sleep(0.05)
 
 
 def test_a_former_state_is_restored(installation: Installation) -> None:
