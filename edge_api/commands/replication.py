@@ -35,9 +35,12 @@ from edge_api.store.sqlite.replicator import (
 
 LOOK_SECONDS: Final = 5.0
 """Between two looks whether the replica has everything."""
+CATCH_UP_SECONDS: Final = 15.0
+"""How long a last process may take for what no other has brought to the replica."""
 CATCH_UP_PAUSE: Final = 0.5
-CATCH_UP_LOOKS: Final = 30
-"""How often, and in seconds how far apart, it is looked whether a last process is done."""
+"""Between two looks, in seconds, whether it is done."""
+LAST_END_SECONDS: Final = 5.0
+"""How long it may take to end: it has had its time."""
 PATIENCE_SECONDS: Final = 10.0
 """How long the replica may take for what is new."""
 LAG_SECONDS: Final = 60.0
@@ -101,15 +104,16 @@ class Replication:
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Bring the last commits to the replica, and end."""
+        """Bring the last commits to the replica, and end, within a minute wherever that is."""
         if self._task is None:
             return
         is_whole = self._process is not None and await self._sync()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if not is_whole:
-            with suppress(StoreRefusal, OSError):
-                await self._catch_up()
+            with suppress(StoreRefusal, OSError):  # a TimeoutError is one
+                async with asyncio.timeout(CATCH_UP_SECONDS):
+                    await self._catch_up()
 
     async def _sync(self) -> bool:
         """Tell whether the replica has all that was committed."""
@@ -127,12 +131,12 @@ class Replication:
         finally:
             os.close(lock)
         telling = asyncio.create_task(_pass_on(process))
-        for _ in range(CATCH_UP_LOOKS):
-            if await self._sync() or telling.done():
-                break
-            await asyncio.sleep(CATCH_UP_PAUSE)
-        await _end(process)
-        await telling
+        try:
+            while not (telling.done() or await self._sync()):
+                await asyncio.sleep(CATCH_UP_PAUSE)
+        finally:
+            await _end(process, LAST_END_SECONDS)
+            await telling
 
     async def _run(self) -> None:
         """Replicate until cancelled: one process after the other."""
@@ -174,7 +178,7 @@ class Replication:
         finally:
             self._process = None
             following.cancel()
-            await _end(process)
+            await _end(process, END_SECONDS)
 
     async def _start(self, lock: int) -> Process:
         config = piped(configuration(self._store, self._replica))
@@ -235,12 +239,12 @@ def _words(line: bytes) -> str:
     return "".join(character for character in text if character.isprintable())
 
 
-async def _end(process: Process) -> None:
-    """End the process, which brings the last commits to the replica first."""
+async def _end(process: Process, seconds: float) -> None:
+    """End the process, which brings the last commits to the replica first, if it can in time."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), END_SECONDS)
+        await asyncio.wait_for(process.wait(), seconds)
     except TimeoutError:
         _log.warning("the last commits did not reach the replica")
         process.kill()

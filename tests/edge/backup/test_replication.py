@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from edge_api.settings import read_settings
 from edge_api.store.plan import Condition, Delete, Insert
 from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.sqlite.replicator import socket_of
 from tests.drills.loss import await_replica, ids, installation_in, post, said
 from tests.edge.edge_process import PATIENCE, Installation
 from tests.edge.store.samples import clock, make_lead
@@ -136,6 +138,44 @@ def test_it_ends_with_the_edge_and_has_the_last_word(installation: Installation)
         os.kill(process, 0)
     said(installation, "restore", "--from-replica", "--force")
     assert ids(installation.store) == {lead}
+
+
+async def test_a_place_that_is_silent_does_not_hold_up_the_end(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replica's server takes calls and never answers: it ends, and leaves no process behind."""
+    for name, seconds in (("PATIENCE", 1), ("CATCH_UP", 1), ("END", 0.5), ("LAST_END", 0.5)):
+        monkeypatch.setattr(f"edge_api.commands.replication.{name}_SECONDS", seconds)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    store = await open_store(installation.store, clock, alone=True)
+    await store.run(Insert(LEADS, [make_lead()]))
+    with silent_server() as port:
+        address = f"s3://bucket/path?endpoint=127.0.0.1:{port}&region=none"
+        replication = Replication(installation.store, address, find_program())
+        replication.start()
+        await await_process(installation.store)
+        async with asyncio.timeout(PATIENCE / 2):
+            await replication.close()
+    await store.close()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_of(installation.store), 0)
+
+
+@contextmanager
+def silent_server() -> Iterator[int]:
+    """Listen meanwhile, and say nothing; yields the port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield int(listener.getsockname()[1])
+
+
+async def await_process(store: Path) -> None:
+    """Return when a process replicates a store."""
+    async with asyncio.timeout(PATIENCE):
+        while not socket_of(store).exists():
+            await asyncio.sleep(0.05)
 
 
 def test_what_a_dead_edge_left_behind_gives_way(installation: Installation) -> None:
