@@ -2,17 +2,16 @@
 
 import argparse
 import asyncio
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from edge_api.commands import Subparsers
-from edge_api.commands.backup_folder import key_beside
 from edge_api.commands.clock import system_clock
 from edge_api.commands.embedded import embedded_store
 from edge_api.commands.replica import fetch_replica, parse_instant
+from edge_api.commands.restored_key import RestoredKey
 from edge_api.commands.secret_key import secret_key_path
 from edge_api.domain.restoration import Restoration, carry_over
 from edge_api.schema.problems import Problem
@@ -101,9 +100,16 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     carried = asyncio.run(_bring_up(draft, store if store.exists() else None))
     require_whole(draft)
     aside = beside(store, now) if store.exists() else None
-    key = _place_key(arguments.file, settings, now)
-    replace(store, draft, aside or beside(store, now))
-    return _Restored(contents, aside, carried, key)
+    key = _find_key(arguments.file, settings, now)
+    with key.prepared():
+        replace(store, draft, aside or beside(store, now))
+        placed = _SEALED if settings.secret_key else key.put()
+    return _Restored(contents, aside, carried, placed)
+
+
+def _find_key(backup: Path | None, settings: Settings, now: datetime) -> RestoredKey:
+    place = secret_key_path(embedded_store(settings, "restore"))
+    return RestoredKey(place, None if settings.secret_key else backup, now)
 
 
 def _draft(store: Path) -> Path:
@@ -144,43 +150,6 @@ async def _carry(former: Path, restored: Store) -> Restoration:
         await present.close()
 
 
-def _place_key(backup: Path | None, settings: Settings, now: datetime) -> str:
-    """Put the secret key of a backup in its place, the former one aside; say what was done."""
-    place = secret_key_path(embedded_store(settings, "restore"))
-    if settings.secret_key:
-        return "SECRET_KEY is set: what is sealed in the store opens if it was set then, too"
-    kept = key_beside(backup) if backup else None
-    if kept is None or not kept.is_file():
-        return _tell_keyless(place)
-    if place.exists() and place.read_bytes() == kept.read_bytes():
-        return f"the secret key is the same: {place}"
-    former = place.with_name(f"{place.name}.replaced-{now:%Y%m%dT%H%M%S.%f}Z")
-    if place.exists():
-        os.link(place, former)
-    _copy_key(kept, place)
-    aside = f"; the former one is kept as {former}" if former.exists() else ""
-    return f"the secret key of the backup is in its place: {place}{aside}"
-
-
-def _tell_keyless(place: Path) -> str:
-    if place.exists():
-        return f"the backup brings no secret key, and {place} stays"
-    return (
-        f"the backup brings no secret key, and there is none at {place}: if there was one, put it "
-        "there before you serve, or access tokens and the secrets of webhooks are void"
-    )
-
-
-def _copy_key(kept: Path, place: Path) -> None:
-    draft = place.with_name(f"{place.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(kept.read_bytes())
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(place)
-
-
 def _sentences(store: Path, restored: _Restored) -> Sequence[str]:
     total, version = restored.contents.total, restored.contents.schema_version
     said = [f"{store} is restored: {total:,} rows, from schema version {version}", restored.key]
@@ -191,6 +160,7 @@ def _sentences(store: Path, restored: _Restored) -> Sequence[str]:
     return [*said, *_tell_carried(restored.carried)]
 
 
+_SEALED = "SECRET_KEY is set: what is sealed in the store opens if it was set then, too"
 _REMINDER = (
     "look through these: keys that were revoked since are valid again, erased people are back, "
     "mails and webhooks that were told may be told again"

@@ -241,6 +241,20 @@ def test_the_secret_key_comes_with_the_backup(installation: Installation) -> Non
     assert f"the former one is kept as {aside}" in output
 
 
+def test_a_store_that_cannot_be_exchanged_keeps_its_key(installation: Installation) -> None:
+    """What goes wrong before the backup is in place leaves the key of the former store in its."""
+    key = installation.store.with_suffix(".key")
+    key.write_text("a" * 64)
+    backup = back_up(installation)
+    key.write_text("b" * 64)
+    installation.store.with_name("edge.db-shm").mkdir()
+    code, _, complained = installation.run("restore", backup, "--force")
+
+    assert (code, len(complained.splitlines())) == (1, 1), complained
+    assert key.read_text() == "b" * 64
+    assert [name for name in files_of(installation) if ".key" in name] == ["edge.key"]
+
+
 def test_a_copy_with_a_log_beside_it_is_taken_whole(installation: Installation) -> None:
     """Somebody saved the file and its log: what is in the log is restored too."""
     copy = installation.folder / "copied.db"
