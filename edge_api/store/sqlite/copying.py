@@ -82,7 +82,8 @@ def verify(path: Path) -> Contents:
 
 
 def _copy(live: sqlite3.Connection, target: Path) -> None:
-    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    with _refusing(target):
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     # An open snapshot: without it every commit of another process would begin the copy anew.
     live.execute("BEGIN")
     schema_version(live)
@@ -92,7 +93,8 @@ def _copy(live: sqlite3.Connection, target: Path) -> None:
         copy.execute("PRAGMA journal_mode = DELETE")
         for table in REPLICATORS_TABLES:
             copy.execute(f"DROP TABLE IF EXISTS {table}")
-    sync(target)
+    with _refusing(target):
+        sync(target)
 
 
 def _open_copy(path: Path) -> sqlite3.Connection:

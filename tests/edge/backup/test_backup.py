@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import sqlite3
 import stat
 import subprocess
@@ -19,8 +20,9 @@ from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS
 from edge_api.settings import read_settings
 from edge_api.store.plan import Insert
+from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import open_store
-from edge_api.store.sqlite.copying import copy_store, verify
+from edge_api.store.sqlite.copying import copy_file, copy_store, verify
 from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation
 from tests.edge.store.samples import clock, make_lead
@@ -215,6 +217,19 @@ def test_what_a_killed_backup_left_is_removed(installation: Installation, folder
     told = as_json(installation, "backup", "--json")
 
     assert names_in(folder) == [Path(told["file"]).name]
+
+
+def test_a_target_that_cannot_be_made_is_the_one_that_is_named(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """The copy's place is taken, or its folder is missing: the sentence names it, not the store."""
+    (tmp_path / "taken.db").write_text("mine")
+    for target in (tmp_path / "taken.db", tmp_path / "nowhere" / "copy.db"):
+        for copy in (copy_store, copy_file):
+            with pytest.raises(StoreRefusal, match=f"^{re.escape(str(target))} cannot be used"):
+                copy(installation.store, target)
+
+    assert (tmp_path / "taken.db").read_text() == "mine"
 
 
 async def test_a_backup_comes_to_its_end_among_writers(tmp_path: Path) -> None:
