@@ -70,6 +70,13 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read what it prints has seen enough
         _print_to_nobody()
         return 1
+    except PermissionError as error:
+        if error.filename is None:  # of no file: a fault of ours
+            raise
+        sys.stderr.write(
+            f"{error.filename} cannot be used ({error.strerror}): run this as the user who serves\n"
+        )
+        return 1
     except SettingsError as error:
         sys.stderr.writelines(f"{fault}\n" for fault in error.faults)
         return 2
