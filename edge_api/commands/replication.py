@@ -132,7 +132,9 @@ class Replication:
             os.close(lock)
         telling = asyncio.create_task(_pass_on(process))
         try:
-            while not (telling.done() or await self._sync()):
+            while True:
+                if telling.done() or await self._sync():
+                    break
                 await asyncio.sleep(CATCH_UP_PAUSE)
         finally:
             await _end(process, LAST_END_SECONDS)
@@ -147,7 +149,7 @@ class Replication:
                 await self._replicate()
             except (StoreRefusal, OSError) as error:
                 _log.warning("the store cannot be replicated: %s", error)
-            except Exception:
+            except Exception:  # noqa: BLE001  the next process may do better
                 _log.exception("the store cannot be replicated")
             if time.monotonic() - began > LAG_SECONDS:
                 deaths = 0

@@ -8,7 +8,7 @@ import signal
 import socket
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,13 @@ CHECKPOINTS = ("PASSIVE", "FULL", "RESTART", "TRUNCATE")
 
 def await_successor(store: Path, process: int) -> None:
     """Return when another process replicates a store."""
+    await_truth(lambda: process_of(store) not in (process, 0))
+
+
+def await_truth(is_so: Callable[[], bool]) -> None:
+    """Return when something is so."""
     ends_at = time.monotonic() + PATIENCE
-    while process_of(store) in (process, 0):
+    while not is_so():
         assert time.monotonic() < ends_at
         time.sleep(0.05)
 
@@ -155,7 +160,7 @@ async def test_a_place_that_is_silent_does_not_hold_up_the_end(
         address = f"s3://bucket/path?endpoint=127.0.0.1:{port}&region=none"
         replication = Replication(installation.store, address, find_program())
         replication.start()
-        await await_process(installation.store)
+        await asyncio.to_thread(await_truth, socket_of(installation.store).exists)
         async with asyncio.timeout(PATIENCE / 2):
             await replication.close()
     await store.close()
@@ -169,13 +174,6 @@ def silent_server() -> Iterator[int]:
     """Listen meanwhile, and say nothing; yields the port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield int(listener.getsockname()[1])
-
-
-async def await_process(store: Path) -> None:
-    """Return when a process replicates a store."""
-    async with asyncio.timeout(PATIENCE):
-        while not socket_of(store).exists():
-            await asyncio.sleep(0.05)
 
 
 def test_what_a_dead_edge_left_behind_gives_way(installation: Installation) -> None:
@@ -237,7 +235,7 @@ async def test_whatever_befalls_a_start_it_is_tried_again(
     assert replication is not None
     with strangely_locked(installation.store):
         replication.start()
-        await await_words(caplog, "cannot be replicated")
+        await asyncio.to_thread(await_truth, lambda: "cannot be replicated" in caplog.text)
     try:
         await asyncio.to_thread(await_replica, installation.store)
     finally:
@@ -253,13 +251,6 @@ def strangely_locked(store: Path) -> Iterator[None]:
         lock.write("nobody")
         lock.flush()
         yield
-
-
-async def await_words(caplog: pytest.LogCaptureFixture, words: str) -> None:
-    """Return when the log has these words."""
-    async with asyncio.timeout(PATIENCE):
-        while words not in caplog.text:
-            await asyncio.sleep(0.05)
 
 
 def test_a_former_state_is_restored(installation: Installation) -> None:
