@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite.replacing import REPLACED
 
 _NAME: Final = re.compile(r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db")
 """What this folder has named, and may remove."""
@@ -21,8 +22,12 @@ _LOCK: Final = ".backup-lock"
 
 
 def key_beside(backup: Path) -> Path:
-    """Return where the secret key of a backup lies, if it was kept."""
-    return backup.with_suffix(".key")
+    """Return where the secret key of a backup lies, if it was kept.
+
+    A store that a restore has put aside is one as well; its key was put aside at the same instant.
+    """
+    store, aside, instant = backup.name.partition(REPLACED)
+    return backup.with_name(f"{Path(store).with_suffix('.key')}{aside}{instant}")
 
 
 class BackupFolder:

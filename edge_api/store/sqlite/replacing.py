@@ -16,6 +16,8 @@ from edge_api.store.sqlite.replicator import state_of
 
 LOGS: Final = ("-wal", "-shm")
 """What SQLite keeps beside a file, by the end of its name."""
+REPLACED: Final = ".replaced-"
+"""Between the name of a file that was put aside and the instant at which it was."""
 
 
 @contextmanager
@@ -33,8 +35,8 @@ def claimed(store: Path) -> Iterator[None]:
 
 
 def beside(store: Path, now: datetime) -> Path:
-    """Return the name under which a store is kept that is replaced at an instant."""
-    return store.with_name(f"{store.name}.replaced-{now:%Y%m%dT%H%M%S.%f}Z")
+    """Return the name under which a store, or its key, is kept that is replaced at an instant."""
+    return store.with_name(f"{store.name}{REPLACED}{now:%Y%m%dT%H%M%S.%f}Z")
 
 
 def require_whole(draft: Path) -> None:

@@ -24,7 +24,7 @@ from edge_api.schema.tables import (
 )
 from edge_api.store.plan import Condition, Delete, Insert, Plan, Read, Update
 from edge_api.store.sqlite import SQLiteStore, open_store
-from edge_api.store.sqlite.copying import copy_store
+from edge_api.store.sqlite.copying import copy_store, verify
 from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation
 from tests.edge.store.samples import NOW, clock, make_entry, make_lead, make_row
@@ -126,15 +126,13 @@ async def test_a_disk_that_fills_up_changes_nothing(
     since = [make_entry(error_message="e" * 900) for _ in range(entries)]
     await fill(installation.store, Insert(EMAIL_SEND_LOG, since))
     before, files = ids(installation.store), files_of(installation)
-    code, complained = run_limited(
-        installation, Path(backup).stat().st_size, "restore", backup, "--force"
-    )
+    code, complained = run_limited(installation, backup, "restore", backup, "--force")
 
     assert code == 1, complained
     assert "make room, and restore again" in complained.splitlines()[-1]
     assert "Traceback" not in complained
     assert (ids(installation.store), files_of(installation)) == (before, files)
-    assert len(rows_in(installation.store, "email_send_log")) == entries
+    assert verify(installation.store).rows["email_send_log"] == entries
 
 
 async def fill(path: Path, *plans: Plan) -> None:
@@ -144,14 +142,9 @@ async def fill(path: Path, *plans: Plan) -> None:
     await store.close()
 
 
-def rows_in(path: Path, table: str) -> list[Any]:
-    """Return all rows of a table of a file."""
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(f"SELECT * FROM {table}").fetchall()
-
-
-def run_limited(installation: Installation, most: int, *words: str) -> tuple[int, str]:
-    """Run a command that can make no file of more than so many bytes; return code, complaints."""
+def run_limited(installation: Installation, largest: str, *words: str) -> tuple[int, str]:
+    """Run a command that can make no file larger than another one; return code, complaints."""
+    most = Path(largest).stat().st_size
     program = (
         f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}));"
         f"from edge_api.__main__ import main; sys.exit(main({list(words)!r}))"
@@ -239,6 +232,20 @@ def test_the_secret_key_comes_with_the_backup(installation: Installation) -> Non
     (aside,) = installation.store.parent.glob("edge.key.replaced-*Z")
     assert (key.read_text(), aside.read_text()) == ("a" * 64, "b" * 64)
     assert f"the former one is kept as {aside}" in output
+
+
+def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> None:
+    """What a restore has put aside is restored like a backup: the former key comes back too."""
+    key = installation.store.with_suffix(".key")
+    key.write_text("a" * 64)
+    backup = back_up(installation)
+    key.write_text("b" * 64)
+    said(installation, "restore", backup, "--force")
+    (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
+    output = said(installation, "restore", str(aside), "--force")
+
+    assert key.read_text() == "b" * 64
+    assert f"the secret key of the backup is in its place: {key}" in output
 
 
 def test_a_store_that_cannot_be_exchanged_keeps_its_key(installation: Installation) -> None:
