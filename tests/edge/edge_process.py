@@ -69,11 +69,18 @@ class Installation:
 
     @contextmanager
     def serving(self) -> Iterator["ServedEdge"]:
-        """Serve from this installation; kill what is left at the end."""
+        """Serve from this installation; kill what is left at the end.
+
+        One that replicates is told to end first: its replicator would be left.
+        """
         with self.start("serve") as process:
             try:
                 yield ServedEdge(process, int(self.settings["PORT"]), _greeting(process))
             finally:
+                if self.settings.get("LITESTREAM_REPLICA"):
+                    process.terminate()
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(PATIENCE)
                 process.kill()
 
 
