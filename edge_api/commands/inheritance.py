@@ -59,8 +59,9 @@ def _take(descriptor: int) -> socket.socket:
 class Line:
     """One end of the line.
 
-    The worker says once how it is. The supervisor says nothing; when its end is closed, the worker
-    is not needed any more. That is so, too, when the supervisor dies, however it dies.
+    The worker says once how it is, and takes no connection before the supervisor has said that it
+    is wanted. When the supervisor's end is closed, the worker is not needed any more. That is so,
+    too, when the supervisor dies, however it dies.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -73,13 +74,23 @@ class Line:
         return cls(*await asyncio.open_connection(sock=end))
 
     def say(self, fault: str) -> None:
-        """Tell the supervisor that this worker serves, and what is wrong, if anything is."""
+        """Tell the supervisor that this worker can serve, and what is wrong, if anything is."""
         self._writer.write(f"{' '.join(fault.splitlines())}\n".encode())
 
     async def hear(self) -> str | None:
         """Return what the worker says is wrong, empty if nothing is; `None` when it ends first."""
         said = await self._reader.readline()
         return said.decode().strip() if said.endswith(b"\n") else None
+
+    def want(self) -> None:
+        """Tell the worker to take connections."""
+        self._writer.write(b"\n")
+
+    async def wanted(self) -> bool:
+        """Return when the supervisor has decided about this worker; tell whether it is wanted."""
+        with suppress(OSError):
+            return bool(await self._reader.read(1))
+        return False
 
     async def last(self) -> None:
         """Return when the other side has closed its end, or is dead."""

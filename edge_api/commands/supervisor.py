@@ -99,12 +99,22 @@ class Supervisor:
 
     async def _start(self, number: int, *, greets: bool = False) -> WorkerProcess:
         """Start a worker, and return it when it serves or has ended."""
+        worker = await self._try(number, greets=greets)
+        if worker.fault is not None:
+            self._admit(worker)
+        return worker
+
+    async def _try(self, number: int, *, greets: bool = False) -> WorkerProcess:
+        """Start a worker, and return it when it could serve or has ended."""
         worker = await WorkerProcess.start(number, self._sockets, self._words, greets=greets)
         self._started = [each for each in self._started if not each.has_ended]
         self._started.append(worker)
-        if await worker.begin():
-            _log.info("%s serves%s", worker.name, worker.fault and f", but: {worker.fault}")
+        await worker.begin()
         return worker
+
+    def _admit(self, worker: WorkerProcess) -> None:
+        worker.want()
+        _log.info("%s serves%s", worker.name, worker.fault and f", but: {worker.fault}")
 
     async def _keep(self, place: _Place) -> None:
         """Put another worker into a place whenever the one there has died."""
@@ -159,12 +169,13 @@ class Supervisor:
     async def _replace(self, place: _Place) -> bool:
         """Start another worker for a place, and let the one there go when that one is as good."""
         async with place.lock:
-            fresh = await self._start(place.number)
+            fresh = await self._try(place.number)
             if fresh.fault not in ("", place.worker.fault):
                 _log.error("the other workers stay as they are: %s is not ready", fresh.name)
                 fresh.end()
                 await fresh.wait_at_most()
                 return False
+            self._admit(fresh)
             old, place.worker = place.worker, fresh
         old.retire()
         await old.wait_at_most()

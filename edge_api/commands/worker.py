@@ -22,10 +22,13 @@ async def work(inherited: Inheritance, host: str, settings: Settings) -> int:
         return 2
     told, line = heed_signals(), await Line.open(end)
     async with assemble(settings, alone=True) as assembly:
+        line.say(await _find_fault(assembly))
+        if not await line.wanted():
+            line.close()
+            return 0
         server = await start_on(assembly.app.handle, sockets)
         if inherited.greets:
             await greet(assembly, host, server.port)
-        line.say(await _find_fault(assembly))
         leaving = asyncio.create_task(_leave_at_the_last(line, server, told))
         await serve_until(told, server, assembly.service.health.start_draining)
         leaving.cancel()

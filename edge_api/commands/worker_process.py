@@ -24,7 +24,8 @@ class WorkerProcess:
     def __init__(self, number: int, process: Process, line: Line) -> None:
         self.number = number
         self.fault: str | None = None
-        """What is wrong with it now that it serves, empty if nothing is; `None` until then."""
+        """What is wrong with it now that it can serve, empty if nothing is; `None` until then."""
+        self._is_wanted = False
         self._process = process
         self._line = line
         self._started_at = time.monotonic()
@@ -62,7 +63,7 @@ class WorkerProcess:
     @property
     def serves(self) -> bool:
         """Tell whether it takes requests."""
-        return self.fault is not None and self._process.returncode is None
+        return self._is_wanted and self._process.returncode is None
 
     @property
     def has_ended(self) -> bool:
@@ -74,8 +75,8 @@ class WorkerProcess:
         """Seconds since its start."""
         return time.monotonic() - self._started_at
 
-    async def begin(self) -> bool:
-        """Return when it serves, or has ended, or had too much time; tell whether it serves."""
+    async def begin(self) -> None:
+        """Return when it can serve, which `fault` tells, or has ended, or had too much time."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 self.fault = await self._line.hear()
@@ -83,12 +84,18 @@ class WorkerProcess:
             self.kill()
         if self.fault is None:
             await self.wait()
-        return self.fault is not None
+
+    def want(self) -> None:
+        """Have it take connections from now on."""
+        self._is_wanted = True
+        self._line.want()
 
     def end(self) -> None:
         """Have it say no in readiness for a while, finish what is under way, and end."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
+        if not self._is_wanted:  # it waits at the line
+            self._line.close()
 
     def retire(self) -> None:
         """Have it leave connections to the others from now on, and end as otherwise."""
