@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from fontTools import subset  # type: ignore[import-untyped]
 from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
+from fontTools.ttLib.tables import otTables  # type: ignore[import-untyped]
 from fontTools.varLib.instancer import instantiateVariableFont  # type: ignore[import-untyped]
 
 from tools.environment import ROOT, SetupError, say
@@ -30,16 +32,18 @@ LICENCE = "package/LICENSE.md"
 # The licence reserves the name of the family for what its makers release; a subset is not that.
 NAME = "Fore-edge Serif"
 _OWN_NAMES = (1, 3, 4, 6, 16)
-_KEPT_NAMES = (0, 13, 14)  # copyright, licence and its address
+_KEPT_NAMES = (0, 14)  # copyright and the licence's address; its text lies beside
 
 _ASCII = {chr(code) for code in range(0x20, 0x7F)}
-_SIGNS = set("\\^`{|}~")
-"""Of ASCII, what stands in code and hardly ever in a text."""
+_SIGNS = set("#$%+<=>@[\\]^_`{|}~")
+"""Of ASCII, what hardly ever stands in a text, but in code."""
 # Of Latin-1 and its neighbours: what French, German, Spanish, Portuguese, Italian, Dutch and the
 # Nordic languages write. What is missing is set in the reader's own serif.
 _LETTERS = set("ÀÁÄÅÆÇÈÉÊÍÑÓÖØÚÜàáâãäåæçèéêëìíîïñòóôõöøùúûüÿßŒœ")
-_MARKS = set("\u00a0\u00ad\u2011·×–—‘’“”…")  # noqa: RUF001
-_RARE_MARKS = set("§©«°±»„†•€−←↑→↓")  # noqa: RUF001
+_SLANTED_LETTERS = set("ÄÉÖÜßàáâäåæçèéêëíîïñóôöøúûü")
+_MARKS = set("\u00a0\u00ad\u2011·–—‘’“”…")  # noqa: RUF001
+_RARE_MARKS = set("§©«°±×»„†•€−←↑→↓")  # noqa: RUF001
+_LIGATURES = frozenset(("f_i", "f_l", "f_f", "f_f_i", "f_f_l"))
 _OPTICAL_SIZE = 14
 """In points. The text stands at 13 to 15 of them, which is what the eye is to be spared for."""
 
@@ -58,13 +62,13 @@ class Face:
 
 # Kerning and ligatures; figures that stand in text, beside those in columns that stand there
 # without being asked for; small capitals.
-_TEXT = ("kern", "liga")
-_SMALL_PRINT = ("onum", "lnum", "smcp", "c2sc")
+_TEXT = ("kern", "liga", "onum")
+_SMALL_PRINT = ("smcp", "c2sc")
 _ROMAN = "package/VAR/SourceSerif4Variable-Roman.ttf"
+_ITALIC = "package/VAR/SourceSerif4Variable-Italic.ttf"
 _WEIGHTS = (400, 600)
 FACES = (
-    # What every page shows stands apart from what few have: it is on its way before anything else,
-    # and two windows of ten packets (RFC 6928), shared with the style sheet, have room for it.
+    # What every page shows stands apart from what few have: it is on its way before anything else.
     Face(
         _ROMAN,
         "serif-roman.woff2",
@@ -73,21 +77,15 @@ FACES = (
         frozenset(_ASCII - _SIGNS | _MARKS),
         (*_TEXT, *_SMALL_PRINT),
     ),
+    Face(_ROMAN, "serif-letters.woff2", "Letters", _WEIGHTS, frozenset(_LETTERS), ()),
+    Face(_ROMAN, "serif-signs.woff2", "Signs", _WEIGHTS, frozenset(_RARE_MARKS | _SIGNS), ()),
     Face(
-        _ROMAN,
-        "serif-letters.woff2",
-        "Letters",
-        _WEIGHTS,
-        frozenset(_LETTERS | _RARE_MARKS | _SIGNS),
-        (),
-    ),
-    Face(
-        "package/VAR/SourceSerif4Variable-Italic.ttf",
+        _ITALIC,
         "serif-italic.woff2",
         "Italic",
         400,
-        frozenset(_ASCII - _SIGNS | set("ÄÉÖÜßàáâäåæçèéêëíîïñóôöøúûü\u00a0\u00ad–—‘’“”…")),  # noqa: RUF001
-        (*_TEXT, "onum"),
+        frozenset(_ASCII - _SIGNS | _MARKS | _SLANTED_LETTERS),
+        _TEXT,
     ),
 )
 
@@ -95,7 +93,8 @@ FACES = (
 def cut(data: bytes, face: Face) -> bytes:
     """Return the face as WOFF2: fewer characters, one optical size, the weights that are used."""
     font = TTFont(BytesIO(data), recalcTimestamp=False)
-    _limit_small_capitals(font)
+    _limit_substitutions(font)
+    _limit_kerning(font)
     _keep(font, face)
     _rename(font, face)
     at_rest = {"opsz": _OPTICAL_SIZE, "wght": 400}
@@ -103,7 +102,8 @@ def cut(data: bytes, face: Face) -> bytes:
     if isinstance(face.weights, tuple):
         # The kerning of the regular weight serves them all: its changes would weigh 5 kB.
         variable = instantiateVariableFont(font, {**at_rest, "wght": face.weights})
-        variable["GPOS"], variable["GDEF"] = regular["GPOS"], regular["GDEF"]
+        for table in {"GPOS", "GDEF"} & set(regular.keys()):
+            variable[table] = regular[table]
         regular = variable
     regular.flavor = "woff2"
     made = BytesIO()
@@ -111,16 +111,50 @@ def cut(data: bytes, face: Face) -> bytes:
     return made.getvalue()
 
 
-def _limit_small_capitals(font: TTFont) -> None:
-    """Leave small capitals to the letters of ASCII; the small print is English."""
+def _limit_substitutions(font: TTFont) -> None:
+    """Leave small capitals to the letters of ASCII, figures to one width, ligatures to English."""
     names = font.getBestCmap()
-    plain = {names[ord(character)] for character in _ASCII if character.isalpha()}
-    for mapping in _substitutions(font, {"smcp", "c2sc"}):
-        for glyph in set(mapping) - plain:
-            del mapping[glyph]
+    letters = {names[ord(character)] for character in _ASCII if character.isalpha()}
+    figures = {names[ord(character)] for character in _ASCII if character.isdigit()}
+    for features, plain in (({"smcp", "c2sc"}, letters), ({"onum"}, figures)):
+        for table in _substitutions(font, features):
+            for glyph in set(table.mapping) - plain:
+                del table.mapping[glyph]
+    for table in _substitutions(font, {"liga"}):
+        for first, ligatures in table.ligatures.items():
+            table.ligatures[first] = [each for each in ligatures if each.LigGlyph in _LIGATURES]
 
 
-def _substitutions(font: TTFont, features: set[str]) -> Iterator[dict[str, str]]:
+def _limit_kerning(font: TTFont) -> None:
+    """Leave kerning to what is not spaced: small capitals are, wherever they stand."""
+    for lookup in font["GPOS"].table.LookupList.Lookup:
+        for subtable in lookup.SubTable:
+            pairs = getattr(subtable, "ExtSubTable", subtable)
+            if isinstance(pairs, otTables.PairPos):
+                _limit_pairs(pairs)
+
+
+def _limit_pairs(pairs: Any) -> None:
+    glyphs = pairs.Coverage.glyphs
+    kept = [at for at, glyph in enumerate(glyphs) if not _is_small_capital(glyph)]
+    pairs.Coverage.glyphs = [glyphs[at] for at in kept]
+    if pairs.Format == 1:
+        pairs.PairSet = [pairs.PairSet[at] for at in kept]
+        for pair in pairs.PairSet:
+            pair.PairValueRecord = [
+                each for each in pair.PairValueRecord if not _is_small_capital(each.SecondGlyph)
+            ]
+    else:
+        for classes in (pairs.ClassDef1.classDefs, pairs.ClassDef2.classDefs):
+            for glyph in filter(_is_small_capital, list(classes)):
+                del classes[glyph]
+
+
+def _is_small_capital(glyph: str) -> bool:
+    return glyph.endswith(".sc")
+
+
+def _substitutions(font: TTFont, features: set[str]) -> Iterator[Any]:
     table = font["GSUB"].table
     numbers = {
         number
@@ -130,7 +164,7 @@ def _substitutions(font: TTFont, features: set[str]) -> Iterator[dict[str, str]]
     }
     for number in sorted(numbers):
         for subtable in table.LookupList.Lookup[number].SubTable:
-            yield getattr(subtable, "ExtSubTable", subtable).mapping
+            yield getattr(subtable, "ExtSubTable", subtable)
 
 
 def _keep(font: TTFont, face: Face) -> None:

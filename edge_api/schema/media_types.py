@@ -46,3 +46,11 @@ def media_type(name: str) -> str:
     last = name.rpartition("/")[2].lower()
     ending = last.rpartition(".")[2] if "." in last else ""
     return FEEDS.get(last) or _TYPES.get(ending, "application/octet-stream")
+
+
+def is_part(kind: str) -> bool:
+    """Tell whether a media type is of what pages are put together from, and no page of its own.
+
+    Pictures are not: one that is opened by itself may carry scripts.
+    """
+    return kind.startswith(("text/css", "text/javascript", "font/"))

@@ -30,9 +30,15 @@ ALWAYS: Final[Headers] = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Permissions-Policy", ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)),
 )
-"""For every answer, whatever it is."""
+"""For every answer that a browser may show by itself."""
+
+PART_HEADERS: Final[Headers] = tuple(
+    (name, value) for name, value in ALWAYS if name != "Permissions-Policy"
+)
+"""For what is only ever part of a page. What a page may do is said by the page: nothing heeds it
+here (CSP level 3, section 4.1; Permissions Policy, section 9), and a first visit waits for it."""
 
 SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *ALWAYS)
-"""For every file of the site; how far it may be embedded is said apart."""
+"""For every other file of the site; how far it may be embedded is said apart."""
 
 EMBEDDED_HERE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")

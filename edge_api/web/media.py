@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from edge_api.api.reply import NEGOTIATED, REVALIDATED
 from edge_api.domain.site_files import INDEX, WELL_KNOWN, SiteFile
-from edge_api.schema.media_types import FEEDS, media_type
-from edge_api.schema.site_policy import SITE_HEADERS, Headers
+from edge_api.schema.media_types import FEEDS, is_part, media_type
+from edge_api.schema.site_policy import PART_HEADERS, SITE_HEADERS, Headers
 from edge_api.web.headers import ANY_ORIGIN, API_LINKS, embedding
 
 _HASHED: Final = re.compile(
@@ -64,7 +64,7 @@ def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool)
         *_links(files, file),
         embedding(kind),
         *((ANY_ORIGIN,) if is_for_scripts(file) else ()),
-        *SITE_HEADERS,
+        *(PART_HEADERS if is_part(kind) else SITE_HEADERS),
     )
 
 

@@ -55,6 +55,16 @@ async def test_a_file_is_served(raw: RawClient, path: str, content_type: str, bo
     assert len(set(answer.headers)) == len(answer.headers)
 
 
+async def test_what_pages_are_made_of_leaves_out_what_only_a_page_can_say(raw: RawClient) -> None:
+    """A style sheet has no policy of its own; a picture, which can be opened by itself, has."""
+    style = await raw.send("/theme/style.0123456789ab.css")
+    picture = await raw.send("/images/edge.png")
+
+    for_pages = {"Content-Security-Policy", "Permissions-Policy"}
+    assert set(SECURITY) - set(style.headers) == for_pages
+    assert set(SECURITY) <= set(picture.headers)
+
+
 @pytest.mark.parametrize("path", ["/", "/journal/a/", "/feed.xml", "/images/large.bin", "/nothing"])
 async def test_head_says_the_same(raw: RawClient, path: str) -> None:
     """HEAD has the head of GET and no body, from memory, from disk and for a missing page."""
