@@ -59,6 +59,8 @@ _log = logging.getLogger(__name__)
 
 HOUSEKEEPING_SECONDS: Final = 5.0
 """How often uses of credentials are written down."""
+EXCHANGE_SECONDS: Final = 0.5
+"""How often edges on one store tell one another what each has counted by itself."""
 FORGETTING_SECONDS: Final = 60.0
 """How often what has expired is deleted."""
 SWEEPING_SECONDS: Final = 3600.0
@@ -140,6 +142,7 @@ async def assemble(
         loops = [webhooks.run] if alone else []  # who only looks tells nobody anything
         if windows:
             loops.append(partial(_every, FORGETTING_SECONDS, windows.sweep))
+            loops.append(partial(_every, EXCHANGE_SECONDS, limiter.exchange))
         if alone and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
         await stack.enter_async_context(_background(service, loops))

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from edge_api.domain.memory_windows import MemoryWindows
-from edge_api.domain.shared_windows import SharedWindows, Windows
+from edge_api.domain.shared_windows import SharedWindows, Together, Windows
 from edge_api.schema.problems import Problem
 from edge_api.schema.rates import Limit, Tally, read_limit
 from edge_api.settings import Settings
@@ -36,8 +36,8 @@ Each has a setting of that name in capitals behind `RATE_`; `0` switches it off.
 """
 
 OWN: Final = frozenset({"authenticated"})
-"""What each edge counts for itself, in memory, wherever the others are counted: every request with
-a credential is, which must not cost a trip to anywhere."""
+"""What each edge counts in memory, wherever the others are counted: every request with a credential
+is, which must not cost a trip to anywhere. Edges tell one another of it in `exchange`."""
 
 
 def list_rates(settings: Settings) -> Mapping[str, str]:
@@ -71,22 +71,32 @@ class Quota:
 class Limiter:
     """Counts hits; `now` gives seconds on a clock that never goes back.
 
-    With `shared` windows all but `OWN` is counted there, exactly for all edges together.
+    With `shared` windows all but `OWN` is counted there, exactly for all edges together; of `OWN`
+    each edge knows what the others have counted as of its last `exchange`.
     """
 
     def __init__(
         self,
         settings: Settings,
         now: Callable[[], float] = time.monotonic,
-        shared: Windows | None = None,
+        shared: Together | None = None,
     ) -> None:
-        memory = MemoryWindows(now)
-        others = SharedWindows(shared, memory, now) if shared else memory
+        self._shared = shared
+        self._own = own = MemoryWindows(now, tells=shared is not None)
+        others = SharedWindows(shared, MemoryWindows(now), now) if shared else own
         rates = list_rates(settings).items()
         self._limits = MappingProxyType({name: read_limit(name, rate) for name, rate in rates})
         self._windows: Mapping[str, Windows] = MappingProxyType(
-            {name: memory if name in OWN else others for name in self._limits}
+            {name: own if name in OWN else others for name in self._limits}
         )
+
+    async def exchange(self) -> None:
+        """Tell other edges what this one has counted by itself, and hear what they have.
+
+        Raises Problem `unavailable`.
+        """
+        if self._shared is not None:
+            await self._own.exchange(self._shared)
 
     async def hit(self, name: str, key: str) -> Quota | None:
         """Count a hit and return what is left; `None` where the limit is switched off.

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 
+from edge_api.domain.memory_windows import Exchange
 from edge_api.schema.problems import Problem
 from edge_api.schema.rates import Limit, Tally
 
@@ -26,6 +27,10 @@ class Windows(Protocol):
 
     async def take_back(self, limit: Limit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
+
+
+class Together(Windows, Exchange, Protocol):
+    """Where edges count together, and tell one another what each counts by itself."""
 
 
 class SharedWindows:

@@ -25,6 +25,16 @@ class Tally:
     """For each window the hits that are left, and the seconds until one more is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The hits of one edge within one moving window, where each counts by itself."""
+
+    seconds: int
+    """How long the window is."""
+    ages: tuple[float, ...]
+    """How many seconds ago each hit was, oldest first."""
+
+
 def read_limit(name: str, rate: str) -> Limit | None:
     """Return the limit that a checked setting describes; `None` where it is switched off."""
     if rate == "0":

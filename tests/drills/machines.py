@@ -9,7 +9,7 @@ import random
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,9 @@ class Machine:
 
 
 @asynccontextmanager
-async def running(folder: Path, database: str, count: int = 3) -> AsyncIterator[list[Machine]]:
+async def running(
+    folder: Path, database: str, count: int = 3, **settings: str
+) -> AsyncIterator[list[Machine]]:
     """Serve on so many machines, which share a database and a relay for mail."""
     origin = folder / "origin"
     point_at(origin, write_build(origin, posts=[make_post("a")]))
@@ -67,13 +69,13 @@ async def running(folder: Path, database: str, count: int = 3) -> AsyncIterator[
         for number in range(count):
             home = folder / f"machine-{number}"
             shutil.copytree(origin, home / "build", symlinks=True)
-            machines.append(await stack.enter_async_context(_machine(home, database)))
+            machines.append(await stack.enter_async_context(_machine(home, database, settings)))
         await asyncio.gather(*(greeted(each.process) for each in machines))
         yield machines
 
 
 @asynccontextmanager
-async def _machine(home: Path, database: str) -> AsyncIterator[Machine]:
+async def _machine(home: Path, database: str, further: Mapping[str, str]) -> AsyncIterator[Machine]:
     async with Proxy(database) as back:
         settings = {
             **dict.fromkeys(LIMITS, "0"),
@@ -84,6 +86,7 @@ async def _machine(home: Path, database: str) -> AsyncIterator[Machine]:
             "BUILD_DIR": str(home / "build"),
             "SMTP_URL": f"maildir:{home.parent}/mail",
             "OWNER_EMAIL": "owner@journal-keepers.net",
+            **further,
         }
         installation = Installation(home, settings)
         async with Proxy(f"http://127.0.0.1:{settings['PORT']}") as front:

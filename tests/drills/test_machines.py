@@ -189,6 +189,21 @@ async def test_a_limit_is_counted_by_all_edges_together(machines: list[Machine])
     assert Counter(status == 429 for status in asked) == {False: 30, True: 6}
 
 
+async def test_a_limit_of_a_credential_holds_on_all_edges(tmp_path: Path, database: str) -> None:
+    """It is counted in the memory of each: what was taken by one holds for all 2 s later."""
+    async with running(tmp_path, database, RATE_AUTHENTICATED="30/minute") as machines:
+        store = await open_store(database, system_clock)
+        issued = await Keys(store, system_clock).issue(KeyOrder("guest"))
+        await store.close()
+
+        taken = [(await each.ask(POSTS, issued.secret))[0] for each in machines for _ in range(10)]
+        await asyncio.sleep(2.0)  # what it may take
+        refused = await statuses(machines, issued.secret)
+
+    assert Counter(taken) == {200: 30}
+    assert refused == [429, 429, 429]
+
+
 async def ask_for_token(machine: Machine) -> int:
     """Return how an edge answers to a request for a token that nobody could grant."""
     form = {"grant_type": "client_credentials"}

@@ -5,12 +5,13 @@ which key is not known here: a key is only kept as a hash.
 """
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
 import asyncpg
 
-from edge_api.schema.rates import Limit, Tally
+from edge_api.schema.rates import Limit, Share, Tally
 from edge_api.store.postgres.connection import (
     CONNECT_SECONDS,
     MARGIN_SECONDS,
@@ -74,7 +75,50 @@ edge is counting waits for that and sees the row as it then is, the condition in
 
 _LOOK: Final = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  as above
 _TAKE_BACK: Final = "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE key = $1"
-_SWEEP: Final = "DELETE FROM rate_hits WHERE until <= clock_timestamp()"
+_SWEEP: Final = """
+WITH hits AS (DELETE FROM rate_hits WHERE until <= clock_timestamp())
+DELETE FROM rate_shares WHERE until <= clock_timestamp()
+"""
+
+# What each edge counts by itself, beside what all count together: nobody writes another's row.
+_SHARES_TABLE: Final = """
+CREATE UNLOGGED TABLE IF NOT EXISTS rate_shares (
+    key bytea NOT NULL,
+    edge uuid NOT NULL,
+    hits timestamptz[] NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (key, edge)
+) WITH (fillfactor = 50)
+"""
+
+_EXCHANGE: Final = """
+WITH told AS MATERIALIZED (
+    SELECT key, array_agg(at ORDER BY at) FILTER (WHERE at IS NOT NULL) AS hits, max(until) AS until
+    FROM (
+        SELECT
+            key,
+            clock.now - make_interval(secs => age) AS at,
+            clock.now + make_interval(secs => seconds) AS until
+        FROM unnest($1::bytea[], $2::float8[], $3::float8[]) AS t (key, age, seconds),
+            (SELECT clock_timestamp() AS now OFFSET 0) AS clock
+    ) AS timed
+    GROUP BY key
+),
+kept AS (
+    INSERT INTO rate_shares (key, edge, hits, until)
+    SELECT key, $4, coalesce(hits, '{}'), until FROM told
+    ON CONFLICT (key, edge) DO UPDATE SET hits = EXCLUDED.hits, until = EXCLUDED.until
+)
+SELECT
+    share.key,
+    array_agg(
+        extract(epoch FROM clock_timestamp() - hit)::float8 ORDER BY hit
+    ) AS ages
+FROM rate_shares AS share JOIN told USING (key), unnest(share.hits) AS hit
+WHERE share.edge <> $4 AND share.until > clock_timestamp()
+GROUP BY share.key
+"""
+"""A window without hits is told as one row whose age is null."""
 
 
 async def open_windows(url: str, secret: bytes) -> "StoredWindows":
@@ -83,7 +127,7 @@ async def open_windows(url: str, secret: bytes) -> "StoredWindows":
     `secret` is the same for all edges that count together. Raises StoreRefusal.
     """
     try:
-        await _make_table(url)
+        await _make_tables(url)
         pool = await asyncpg.create_pool(
             url,
             min_size=1,
@@ -103,13 +147,14 @@ async def open_windows(url: str, secret: bytes) -> "StoredWindows":
     return StoredWindows(pool, secret)
 
 
-async def _make_table(url: str) -> None:
+async def _make_tables(url: str) -> None:
     session = await connect(url, {}, None)
     try:
-        if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.rate_hits") is None:
+        if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.rate_shares") is None:
             async with session.transaction():  # of edges that start at once each has its turn
                 await session.execute(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
                 await session.execute(_TABLE)
+                await session.execute(_SHARES_TABLE)
     finally:
         session.terminate()
 
@@ -120,6 +165,7 @@ class StoredWindows:
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", secret: bytes) -> None:
         self._pool = pool
         self._secret = secret
+        self._edge = uuid4()
 
     async def hit(self, limit: Limit, key: str) -> Tally:
         """Count a hit if every window of the limit has room for it."""
@@ -140,6 +186,22 @@ class StoredWindows:
         """Uncount the newest hit, if one counts."""
         await self._fetch(_TAKE_BACK, self._digest(limit, key))
 
+    async def exchange(self, told: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
+        """Put down the own hits of some windows, and return those of all others in the same."""
+        names = {self._hash(f"rate share {key}"): key for key in told}
+        parts = [
+            (digest, age, float(share.seconds))
+            for digest, share in zip(names, told.values(), strict=True)
+            for age in share.ages or (None,)
+        ]
+        digests, ages, seconds = map(list, zip(*parts, strict=True))
+        try:
+            async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
+                rows = await connection.fetch(_EXCHANGE, digests, ages, seconds, self._edge)
+        except EngineError as error:
+            raise problem_of(error) from error
+        return {names[row["key"]]: row["ages"] for row in rows}
+
     async def sweep(self) -> None:
         """Delete what counts no longer."""
         await self._fetch(_SWEEP)
@@ -158,7 +220,9 @@ class StoredWindows:
 
     def _digest(self, limit: Limit, key: str) -> bytes:
         """Return what a key is kept as: addresses of people are nobody's to read in a database."""
-        text = f"rate limit {limit.name} {key}"
+        return self._hash(f"rate limit {limit.name} {key}")
+
+    def _hash(self, text: str) -> bytes:
         return hmac.digest(self._secret, text.encode(), "sha256")[:16]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
 import pytest
@@ -144,15 +144,83 @@ async def test_addresses_are_not_kept(edges: list[StoredWindows], rival: Session
     assert b"192.0.2.7" not in rows[0]["key"]
 
 
-async def test_requests_with_a_credential_are_counted_by_each_edge(
+async def test_requests_with_a_credential_are_counted_by_each_edge_and_told(
     edges: list[StoredWindows], rival: Session
 ) -> None:
-    """In memory: every request of theirs would be a trip to the database."""
-    limiters = [limiter_on(windows, RATE_AUTHENTICATED="1/minute") for windows in edges]
+    """In memory, because each would be a trip to the database; then each knows of the others'."""
+    limiters = [limiter_on(windows, RATE_AUTHENTICATED="4/minute;9/day") for windows in edges]
 
-    assert [await attempt(limiter, "authenticated", "x") for limiter in limiters] == ["taken"] * 3
-    assert await attempt(limiters[0], "authenticated", "x") == "too_many_requests"
+    before = [await attempt(limiter, "authenticated", "x") for limiter in limiters]
+    assert await rival.fetchval("SELECT count(*) FROM rate_shares") == 0
+    await exchange(limiters)
+    looks = [await limiter.look("authenticated", "x") for limiter in limiters]
+    after = [await attempt(limiters[turn], "authenticated", "x") for turn in (0, 0, 1)]
+    await exchange(limiters)
+
+    assert before == ["taken"] * 3
+    assert [[left for left, _ in look.windows] for look in looks if look] == [[1, 6]] * 3
+    assert after == ["taken", "too_many_requests", "taken"]
+    for limiter in limiters[:2]:
+        assert await attempt(limiter, "authenticated", "x") == "too_many_requests"
+    assert await attempt(limiters[2], "authenticated", "y") == "taken"
     assert await rival.fetchval("SELECT count(*) FROM rate_hits") == 0
+
+
+async def exchange(limiters: Sequence[Limiter]) -> None:
+    """Let each tell all others, and hear what they have told after it."""
+    for limiter in (*limiters, *limiters):
+        await limiter.exchange()
+
+
+async def test_what_an_edge_told_goes_with_its_window(
+    edges: list[StoredWindows], rival: Session
+) -> None:
+    """A hit that was taken back counts nowhere; what counts no longer is heard by nobody."""
+    limiters = [limiter_on(windows, RATE_AUTHENTICATED="1/second") for windows in edges[:2]]
+    await limiters[0].hit("authenticated", "x")
+    await exchange(limiters)
+    await limiters[0].take_back("authenticated", "x")
+    await exchange(limiters)
+    taken = [await attempt(limiter, "authenticated", "x") for limiter in reversed(limiters)]
+    await exchange(limiters)
+    refused = await attempt(limiters[0], "authenticated", "x")
+    await asyncio.sleep(1.1)
+    await edges[2].sweep()
+
+    assert [*taken, refused] == ["taken", "taken", "too_many_requests"]
+    assert await rival.fetchval("SELECT count(*) FROM rate_shares") == 0
+    assert await attempt(limiters[0], "authenticated", "x") == "taken"
+
+
+async def test_what_could_not_be_told_is_told_later(
+    proxy: Proxy, open_at: Opener, url: str
+) -> None:
+    """An edge that is cut off goes on with what it knows, and is heard when it is back."""
+    windows, other = await open_at(proxy.url), await open_at(url)
+    limiters = [limiter_on(each, RATE_AUTHENTICATED="2/minute") for each in (windows, other)]
+    proxy.cut()
+    codes = [await attempt(limiters[0], "authenticated", "x") for _ in range(3)]
+    with pytest.raises(Problem, match="cannot be reached"):
+        await limiters[0].exchange()
+    proxy.mend()
+    await asyncio.wait_for(tell_at_last(limiters[0]), 10)
+    first = await attempt(limiters[1], "authenticated", "x")
+    await exchange(limiters)
+
+    assert codes == ["taken", "taken", "too_many_requests"]
+    assert [first, await attempt(limiters[1], "authenticated", "x")] == [
+        "taken",
+        "too_many_requests",
+    ]
+
+
+async def tell_at_last(limiter: Limiter) -> None:
+    """Return when the edge has told."""
+    while True:
+        try:
+            return await limiter.exchange()
+        except Problem:
+            await asyncio.sleep(0.1)
 
 
 async def test_an_edge_that_is_cut_off_counts_by_itself(
