@@ -2,9 +2,7 @@
 
 import argparse
 import json
-import os
 import re
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from edge_api.commands import Subparsers
 from edge_api.commands.backup_folder import BackupFolder, key_beside
 from edge_api.commands.clock import system_clock
 from edge_api.commands.embedded import embedded_store
+from edge_api.commands.private_file import write_private
 from edge_api.commands.secret_key import secret_key_path
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
@@ -100,10 +99,7 @@ def _keep_key(key: Path | None, place: Path) -> Path | None:
     if key is None or not key.is_file():
         return None
     partial = place.with_name(f".{place.stem}.partial-key")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as copy, key.open("rb") as original:
-        shutil.copyfileobj(original, copy)
-    sync(partial)
+    write_private(partial, key.read_bytes())
     return partial.rename(key_beside(place))
 
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from edge_api.commands.private_file import write_private
 from edge_api.domain.actor import Clock
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.scopes import SCOPES
@@ -49,7 +50,5 @@ def _write(path: Path, secret: str) -> None:
     """Put the secret there whole: the file is never seen half written or with other rights."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FOR_ITS_OWNER)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(f"{secret}\n")
+    write_private(draft, f"{secret}\n".encode("ascii"))
     draft.replace(path)

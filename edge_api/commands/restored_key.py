@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from edge_api.commands.backup_folder import key_beside
+from edge_api.commands.private_file import write_private
 from edge_api.store.sqlite.opening import sync
 from edge_api.store.sqlite.replacing import beside
 
@@ -30,7 +31,7 @@ class RestoredKey:
         """Have it beside its place meanwhile, for its owner's eyes only. Raises OSError."""
         try:
             if self._content is not None:
-                _write(self._draft, self._content)
+                write_private(self._draft, self._content)
             yield
         finally:
             self._draft.unlink(missing_ok=True)
@@ -60,10 +61,3 @@ class RestoredKey:
             "one, put it there before you serve, or access tokens and the secrets of webhooks are "
             "void"
         )
-
-
-def _write(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    sync(path)

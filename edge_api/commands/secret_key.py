@@ -5,8 +5,10 @@ import secrets
 from pathlib import Path
 from typing import Final
 
+from edge_api.commands.private_file import write_private
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite.opening import sync
 
 _BYTES: Final = 32
 """256 bits, as long as the output of the hash it keys (RFC 2104, section 3)."""
@@ -40,13 +42,12 @@ def secret_key(settings: Settings) -> bytes:
 def _make(path: Path) -> bytes:
     """Write a new key whole or not at all; of two processes, the first one's stands."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(secrets.token_hex(_BYTES))
+    write_private(draft, secrets.token_hex(_BYTES).encode("ascii"))
     try:
         os.link(draft, path)
     except FileExistsError:
         pass
     finally:
         draft.unlink()
+    sync(path.parent)
     return path.read_bytes()
