@@ -10,8 +10,8 @@ from typing import Any, TypedDict, cast
 
 from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
-from pygments.formatters.html import HtmlFormatter
 
+from edge_api.schema.code_markup import CodeFormatter
 from site_build.markup.footnotes import BACKLINK
 from site_build.markup.house_rules import HouseRules
 from site_build.post import Document
@@ -98,15 +98,15 @@ class _Formatters:
     _MOST = 64
 
     def __init__(self) -> None:
-        self._known: dict[str, HtmlFormatter[str]] = {}
+        self._known: dict[str, CodeFormatter] = {}
 
-    def __call__(self, **options: Any) -> HtmlFormatter[str]:
+    def __call__(self, **options: Any) -> CodeFormatter:
         """Return it for the options of a block."""
         name = repr(sorted(options.items()))
         if name not in self._known:
             if len(self._known) == self._MOST:  # Lines to be marked may differ for ever.
                 self._known.clear()
-            self._known[name] = HtmlFormatter(**options)
+            self._known[name] = CodeFormatter(**options)
         return self._known[name]
 
 

@@ -8,11 +8,12 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from pygments import highlight
-from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
-_FORMATTER: Final = HtmlFormatter(nowrap=True)
+from edge_api.schema.code_markup import CodeFormatter
+
+_FORMATTER: Final = CodeFormatter(nowrap=True)
 _NO_LETTER: Final = re.compile(r"[^a-z0-9]+")
 
 
