@@ -99,6 +99,24 @@ def test_the_overview_fits_the_narrowest_screen(browser: Browser, journal: Journ
             assert name.evaluate("each => each.getClientRects().length") == 1
 
 
+@pytest.mark.parametrize("width", [360, 960, 1280])
+def test_a_link_leads_to_its_operation(browser: Browser, journal: Journal, width: int) -> None:
+    """Also far down the longest page, whose parts are laid out only as they come near."""
+    with browser.new_context(viewport={"width": width, "height": 800}) as context:
+        page = context.new_page()
+        page.goto(f"{journal.url}/docs/admin/")
+        links = page.locator(".operations a")
+        for number in (3, links.count() - 3):
+            target = (links.nth(number).get_attribute("href") or "").removeprefix("#")
+            page.goto(f"{journal.url}/docs/admin/")
+            links.nth(number).click()
+            top = "id => document.getElementById(id).getBoundingClientRect().top"
+            page.wait_for_function(f"id => Math.abs(({top})(id)) < 60", arg=target)
+            page.wait_for_timeout(300)
+
+            assert abs(page.evaluate(top, target)) < 60
+
+
 def test_a_language_is_chosen_without_a_script(browser: Browser, journal: Journal) -> None:
     """Of the examples one is open at a time, by the keyboard too, with JavaScript off."""
     context = browser.new_context(java_script_enabled=False)
