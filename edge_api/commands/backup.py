@@ -15,7 +15,7 @@ from edge_api.commands.embedded import embedded_store
 from edge_api.commands.private_file import write_private
 from edge_api.commands.secret_key import secret_key_path
 from edge_api.settings import Settings
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.refusal import StoreRefusal, no_store
 from edge_api.store.sqlite.copying import Contents, copy_store, verify
 from edge_api.store.sqlite.opening import sync
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Backup:
     """Make a backup under another name, and give it its own once it is known to be whole."""
     if not store.is_file():
-        raise StoreRefusal(f"there is no store at {store}: serve, migrate or keys issue makes one")
+        raise no_store(f"at {store}")
     now = system_clock()
     with folder.claimed():
         partial, place = folder.partial(now), folder.place(now)

@@ -14,3 +14,8 @@ def refuse_newer(version: int, place: str) -> None:
             f"{place} has schema version {version} and this edge knows {len(HISTORY)}: "
             "start the version that made it, or a later one"
         )
+
+
+def no_store(where: str) -> StoreRefusal:
+    """Return what to raise where a store should be and is none: `at` a path, `in` a database."""
+    return StoreRefusal(f"there is no store {where}: serve, migrate or keys issue makes one")

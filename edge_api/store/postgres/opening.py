@@ -21,7 +21,7 @@ from edge_api.store.postgres.connection import (
 )
 from edge_api.store.postgres.faults import EngineError, sqlstate_of
 from edge_api.store.postgres.writer import WRITE_LOCK
-from edge_api.store.refusal import StoreRefusal, refuse_newer
+from edge_api.store.refusal import StoreRefusal, no_store, refuse_newer
 
 OLDEST: Final = 13
 """The first PostgreSQL with `pg_current_snapshot`, by which changes are noticed."""
@@ -77,9 +77,7 @@ async def _check(session: Session, url: str, *, create: bool) -> None:
 async def _check_room(session: Session, url: str, *, create: bool) -> None:
     """Refuse a database that has no store: one that is not to be made, or has no room for it."""
     if not create:
-        raise StoreRefusal(
-            f"there is no store in {place_of(url)}: serve, migrate or keys issue makes one"
-        )
+        raise no_store(f"in {place_of(url)}")
     strangers = await session.fetchval(
         "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", SCHEMA
     )

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.schema.history import HISTORY
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.refusal import StoreRefusal, no_store, refuse_newer
 from edge_api.store.sqlite.connection import BUSY_SECONDS, connect
 from edge_api.store.sqlite.faults import primary_code
 from edge_api.store.sqlite.opening import APPLICATION_ID, refusal_of, schema_version, sync
@@ -57,7 +56,7 @@ def copy_store(source: Path, target: Path) -> None:
     Raises StoreRefusal; then there may be a part of `target`.
     """
     if not source.is_file():
-        raise StoreRefusal(f"there is no store at {source}")
+        raise no_store(f"at {source}")
     with _refusing(source), closing(connect(source, writes=False)) as live:
         _copy(live, target)
 
@@ -111,12 +110,7 @@ def _refuse_strange(copy: sqlite3.Connection, path: Path) -> None:
     (owner,) = copy.execute("PRAGMA application_id").fetchone()
     if owner != APPLICATION_ID:
         raise StoreRefusal(f"{path} is no store of an edge")
-    version = schema_version(copy)
-    if version > len(HISTORY):
-        raise StoreRefusal(
-            f"{path} has schema version {version} and this edge knows {len(HISTORY)}: "
-            "use the version that made it, or a later one"
-        )
+    refuse_newer(schema_version(copy), str(path))
 
 
 def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:

@@ -17,7 +17,7 @@ from edge_api.schema.kinds import spell_instant
 from edge_api.store.faults import unavailable
 from edge_api.store.plan import Outcome, Plan
 from edge_api.store.probe import Probe
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.refusal import StoreRefusal, no_store
 from edge_api.store.sqlite.claim import Claim
 from edge_api.store.sqlite.connection import BUSY_SECONDS
 from edge_api.store.sqlite.faults import is_damage, primary_code, problem_of
@@ -57,7 +57,7 @@ async def open_store(
 def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
     """Return the file behind `path`, beside which SQLite puts its own: no symbolic link."""
     if not create and not path.exists():
-        raise StoreRefusal(f"there is no store at {path}: serve, migrate or keys issue makes one")
+        raise no_store(f"at {path}")
     lay_file(path)
     file = path.resolve()
     if claims is not None:
