@@ -201,6 +201,8 @@ def vendor() -> None:
             }
         made = {face.file: cut(read[face.source], face) for face in FACES}
     FOLDER.mkdir(exist_ok=True)
+    for former in FOLDER.glob("*.woff2"):
+        former.unlink()
     (FOLDER / "OFL.txt").write_bytes(read[LICENCE])
     for file, data in made.items():
         (FOLDER / file).write_bytes(data)

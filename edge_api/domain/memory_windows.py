@@ -32,9 +32,7 @@ class MemoryWindows:
     def __init__(self, now: Callable[[], float], *, tells: bool = False) -> None:
         """Take the clock; with `tells` what is counted is kept for `exchange`."""
         self._now = now
-        self._windows = MovingWindows(now)
-        if tells:
-            self._windows.start_telling()
+        self._windows = MovingWindows(now, tells=tells)
         self._strategy = MovingWindowRateLimiter(self._windows)
 
     async def exchange(self, place: Exchange) -> None:
@@ -48,7 +46,7 @@ class MemoryWindows:
         try:
             heard = await place.exchange(told)
         except Problem:
-            self._windows.tell_again(list(told))
+            self._windows.tell_again(told)
             raise
         for key in told:
             self._windows.hear(key, heard.get(key, ()))

@@ -6,7 +6,7 @@ other edges.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from limits.storage import MemoryStorage
@@ -21,7 +21,8 @@ _NOTHING: Final[deque[float]] = deque(maxlen=0)
 class MovingWindows(MemoryStorage):
     """The instants of the hits within each window, oldest first; used by one thread."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], *, tells: bool = False) -> None:
+        """Take the clock; with `tells` it is noted which windows change, for `take_untold`."""
         super().__init__()
         self._now = now
         self._windows: dict[str, tuple[int, deque[float]]] = {}
@@ -29,21 +30,17 @@ class MovingWindows(MemoryStorage):
         self._sweep_at = _SWEEP_FROM
         self._elsewhere: dict[str, deque[float]] = {}
         """The instants of the hits that other edges have told of."""
-        self._untold: set[str] | None = None
+        self._tells = tells
+        self._untold: set[str] = set()
         self._told: set[str] = set()
-
-    def start_telling(self) -> None:
-        """Note from now on which windows change, for `take_untold`."""
-        self._untold = set()
 
     def take_untold(self) -> Mapping[str, Share]:
         """Return the own hits of every window that was changed since this was last asked.
 
         Those of the time before come once more: others may have told of theirs since.
         """
-        changed = self._untold or set()
-        due = changed | self._told
-        self._untold, self._told = set(), changed
+        due = self._untold | self._told
+        self._untold, self._told = set(), self._untold
         now = self._now()
         return {
             key: Share(window[0], tuple(now - instant for instant in window[1]))
@@ -51,10 +48,9 @@ class MovingWindows(MemoryStorage):
             if (window := self._windows.get(key)) is not None
         }
 
-    def tell_again(self, keys: Sequence[str]) -> None:
+    def tell_again(self, keys: Iterable[str]) -> None:
         """Take windows for untold that nobody could be told of."""
-        if self._untold is not None:
-            self._untold.update(keys)
+        self._untold.update(keys)
 
     def hear(self, key: str, ages: Sequence[float]) -> None:
         """Count the hits of all others, of these ages in seconds, oldest first, as they now are."""
@@ -96,7 +92,7 @@ class MovingWindows(MemoryStorage):
         return count
 
     def _note(self, key: str) -> None:
-        if self._untold is not None:
+        if self._tells:
             self._untold.add(key)
 
     def _within(self, key: str, expiry: int) -> deque[float]:

@@ -35,8 +35,8 @@ ALWAYS: Final[Headers] = (
 PART_HEADERS: Final[Headers] = tuple(
     (name, value) for name, value in ALWAYS if name != "Permissions-Policy"
 )
-"""For what is only ever part of a page. What a page may do is said by the page: nothing heeds it
-here (CSP level 3, section 4.1; Permissions Policy, section 9), and a first visit waits for it."""
+"""For what is only ever part of a page. What a page may do is said by the page: said here too, it
+would be heeded by nobody, and a first visit would wait for it."""
 
 SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *ALWAYS)
 """For every other file of the site; how far it may be embedded is said apart."""

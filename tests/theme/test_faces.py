@@ -59,6 +59,8 @@ def test_roman_has_what_the_small_print_asks_for(roman: TTFont) -> None:
 
     assert {"smcp", "c2sc", "onum", "liga"} <= features(roman)
     assert len(widths) == 1  # so that they stand in columns
+    feet = {roman["glyf"][roman.getBestCmap()[ord(figure)]].yMin for figure in "0123456789"}
+    assert min(feet) > -30  # none hangs below the line: `lining-nums` is what stands there unasked
     assert {"onum", "liga"} <= features(TTFont(FOLDER / "serif-italic.woff2"))
     assert "GPOS" in roman
 

@@ -195,11 +195,7 @@ class StoredWindows:
             for age in share.ages or (None,)
         ]
         digests, ages, seconds = map(list, zip(*parts, strict=True))
-        try:
-            async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
-                rows = await connection.fetch(_EXCHANGE, digests, ages, seconds, self._edge)
-        except EngineError as error:
-            raise problem_of(error) from error
+        rows = await self._ask(_EXCHANGE, digests, ages, seconds, self._edge)
         return {names[row["key"]]: row["ages"] for row in rows}
 
     async def sweep(self) -> None:
@@ -212,9 +208,14 @@ class StoredWindows:
 
     async def _fetch(self, statement: str, *values: object) -> Any:
         """Return the one value of the one row, if there is one. Raises Problem."""
+        rows = await self._ask(statement, *values)
+        return rows[0][0] if rows else None
+
+    async def _ask(self, statement: str, *values: object) -> list[asyncpg.Record]:
+        """Return the rows. Raises Problem."""
         try:
             async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
-                return await connection.fetchval(statement, *values)
+                return await connection.fetch(statement, *values)
         except EngineError as error:
             raise problem_of(error) from error
 
