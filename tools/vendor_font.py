@@ -35,8 +35,8 @@ _OWN_NAMES = (1, 3, 4, 6, 16)
 _KEPT_NAMES = (0, 14)  # copyright and the licence's address; its text lies beside
 
 _ASCII = {chr(code) for code in range(0x20, 0x7F)}
-_SIGNS = set("#$%+<=>@[\\]^_`{|}~")
-"""Of ASCII, what hardly ever stands in a text, but in code."""
+_SIGNS = set("$%+<=>@[\\]^_`{|}~")
+"""Of ASCII, what hardly ever stands in a text, but in code; each heading has a `#`."""
 # Of Latin-1 and its neighbours: what French, German, Spanish, Portuguese, Italian, Dutch and the
 # Nordic languages write. What is missing is set in the reader's own serif.
 _LETTERS = set("ÀÁÄÅÆÇÈÉÊÍÑÓÖØÚÜàáâãäåæçèéêëìíîïñòóôõöøùúûüÿßŒœ")
@@ -46,6 +46,8 @@ _RARE_MARKS = set("§©«°±×»„†•€−←↑→↓")  # noqa: RUF001
 _LIGATURES = frozenset(("f_i", "f_l", "f_f", "f_f_i", "f_f_l"))
 _OPTICAL_SIZE = 14
 """In points. The text stands at 13 to 15 of them, which is what the eye is to be spared for."""
+_FAINT = 10
+"""In thousandths of the size: less than a fifth of a pixel in a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,10 @@ class Face:
     weights: float | tuple[float, float]
     characters: frozenset[str]
     features: tuple[str, ...]
+    is_small: bool = False
+    """Whether it does without figures for columns and without kerning that hardly shows."""
 
 
-# Kerning and ligatures; figures that stand in text, beside those in columns that stand there
-# without being asked for; small capitals.
-_TEXT = ("kern", "liga", "onum")
-_SMALL_PRINT = ("smcp", "c2sc")
 _ROMAN = "package/VAR/SourceSerif4Variable-Roman.ttf"
 _ITALIC = "package/VAR/SourceSerif4Variable-Italic.ttf"
 _WEIGHTS = (400, 600)
@@ -75,17 +75,25 @@ FACES = (
         "Regular",
         _WEIGHTS,
         frozenset(_ASCII - _SIGNS | _MARKS),
-        (*_TEXT, *_SMALL_PRINT),
+        # Figures that stand in text, beside those for columns that need not be asked for.
+        ("kern", "liga", "onum", "smcp", "c2sc"),
     ),
-    Face(_ROMAN, "serif-letters.woff2", "Letters", _WEIGHTS, frozenset(_LETTERS), ()),
-    Face(_ROMAN, "serif-signs.woff2", "Signs", _WEIGHTS, frozenset(_RARE_MARKS | _SIGNS), ()),
+    Face(
+        _ROMAN,
+        "serif-more.woff2",
+        "More",
+        _WEIGHTS,
+        frozenset(_LETTERS | _RARE_MARKS | _SIGNS),
+        (),
+    ),
     Face(
         _ITALIC,
         "serif-italic.woff2",
         "Italic",
         400,
-        frozenset(_ASCII - _SIGNS | _MARKS | _SLANTED_LETTERS),
-        _TEXT,
+        frozenset(_ASCII - _SIGNS - {"#"} | _MARKS | _SLANTED_LETTERS),
+        ("kern", "liga"),
+        is_small=True,
     ),
 )
 
@@ -95,6 +103,8 @@ def cut(data: bytes, face: Face) -> bytes:
     font = TTFont(BytesIO(data), recalcTimestamp=False)
     _limit_substitutions(font)
     _limit_kerning(font)
+    if face.is_small:
+        _put_old_figures(font)
     _keep(font, face)
     _rename(font, face)
     at_rest = {"opsz": _OPTICAL_SIZE, "wght": 400}
@@ -105,6 +115,8 @@ def cut(data: bytes, face: Face) -> bytes:
         for table in {"GPOS", "GDEF"} & set(regular.keys()):
             variable[table] = regular[table]
         regular = variable
+    if face.is_small:
+        _drop_faint_kerning(regular)
     regular.flavor = "woff2"
     made = BytesIO()
     regular.save(made)
@@ -125,13 +137,43 @@ def _limit_substitutions(font: TTFont) -> None:
             table.ligatures[first] = [each for each in ligatures if each.LigGlyph in _LIGATURES]
 
 
+def _put_old_figures(font: TTFont) -> None:
+    """Let the figures of running text be those that stand there without being asked for."""
+    (old,) = (table.mapping for table in _substitutions(font, {"onum"}))
+    for table in font["cmap"].tables:
+        for code, glyph in table.cmap.items():
+            table.cmap[code] = old.get(glyph, glyph)
+
+
 def _limit_kerning(font: TTFont) -> None:
     """Leave kerning to what is not spaced: small capitals are, wherever they stand."""
+    for pairs in _kernings(font):
+        _limit_pairs(pairs)
+
+
+def _drop_faint_kerning(font: TTFont) -> None:
+    for pairs in _kernings(font):
+        if pairs.Format == 1:
+            for pair in pairs.PairSet:
+                pair.PairValueRecord = [
+                    each for each in pair.PairValueRecord if _shows(each.Value1)
+                ]
+        else:
+            for second in (each for first in pairs.Class1Record for each in first.Class2Record):
+                if not _shows(second.Value1):
+                    second.Value1.XAdvance = 0
+
+
+def _shows(kerning: Any) -> bool:
+    return bool(abs(kerning.XAdvance) > _FAINT)
+
+
+def _kernings(font: TTFont) -> Iterator[Any]:
     for lookup in font["GPOS"].table.LookupList.Lookup:
         for subtable in lookup.SubTable:
             pairs = getattr(subtable, "ExtSubTable", subtable)
             if isinstance(pairs, otTables.PairPos):
-                _limit_pairs(pairs)
+                yield pairs
 
 
 def _limit_pairs(pairs: Any) -> None:

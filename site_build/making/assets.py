@@ -8,12 +8,16 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
+from urllib.parse import quote
 
 from site_build import addresses
 from site_build.faults import BuildError
 
 _URL = re.compile(rb"""url\(\s*(?P<quote>["']?)(?P<address>[^"')\s]+)(?P=quote)\s*\)""")
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/|#", re.IGNORECASE)
+_BETWEEN = re.compile(rb">\s+<")
+_PLAIN = " !$&'()*+,-./:;=?@_~"
+"""What needs no escape within a quoted address (URL Standard, section 4.3)."""
 _DIGITS = 12
 """Of the digest, hexadecimal: no two versions of a file meet."""
 
@@ -45,6 +49,17 @@ class Assets:
         if name not in self.published:
             raise BuildError(f"a template asks for asset('{name}'), which is not in theme/static/")
         return f"/{self.published[name].path}"
+
+    def embed(self, name: str) -> str:
+        """Return an SVG picture as an address that needs no request (RFC 2397).
+
+        Raises BuildError for one that is not there, and for a file of another kind.
+        """
+        if not name.endswith(".svg"):
+            raise BuildError(f"a template asks for embedded('{name}'), which is for SVG pictures")
+        self.locate(name)
+        source = _BETWEEN.sub(b"><", self.published[name].data.strip())
+        return f"data:image/svg+xml,{quote(source, safe=_PLAIN)}"
 
     def _rename_references(self, sheet: str, data: bytes) -> bytes:
         def rename(found: re.Match[bytes]) -> bytes:

@@ -22,6 +22,11 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+_MODULES = """
+Promise.all(
+  [...document.querySelectorAll("[data-module]")].map(({ dataset }) => import(dataset.module))
+).then(() => null)
+"""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,12 @@ def browser(chromium: str) -> Iterator[Browser]:
     """Return the system's Chromium."""
     with open_browser(chromium) as running:
         yield running
+
+
+def settle(page: Page) -> None:
+    """Wait until a page can all that it can do beyond being read: that comes after its paint."""
+    page.locator(".lamp[aria-pressed]").wait_for()
+    page.evaluate(_MODULES)
 
 
 @pytest.fixture

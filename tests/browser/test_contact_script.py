@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import ARGUMENTS, Journal
+from tests.browser.conftest import ARGUMENTS, Journal, settle
 from tests.edge.edge_process import free_port
 
 GOOD = {
@@ -20,6 +20,12 @@ THANKS = "**/contact/thanks/"
 def fill(page: Page, url: str, **changes: str) -> None:
     """Open the contact page and fill in the form."""
     page.goto(f"{url}/contact/")
+    settle(page)
+    type_in(page, **changes)
+
+
+def type_in(page: Page, **changes: str) -> None:
+    """Fill in the form."""
     for name, text in {**GOOD, **changes}.items():
         field = page.locator(f"#contact-form [name={name}]")
         if name == "budget_tier":
@@ -79,6 +85,7 @@ def test_every_fault_is_told_at_its_field(journal: Journal, page: Page) -> None:
 def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None:
     """What is required is told by the service too, at every field."""
     page.goto(f"{journal.url}/contact/")
+    settle(page)
     send(page)
 
     expect(page.locator("#contact-form .field .fault")).to_have_count(4)
@@ -102,12 +109,14 @@ def test_a_mended_field_is_blamed_no_longer(journal: Journal, page: Page) -> Non
 def test_a_page_that_came_back_is_taken_up(journal: Journal, browser: Browser, page: Page) -> None:
     """Where the form had posted itself, and its page came back with faults, the script goes on."""
     plain = browser.new_context(java_script_enabled=False).new_page()
-    fill(plain, journal.url, email="ann@nowhere")
+    plain.goto(f"{journal.url}/contact/")
+    type_in(plain, email="ann@nowhere")
     send(plain)
     body = plain.content()
     plain.context.close()
     page.route("**/contact/", lambda route: _once(route, body))
     page.goto(f"{journal.url}/contact/")
+    settle(page)
     expect(page.locator("#email-fault")).to_have_count(1)
 
     page.locator("#message").fill("")

@@ -9,7 +9,7 @@ import brotli
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Journal
+from tests.browser.conftest import Journal, settle
 from tests.edge.conftest import run_build
 from tests.edge.edge_process import ROOT, Installation, free_port
 
@@ -29,6 +29,7 @@ def open_search(page: Page, journal: Journal, words: str = "") -> list[str]:
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(f"{journal.url}/search" + (f"?q={words}" if words else ""))
+    settle(page)
     return complaints
 
 
@@ -262,6 +263,7 @@ def test_the_limit_is_told_as_it_is(journal: Journal, page: Page) -> None:
     limited: Installation = journal.installation.changed(**changed, RATE_SEARCH="1/minute")
     with limited.serving():
         page.goto(f"{url}/search?q=sheet")
+        settle(page)
         page.get_by_label("Words").fill("painted")
         told(page, re.compile(r"^Too many searches from here: try again in \d+ seconds\.$"))
         assert len(results(page)) == 2
@@ -295,6 +297,8 @@ def test_words_that_look_like_markup_are_text(
         loaded: list[str] = []
         page.on("request", lambda request: loaded.append(request.url))
         page.goto(f"{hostile}/search")
+        if scripts:
+            settle(page)
         page.get_by_label("Words").fill(HOSTILE)
         if not scripts:
             page.keyboard.press("Enter")
@@ -362,6 +366,25 @@ def test_the_page_fits_and_is_whole(
     assert mark not in ("rgba(0, 0, 0, 0)", "rgb(255, 255, 0)")
 
 
+def test_who_types_before_the_script_is_there_is_heard(journal: Journal, page: Page) -> None:
+    """It comes after the first paint, and over a slow line a good while after."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/theme/search.*.js", hold)
+    with page.expect_request("**/theme/search.*.js"):
+        page.goto(f"{journal.url}/search")
+    page.get_by_label("Words").fill("painted")
+    come_back(page)
+    assert results(page) == []
+
+    held[0].continue_()
+
+    told(page, "1 post has these words.")
+
+
 def test_the_script_is_small() -> None:
     """As the browser gets it."""
     script = (ROOT / "theme" / "static" / "search.js").read_bytes()
@@ -371,6 +394,7 @@ def test_the_script_is_small() -> None:
 def test_an_agent_of_the_browser_finds_a_tool(journal: Journal, agent_page: Page) -> None:
     """It says what it is for and what it takes, and is called without a person's doing."""
     agent_page.goto(f"{journal.url}/search")
+    settle(agent_page)
     (tool,) = agent_page.evaluate(
         "async () => (await document.modelContext.getTools())"
         ".map(({name, description, inputSchema}) => ({name, description, inputSchema}))"
@@ -385,6 +409,7 @@ def test_an_agent_of_the_browser_finds_a_tool(journal: Journal, agent_page: Page
 def test_an_agent_gets_results_as_data(journal: Journal, agent_page: Page) -> None:
     """And the person sees the same."""
     agent_page.goto(f"{journal.url}/search")
+    settle(agent_page)
     said = agent_page.evaluate(
         """async () => {
           const [tool] = await document.modelContext.getTools();

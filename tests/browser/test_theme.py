@@ -32,6 +32,13 @@ window.shifts = 0;
 new PerformanceObserver(list => list.getEntries().forEach(entry => window.shifts += entry.value))
   .observe({ type: "layout-shift", buffered: true });
 """
+# The colour of the browser's own frame.
+_FRAME = """
+[...document.querySelectorAll("meta[name=theme-color]")]
+  .filter(({ media }) => matchMedia(media).matches)
+  .map(({ content }) => content)
+  .join()
+"""
 _OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 _SMALL_TARGETS = """() => {
   const outsideText = ":is(a, button, summary, select, input:not([type=hidden]))";
@@ -115,7 +122,7 @@ def test_the_choice_is_remembered_without_a_flash(journal: Journal, page: Page) 
     assert page.evaluate("window.begun") == "dark"
     assert papers
     assert set(papers) == {DARK}
-    assert page.evaluate("document.querySelector('meta[name=theme-color]').content") == "#17181d"
+    assert page.evaluate(_FRAME) == "#17181d"
 
 
 def test_the_systems_word_is_taken_back(journal: Journal, page: Page) -> None:

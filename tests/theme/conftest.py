@@ -9,6 +9,8 @@ from pathlib import Path
 import jinja2
 import pytest
 
+from site_build.making.assets import Assets
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 THEME = ROOT / "theme"
@@ -24,13 +26,15 @@ def style() -> str:
 @pytest.fixture(scope="session")
 def templates() -> jinja2.Environment:
     """Return an environment in which a name that nobody gives is an error."""
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(THEME / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["asset"] = Assets(THEME / "static").locate
+    return environment
 
 
 @pytest.fixture(scope="session")

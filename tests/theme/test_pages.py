@@ -13,6 +13,8 @@ from jinja2.nodes import Assign, FromImport, Name
 
 from edge_api.schema.edge_pages import FORMS, REFERENCE, Form
 from edge_api.schema.edge_pages import PAGES as EDGE_PAGES
+from edge_api.schema.site_policy import SITE_POLICY
+from site_build.making.inline_scripts import hash_source
 from tests.theme.html_page import Element, Page, read
 
 SITE_URL = "https://journal.example"
@@ -28,16 +30,17 @@ GIVEN = {
     "articles_page",
     "articles_paginator",
     "articles_previous_page",
-    "asset",
     "choose_hue",
     "dates",
+    "embedded",
     "find_card",
+    "inline",
     "output_file",
     "page",
     "tag",
     "tags",
 }
-"""All that templates may ask for: Pelican's names, and what the build gives besides."""
+"""All that templates may ask for: Pelican's names, and what the build gives besides `asset`."""
 
 PAGES = [
     "index.html",
@@ -58,6 +61,8 @@ BY_THE_EDGE = ("/api/", "/docs/", "/search")
 """Where addresses begin that no file answers, but the service."""
 JS_BUDGET = 10_000
 """Bytes of scripts that a page may load in all, as brotli."""
+INLINE_MOST = 500
+"""Bytes of them, as brotli, that may stand in each page."""
 POSTS_AND_PAGES = re.compile(r"(?:journal/[^/]+|about)/index\.html")
 
 
@@ -103,7 +108,7 @@ def test_pages_of_the_edge_use_what_they_are_given(
     templates: jinja2.Environment, page: str, given: tuple[str, ...]
 ) -> None:
     """What the edge gives to a page is what its template looks up."""
-    assert names_asked(templates, f"{page}.html") - {"asset"} == set(given)
+    assert names_asked(templates, f"{page}.html") == set(given)
 
 
 def test_every_page_is_looked_at(site: Path) -> None:
@@ -124,35 +129,40 @@ def list_scripts(page: Page) -> list[Element]:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_nothing_is_inline(site: Path, path: str) -> None:
-    """No page holds a script, a style or an event handler: the security policy forbids them."""
+def test_one_script_is_inline(site: Path, path: str) -> None:
+    """A page holds the script that runs before the first paint, and nothing else of the kind.
+
+    The security policy forbids styles and event handlers, and knows that script by its hash.
+    """
     page = read(site, path)
     names = {name for element in page.elements for name in element.attributes}
+    (script,) = list_scripts(page)
 
-    assert [
-        script for script in list_scripts(page) if script.text or "src" not in script.attributes
-    ] == []
+    assert script.attributes == {}
+    assert f"script-src 'self' '{hash_source(script.text)}';" in SITE_POLICY
     assert page.all("style") == []
     assert {name for name in names if name == "style" or name.startswith("on")} == set()
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_scripts_are_few(site: Path, path: str) -> None:
-    """One script is there before the page, for its colours; others wait, and are small."""
+    """What a page can do beyond being read waits until it is there, and is small."""
     page = read(site, path)
-    scripts = {
-        script.attributes["src"]: script.attributes.get("type") for script in list_scripts(page)
-    }
-    names = {name_of(source): kind for source, kind in scripts.items()}
+    modules = [
+        element.attributes["data-module"]
+        for element in page.elements
+        if "data-module" in element.attributes
+    ]
     weight = sum(
-        len(brotli.compress(resolve(site, source).read_bytes(), quality=5)) for source in scripts
+        len(brotli.compress(resolve(site, module).read_bytes(), quality=5)) for module in modules
     )
-    further = {"post.js": "module"} if POSTS_AND_PAGES.fullmatch(path) else {}
+    further = {"post.js"} if POSTS_AND_PAGES.fullmatch(path) else set()
     if path == "contact/index.html":
-        further = {"contact.js": "module"}
+        further = {"contact.js"}
 
-    assert names == {"scheme.js": None, **further}
-    assert weight <= JS_BUDGET
+    assert {name_of(module) for module in modules} == {"lamp.js"} | further
+    assert weight + INLINE_MOST <= JS_BUDGET
+    assert len(brotli.compress(list_scripts(page)[0].text.encode(), quality=5)) <= INLINE_MOST
 
 
 def name_of(asset: str) -> str:
@@ -205,11 +215,16 @@ def test_faces_are_asked_for_early(site: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_comes_from_elsewhere(site: Path, path: str) -> None:
-    """A page loads nothing from another host, and each asset by an address with its digest."""
+    """A page loads nothing from another host, and each asset by an address with its digest.
+
+    The icon is a file on the first page alone, where search engines fetch it.
+    """
     page = read(site, path)
     loaded = [element.attributes["src"] for element in page.elements if "src" in element.attributes]
-    assets = [page.one("link", rel=kind).attributes["href"] for kind in ("stylesheet", "icon")]
+    sheet, icon = (page.one("link", rel=kind).attributes["href"] for kind in ("stylesheet", "icon"))
+    assets = [sheet, icon] if path == "index.html" else [sheet]
 
+    assert icon in assets or icon.startswith("data:image/svg+xml,%3Csvg xmlns=")
     assert [source for source in loaded if not source.startswith(("/images/", "/theme/"))] == []
     assert all(re.fullmatch(r"/theme/\w+\.[0-9a-f]{8,}\.\w+", asset) for asset in assets)
     assert all(resolve(site, asset).is_file() for asset in assets)

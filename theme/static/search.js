@@ -38,6 +38,9 @@ addEventListener("popstate", () => {
   ask();
 });
 
+// Who was quicker than this file is heard all the same.
+if (field.value.trim() !== shown) askSoon();
+
 function wordsOf(address) {
   return (new URLSearchParams(address.search).get("q") ?? "").trim();
 }
