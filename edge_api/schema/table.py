@@ -64,9 +64,13 @@ class Index:
     """For a partial index: the column and the text that it must equal."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """One table: its row, its key, what must be unique, and who may see which columns."""
+    """One table: its row, its key, what must be unique, and who may see which columns.
+
+    Each is declared once, so two are the same only if they are one object: statements are kept by
+    the tables that they are for, and to look one up takes no look at all that a table says.
+    """
 
     name: str
     row: type[RowModel]
@@ -87,6 +91,11 @@ class Table:
         """Every column by name, in the order of declaration."""
         fields = self.row.model_fields.items()
         return MappingProxyType({name: _read_column(name, info) for name, info in fields})
+
+    @cached_property
+    def documents(self) -> frozenset[str]:
+        """The columns that hold JSON."""
+        return frozenset(name for name, column in self.columns.items() if column.kind is Kind.JSON)
 
     @cached_property
     def readable(self) -> tuple[str, ...]:

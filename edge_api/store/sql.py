@@ -4,9 +4,9 @@ Names come from the declared tables and are quoted; values are only ever paramet
 nothing and carries nothing out.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -41,6 +41,10 @@ COMPARISONS: Mapping[str, str] = MappingProxyType(
 """What filter operators ask that every engine is asked alike."""
 
 
+_SHAPES = 256
+"""Lists of columns that are kept as text, of each sort: people may ask for ever more of them."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
     """What engines say in different words."""
@@ -65,12 +69,12 @@ class Statement:
 
 def read_rows(plan: Read, dialect: Dialect) -> Statement:
     """Return the statement that reads the rows."""
-    names = _names(plan.table, plan.columns or plan.table.columns)
+    names = _names(plan.table, plan.columns or tuple(plan.table.columns))
     where = _where(plan.table, plan.where, dialect)
     source = f"SELECT {names} FROM {quote(plan.table.name)}{where.text}"
     limit = dialect.no_limit if plan.limit is None else plan.limit
     parameters = (*where.parameters, limit, plan.offset)
-    text = f"{source} ORDER BY {_order(plan)} LIMIT ? OFFSET ?"
+    text = f"{source} ORDER BY {_order(plan.table, plan.order)} LIMIT ? OFFSET ?"
     return Statement(dialect.mark(text), parameters)
 
 
@@ -85,7 +89,7 @@ def count_rows(plan: Read, dialect: Dialect) -> Statement:
 def insert_row(table: Table, dialect: Dialect) -> str:
     """Return the text of the statement that stores one whole row."""
     marks = ", ".join("?" * len(table.columns))
-    names = _names(table, table.columns)
+    names = _names(table, tuple(table.columns))
     return dialect.mark(f"INSERT INTO {quote(table.name)} ({names}) VALUES ({marks})")
 
 
@@ -94,11 +98,18 @@ def insert_parameters(plan: Insert, affected: Sequence[int]) -> list[tuple[Any, 
 
     `affected` says how many rows each earlier plan of the transaction read or changed.
     """
-    columns = plan.table.columns.values()
-    return [
-        tuple(_bind(column, _resolve(row[column.name], affected)) for column in columns)
-        for row in plan.rows
-    ]
+    return [_insert_values(plan.table, row, affected) for row in plan.rows]
+
+
+def _insert_values(
+    table: Table, row: Mapping[str, Any], affected: Sequence[int]
+) -> tuple[Any, ...]:
+    values = {name: row[name] for name in table.columns}
+    if not _LATER.isdisjoint(map(type, values.values())):
+        values = {name: _resolve(value, affected) for name, value in values.items()}
+    for name in table.documents:
+        values[name] = _write_document(values[name])
+    return tuple(values.values())
 
 
 def update_rows(plan: Update, dialect: Dialect) -> Statement:
@@ -141,12 +152,13 @@ def column_of(table: Table, name: str) -> Column:
         raise unknown_column(table, name) from None
 
 
-def _names(table: Table, names: Iterable[str]) -> str:
+@lru_cache(_SHAPES)
+def _names(table: Table, names: tuple[str, ...]) -> str:
     return ", ".join(quote(column_of(table, name).name) for name in names)
 
 
 def _returning(table: Table) -> str:
-    return f" RETURNING {_names(table, table.columns)}"
+    return f" RETURNING {_names(table, tuple(table.columns))}"
 
 
 def _where_needed(plan: Update | Delete, dialect: Dialect) -> Statement:
@@ -201,16 +213,16 @@ def _refuse_malformed(condition: Condition) -> None:
         raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
 
 
-def _order(plan: Read) -> str:
+@lru_cache(_SHAPES)
+def _order(table: Table, orders: tuple[Order, ...]) -> str:
     """Return the terms to sort by; with the key among them no two rows are equal.
 
     The key goes the way of the term before it, as the indexes do that end in it: a deep offset
     walks such an index, and would else sort the whole table.
     """
-    orders = plan.order
-    if all(order.column != plan.table.key for order in orders):
-        orders = (*orders, Order(plan.table.key, bool(orders) and orders[-1].descending))
-    return ", ".join(_order_term(plan.table, order) for order in orders)
+    if all(order.column != table.key for order in orders):
+        orders = (*orders, Order(table.key, bool(orders) and orders[-1].descending))
+    return ", ".join(_order_term(table, order) for order in orders)
 
 
 def _order_term(table: Table, order: Order) -> str:
@@ -223,7 +235,14 @@ def _order_term(table: Table, order: Order) -> str:
 
 
 def _bind(column: Column, value: Any) -> Any:
-    return write_json(value) if column.kind is Kind.JSON and value is not None else value
+    return _write_document(value) if column.kind is Kind.JSON else value
+
+
+def _write_document(value: Any) -> str | None:
+    return None if value is None else write_json(value)
+
+
+_LATER = frozenset((AffectedBy, Depending))
 
 
 def _resolve(value: Any, affected: Sequence[int]) -> Any:
