@@ -24,7 +24,8 @@ ARGUMENTS = (
 )
 _MODULES = """
 Promise.all(
-  [...document.querySelectorAll("[data-module]")].map(({ dataset }) => import(dataset.module))
+  [...document.querySelectorAll('[data-module^="/theme/"]')]
+    .map(({ dataset }) => import(dataset.module))
 ).then(() => null)
 """
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Journal
+from tests.browser.conftest import Journal, settle
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, free_port
 
@@ -39,6 +39,13 @@ _FRAME = """
   .map(({ content }) => content)
   .join()
 """
+# Milliseconds of the first paint, and those at which each script was asked for.
+_ORDER = """() => [
+  performance.getEntriesByName("first-contentful-paint")[0].startTime,
+  performance.getEntriesByType("resource")
+    .filter(({ name }) => name.endsWith(".js"))
+    .map(({ startTime }) => startTime),
+]"""
 _OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 _SMALL_TARGETS = """() => {
   const outsideText = ":is(a, button, summary, select, input:not([type=hidden]))";
@@ -147,6 +154,26 @@ def test_a_choice_holds_in_other_windows(journal: Journal, page: Page) -> None:
 
     expect(other.locator("body")).to_have_css("background-color", DARK)
     expect(other.locator(".lamp")).to_have_attribute("aria-pressed", "true")
+
+
+def test_modules_wait_for_the_paint(journal: Journal, page: Page) -> None:
+    """Nobody waits for them to read, and none but the theme's own is loaded."""
+
+    def give_with_a_stranger(route: Route) -> None:
+        answer = route.fetch()
+        strange = '<p data-module="/images/strange.js">Strange.</p></main>'
+        route.fulfill(response=answer, body=answer.text().replace("</main>", strange))
+
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.route(f"**{POST}", give_with_a_stranger)
+    page.goto(f"{journal.url}{POST}")
+    settle(page)
+    painted, begun = page.evaluate(_ORDER)
+
+    assert page.get_by_text("Strange.").count() == 1
+    assert [module for module in begun if module <= painted] == []
+    assert len(begun) == len([url for url in asked if url.endswith(".js")]) == 2
 
 
 @pytest.mark.parametrize("path", PATHS)
