@@ -102,7 +102,7 @@ async def judge(chromium: str, url: str, guise: str, folder: Path, demands: Dema
     Where what is measured falls short, it is measured twice again, and the median counts.
     """
     (verdict,) = await run(chromium, url, [guise], folder)
-    if verdict.scores[_MEASURED] == 100 and verdict.lcp <= LCP_MOST:
+    if verdict.scores[_MEASURED] == 100 and verdict.lcp <= demands.lcp_most:
         return faults_of(verdict, demands)
     again = [verdict]
     for _ in range(_TRIES - 1):
