@@ -16,8 +16,8 @@ from site_build.faults import BuildError
 _URL = re.compile(rb"""url\(\s*(?P<quote>["']?)(?P<address>[^"')\s]+)(?P=quote)\s*\)""")
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/|#", re.IGNORECASE)
 _BETWEEN = re.compile(rb">\s+<")
-_PLAIN = " !$&'()*+,-./:;=?@_~"
-"""What needs no escape within a quoted address (URL Standard, section 4.3)."""
+_PLAIN = "!$&'()*+,-./:;=?@_~"
+"""What needs no escape in an address (URL Standard, section 4.3)."""
 _DIGITS = 12
 """Of the digest, hexadecimal: no two versions of a file meet."""
 
