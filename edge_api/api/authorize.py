@@ -222,7 +222,7 @@ _ANSWER_FORM: Final[dict[str, Any]] = {
         "decision": {"enum": ["allow", "deny"]},
         "api_key": {"type": "string", "description": "Who allows it."},
         "granted": {"type": "array", "items": {"enum": list(SCOPES)}},
-        "seal": {"type": "string", "description": "Proof that the form was shown."},
+        "seal": {"type": "string", "minLength": 1, "description": "Proof that the form was shown."},
     },
 }
 _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = MappingProxyType(

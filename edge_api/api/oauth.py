@@ -174,7 +174,8 @@ _REVOKE_FORM: Final = {
     "required": ["token"],
     "not": _TWO_WAYS,
     "properties": {
-        "token": _text(_PLAIN, "The token to take back.", 8192),
+        # What has no value counts as left out (RFC 6749, section 3.1).
+        "token": {**_text(_PLAIN, "The token to take back.", 8192), "minLength": 1},
         "token_type_hint": {"enum": ["access_token", "refresh_token"]},
         **_CLIENT_MEMBERS,
     },

@@ -91,3 +91,25 @@ async def test_live_answers_fit_their_schema(
         where = ("paths", path, "get", "responses", str(answer.status), "content", media_type)
 
     assert list(validator_at(document, *where, "schema").iter_errors(body)) == []
+
+
+async def test_what_a_form_must_have_has_a_value(document: dict[str, Any]) -> None:
+    """A parameter of OAuth that is sent without a value counts as left out (RFC 6749, 3.1)."""
+    oauth = {path: item for path, item in document["paths"].items() if "/oauth/" in path}
+    members = {
+        (path, name): form["properties"][name]
+        for path, item in oauth.items()
+        for form in forms_of(item)
+        for name in form["required"]
+    }
+
+    assert ("/api/public/oauth/revoke", "token") in members
+    for member in members.values():
+        assert not Draft202012Validator(member).is_valid("")
+
+
+def forms_of(item: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the schemas of the forms that a path takes."""
+    bodies = [each["requestBody"] for each in item.values() if "requestBody" in each]
+    kinds = [body["content"].get("application/x-www-form-urlencoded") for body in bodies]
+    return [kind["schema"] for kind in kinds if kind]
