@@ -43,8 +43,6 @@ class Demands:
     """Whether it lets itself be found; else `seo` may lose what it loses for that alone."""
     is_timed: bool = True
     """Whether that counts which a busy machine takes longer for."""
-    lcp_most: float = LCP_MOST
-    """Milliseconds until the largest of what is seen first stands."""
 
 
 async def run(chromium: str, url: str, guises: Sequence[str], folder: Path) -> list[Verdict]:
@@ -75,11 +73,10 @@ def faults_of(verdict: Verdict, demands: Demands) -> list[str]:
         and (demands.is_timed or category != _MEASURED)
         and not (category == "seo" and not demands.is_listed and _is_unlisted(verdict))
     ]
-    is_late = demands.is_timed and verdict.lcp > demands.lcp_most
     return [
         *missed,
         *([f"{len(verdict.scores)} categories"] if len(verdict.scores) != 5 else []),
-        *([f"LCP {verdict.lcp:.0f} ms"] if is_late else []),
+        *([f"LCP {verdict.lcp:.0f} ms"] if demands.is_timed and verdict.lcp > LCP_MOST else []),
         *([f"CLS {verdict.cls}"] if verdict.cls > 0 else []),
     ]
 
@@ -102,7 +99,7 @@ async def judge(chromium: str, url: str, guise: str, folder: Path, demands: Dema
     Where what is measured falls short, it is measured twice again, and the median counts.
     """
     (verdict,) = await run(chromium, url, [guise], folder)
-    if verdict.scores[_MEASURED] == 100 and verdict.lcp <= demands.lcp_most:
+    if verdict.scores[_MEASURED] == 100 and verdict.lcp <= LCP_MOST:
         return faults_of(verdict, demands)
     again = [verdict]
     for _ in range(_TRIES - 1):

@@ -6,7 +6,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema import paths
-from tests.judges.pages.lighthouse import GUISES, LCP_MOST, Demands, judge
+from tests.judges.pages.lighthouse import GUISES, Demands, judge
 from tests.judges.pages.places import Place, at, places, strains
 from tests.judges.pages.served import Served
 
@@ -19,9 +19,6 @@ NOT_OURS = {
     paths.TRY_DOCS: "Swagger UI draws it itself; the reference at /docs/ says the same without it",
 }
 """What is not judged, by its address, and why."""
-CROWDED = {"/journal/everything/": 1300}
-"""Milliseconds for a page that no journal has but ours for strain: two pictures, slanted words,
-accents and signs in its first view, so that six answers share a line that is slow."""
 
 
 def is_listed(served: Served, path: str) -> bool:
@@ -49,8 +46,7 @@ async def test_every_page_has_a_hundred_in_all_five(
     for served, found in ((journal, places(journal)), (sample, strains(sample))):
         for place in judged(found):
             path = place.path(served)
-            most = CROWDED.get(path, LCP_MOST)
-            demands = Demands(is_listed(served, path), lcp_most=most)
+            demands = Demands(is_listed(served, path))
             found_here = await judge(chromium, served.origin + path, guise, tmp_path, demands)
             if found_here:
                 faults[path] = found_here
