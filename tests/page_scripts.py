@@ -1,13 +1,14 @@
-"""What runs on a page because it stands there, for the tests of all pages."""
+"""What runs on a page, for the tests of all pages."""
+
+import re
 
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.site_policy import INLINE_SCRIPTS
-from site_build.making.inline_scripts import hash_source
-
 _RUNS = 'script:not([type="application/ld+json"])'
+_OWN = re.compile(r"/theme/before_paint\.[0-9a-f]{8,}\.js")
 
 
 def has_own_scripts_alone(page: LexborHTMLParser) -> bool:
-    """Tell whether the scripts of a page are those that the policy names; a file's is none."""
-    return [hash_source(script.text()) for script in page.css(_RUNS)] == list(INLINE_SCRIPTS)
+    """Tell whether a page has the script of all pages, which is a file, and no other."""
+    scripts = [(script.attributes.get("src") or "", script.text()) for script in page.css(_RUNS)]
+    return len(scripts) == 1 and bool(_OWN.fullmatch(scripts[0][0])) and not scripts[0][1]

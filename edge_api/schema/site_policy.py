@@ -5,17 +5,13 @@ from typing import Final
 Header = tuple[str, str]
 Headers = tuple[Header, ...]
 
-INLINE_SCRIPTS: Final = ("sha256-ggnXHk5eudMFMkQD9fI3FvczeyP1vUqjyMWDZsEACC4=",)
-"""By its hash, each script that stands in the pages themselves: theme/inline/before_paint.js."""
-
-_SCRIPTS: Final = " ".join(("'self'", *(f"'{source}'" for source in INLINE_SCRIPTS)))
 SITE_POLICY: Final = (
-    f"default-src 'none'; script-src {_SCRIPTS}; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; media-src 'self'; connect-src 'self'; manifest-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy (CSP level 3): a page's own origin only, no style inline, and no script
-but those."""
+"""Content-Security-Policy (CSP level 3): a page's own origin only, and neither style nor
+script inline."""
 
 _UNUSED_FEATURES: Final = (
     "accelerometer",

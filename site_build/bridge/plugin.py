@@ -70,7 +70,6 @@ def _equip(generator: Any) -> None:
     logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
     generator.env.globals["asset"] = assets.locate
     generator.env.globals["embedded"] = assets.embed
-    generator.env.globals["inline"] = production.inline
     card_finder = partial(find_card, production.font)
     made = StructuredData(production.site.identity, card_finder, logo)
     generator.env.globals["structured_data"] = made

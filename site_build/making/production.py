@@ -24,7 +24,6 @@ from site_build.making.assets import Assets
 from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
-from site_build.making.inline_scripts import find_inline
 from site_build.making.outputs import list_files, list_notices, list_outputs, list_records
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
@@ -102,7 +101,6 @@ class Production:
         with self._cache:
             self.gathered = self._gather(code, identity.url)
         self.assets = Assets(style.theme / "static")
-        self.inline = find_inline(style.theme / "inline")
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates"]
         self.handover = self._find_handover(folders)

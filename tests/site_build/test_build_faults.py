@@ -105,7 +105,6 @@ def test_pelican_stops_at_bad_content(desk: Desk, tmp_path: Path) -> None:
         ("base.html", "{{ asset('missing.css') }}", "asset('missing.css')"),
         ("base.html", "{{ embedded('missing.svg') }}", "asset('missing.svg')"),
         ("base.html", "{{ embedded('face.woff2') }}", "which is for SVG pictures"),
-        ("base.html", "{{ inline('gone.js') }}", "inline('gone.js')"),
         ("base.html", "{% if %}", "base.html:1"),
         ("article.html", "{{ article.nothing.at.all }}", "article.html:1"),
         ("article.html", "{% include 'gone.html' %}", "gone.html"),

@@ -6,25 +6,21 @@ from dataclasses import dataclass
 
 from playwright.async_api import Browser, BrowserContext, Dialog, Page, Route, async_playwright
 
-from site_build.making.inline_scripts import find_inline
 from tests.browser.conftest import ARGUMENTS
-from tests.edge.edge_process import ROOT
 
 AT_ONCE = 4
 """Tabs."""
 _FETCHED = "/judged/"
 """Where answers that were fetched before are shown."""
 _SETTLED = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)))"
-_OWN = find_inline(ROOT / "theme" / "inline")("before_paint.js")
-"""The script that stands in every page."""
-_PLANTED = """own => [...document.querySelectorAll("*")].flatMap(node => [
+_PLANTED = """() => [...document.querySelectorAll("*")].flatMap(node => [
   ...[...node.attributes]
     .filter(({ name, value }) => /^on/i.test(name)
       || /^[\\s\\x00-\\x1f]*(javascript|vbscript|data:text)/i.test(value) && name !== "value"
         && name !== "content"
       || name === "data-module" && !value.startsWith("/theme/"))
     .map(({ name, value }) => `${node.tagName} ${name}=${value}`),
-  ...(node.tagName === "SCRIPT" && node.type !== "application/ld+json" && node.text !== own
+  ...(node.tagName === "SCRIPT" && node.type !== "application/ld+json"
       && new URL(node.src || "data:,").origin !== location.origin
     ? [`a script: ${node.outerHTML}`] : []),
 ]).map(found => found.slice(0, 200))"""
@@ -64,7 +60,7 @@ class Tab:
         path = shown.path if shown.html is None else f"{_FETCHED}{number}"
         await self._page.goto(self._origin + path, wait_until="load")
         await self._page.evaluate(_SETTLED)
-        planted = [] if shown.is_authors else await self._page.evaluate(_PLANTED, str(_OWN))
+        planted = [] if shown.is_authors else await self._page.evaluate(_PLANTED)
         return [*self._found, *planted]
 
     async def _close(self, dialog: Dialog) -> None:

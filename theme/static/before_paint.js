@@ -1,12 +1,11 @@
-/* What stands in the head of every page. The reader's own choice of day or night holds before the
-   first paint; modules wait until after it, so that reading waits for none of them. */
+/* Day or night before the first paint, modules behind it. */
 
 const scheme = {
   get chosen() {
     try {
       return /^(light|dark)$/.exec(localStorage.getItem("scheme"))?.[0];
     } catch {
-      // A browser that keeps nothing has nothing to tell.
+      // A browser may keep nothing.
     }
   },
   show(name) {
@@ -23,7 +22,7 @@ if (scheme.chosen) scheme.show(scheme.chosen);
   const parsed = new Promise((done) => addEventListener("DOMContentLoaded", done));
   const painted = new Promise((done) => {
     new PerformanceObserver(done).observe({ type: "paint", buffered: true });
-    // For browsers that do not tell of it.
+    // Not all tell of it.
     addEventListener("load", () => setTimeout(done, 1_000));
   });
   Promise.all([parsed, painted]).then(() => {
