@@ -19,7 +19,7 @@ from edge_api.schema.dotenv_file import read_dotenv
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal
-from edge_api.store.sqlite.replicator import SOCKET_LONGEST, socket_of
+from edge_api.store.sqlite.replicator import SOCKET_LONGEST, lock_of, socket_of
 
 SNAPSHOT_HOURS: Final = 24
 """Between two whole copies in the replica: a restore reads one and what came after."""
@@ -61,9 +61,14 @@ def configuration(store: Path, replica: str) -> Mapping[str, Any]:
     }
 
 
-def command(program: str) -> tuple[str, ...]:
-    """Return what replicates: files it makes are for their owner's eyes only."""
-    return ("/bin/sh", "-c", 'umask 077; exec "$0" "$@"', program, "replicate", *_OPTIONS)
+def command(program: str, store: Path) -> tuple[str, ...]:
+    """Return what replicates: files it makes are for their owner's eyes only.
+
+    It writes down itself who holds the lock: an edge that is killed as soon as it has started it
+    would leave a holder that nobody knows, and that the next edge could not end.
+    """
+    first = 'umask 077; echo $$ >"$0"; exec "$@"'
+    return ("/bin/sh", "-c", first, str(lock_of(store)), program, "replicate", *_OPTIONS)
 
 
 def environment() -> Mapping[str, str]:

@@ -28,7 +28,6 @@ from edge_api.store.sqlite.replicator import (
     END_SECONDS,
     ReplicatorError,
     claim_replicator,
-    note_process,
     socket_of,
     sync_replica,
 )
@@ -125,7 +124,7 @@ class Replication:
 
     async def _catch_up(self) -> None:
         """Bring to the replica what was committed while no process ran. Raises as `_replicate`."""
-        lock = await asyncio.to_thread(claim_replicator, self._store)
+        lock = await claim_replicator(self._store)
         try:
             process = await self._start(lock)
         finally:
@@ -168,7 +167,7 @@ class Replication:
 
     async def _replicate(self) -> None:
         """Run one process to its end. Raises StoreRefusal and OSError."""
-        lock = await asyncio.to_thread(claim_replicator, self._store)
+        lock = await claim_replicator(self._store)
         try:
             process = await self._start(lock)
         finally:
@@ -185,8 +184,8 @@ class Replication:
     async def _start(self, lock: int) -> Process:
         config = piped(configuration(self._store, self._replica))
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command(self._program),
+            return await asyncio.create_subprocess_exec(
+                *command(self._program, self._store),
                 stdin=config,
                 stdout=DEVNULL,
                 stderr=PIPE,
@@ -196,8 +195,6 @@ class Replication:
             )
         finally:
             os.close(config)
-        note_process(lock, process.pid)
-        return process
 
     async def _follow(self) -> None:
         """Look again and again whether the replica has what was committed."""

@@ -35,6 +35,11 @@ def socket_of(store: Path) -> Path:
     return store.with_name(f"{store.name}-litestream.sock")
 
 
+def lock_of(store: Path) -> Path:
+    """Return what the replicator of a store holds locked, with the number of its process in it."""
+    return store.with_name(f"{store.name}-litestream.lock")
+
+
 def state_of(store: Path) -> Path:
     """Return the folder in which Litestream keeps what it knows of a store."""
     return store.with_name(f".{store.name}-litestream")
@@ -64,49 +69,45 @@ async def released(store: Path) -> AsyncIterator[None]:
     by whoever keeps it running. To have it `stop` and `start` in one life is not enough: it would
     go on from what it remembers of the log, and its replica would be damaged.
     """
-    if not _lock_of(store).exists():
+    if not lock_of(store).exists():
         yield
         return
-    lock = await asyncio.to_thread(claim_replicator, store)
+    lock = await claim_replicator(store)
     try:
         yield
     finally:
         os.close(lock)
 
 
-def claim_replicator(store: Path) -> int:
+async def claim_replicator(store: Path) -> int:
     """Return a lock that the one replicator of a store is to hold, for as long as it lives.
 
-    One that a dead edge has left is ended. Raises StoreRefusal.
+    One that a dead edge has left is ended. Who is cancelled while it waits holds no lock, which a
+    thread that waits would take nevertheless. Raises StoreRefusal.
     """
-    lock = os.open(_lock_of(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if not _try(lock):
-        _end_left(lock, store)
-    os.ftruncate(lock, 0)
+    lock = os.open(lock_of(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if not _try(lock):
+            await _end_left(lock, store)
+        os.ftruncate(lock, 0)
+    except BaseException:
+        os.close(lock)
+        raise
     return lock
-
-
-def note_process(lock: int, process: int) -> None:
-    """Write down who holds the lock."""
-    os.pwrite(lock, str(process).encode(), 0)
 
 
 def end_replicator(store: Path) -> None:
     """Have nobody replicate the store: no edge serves it, and what one left behind is ended.
 
-    Raises StoreRefusal.
+    For whoever runs no event loop. Raises StoreRefusal.
     """
-    if _lock_of(store).exists():
-        os.close(claim_replicator(store))
+    if lock_of(store).exists():
+        os.close(asyncio.run(claim_replicator(store)))
 
 
-def _lock_of(store: Path) -> Path:
-    return store.with_name(f"{store.name}-litestream.lock")
-
-
-def _end_left(lock: int, store: Path) -> None:
+async def _end_left(lock: int, store: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
-        holder = os.pread(lock, 20, 0).decode()
+        holder = os.pread(lock, 20, 0).decode().strip()
         if holder:
             with suppress(ProcessLookupError):
                 os.kill(int(holder), number)  # it holds the lock, so it is the one that wrote it
@@ -114,8 +115,7 @@ def _end_left(lock: int, store: Path) -> None:
         while time.monotonic() < ends_at:
             if _try(lock):
                 return
-            time.sleep(0.05)
-    os.close(lock)
+            await asyncio.sleep(0.05)
     raise StoreRefusal(
         f"{store} is replicated by another process ({holder or 'unknown'}): end that one"
     )

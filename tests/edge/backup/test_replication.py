@@ -23,7 +23,7 @@ from edge_api.settings import read_settings
 from edge_api.store.plan import Condition, Delete, Insert
 from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import SQLiteStore, open_store
-from edge_api.store.sqlite.replicator import socket_of
+from edge_api.store.sqlite.replicator import claim_replicator, lock_of, socket_of
 from tests.drills.loss import await_replica, ids, installation_in, post, said
 from tests.edge.edge_process import PATIENCE, Installation
 from tests.edge.store.samples import clock, make_lead
@@ -50,7 +50,7 @@ def await_truth(is_so: Callable[[], bool]) -> None:
 
 def process_of(store: Path) -> int:
     """Return the process that replicates a store; 0 while that is being started."""
-    return int(store.with_name(f"{store.name}-litestream.lock").read_text() or 0)
+    return int(lock_of(store).read_text() or 0)
 
 
 def rows_of(store: Path) -> list[Any]:
@@ -191,6 +191,7 @@ def test_what_a_dead_edge_left_behind_gives_way(installation: Installation) -> N
         await_replica(installation.store)
         left = process_of(installation.store)
         edge.end(signal.SIGKILL)
+    assert running_as(left)
     with installation.serving() as edge:
         await_successor(installation.store, left)
         post(edge, "after that")
@@ -255,11 +256,30 @@ async def test_whatever_befalls_a_start_it_is_tried_again(
 @contextmanager
 def strangely_locked(store: Path) -> Iterator[None]:
     """Hold the lock of a replicator, with no number of a process in it."""
-    with store.with_name(f"{store.name}-litestream.lock").open("w") as lock:
+    with lock_of(store).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("nobody")
         lock.flush()
         yield
+
+
+async def test_who_is_ended_while_it_waits_holds_no_lock(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended before its turn has come; the lock is free for the next as soon as it is let."""
+    monkeypatch.setattr("edge_api.commands.replication.CATCH_UP_SECONDS", 0.2)
+    store = await open_store(installation.store, clock, alone=True)
+    replication = make_replication(read_settings(installation.settings, None))
+    assert replication is not None
+    lock = await claim_replicator(installation.store)
+    replication.start()
+    await asyncio.sleep(0.2)  # it waits for the lock by now
+    await replication.close()
+    os.close(lock)
+    await asyncio.sleep(0.2)  # more than one look of whoever would wait still
+    async with asyncio.timeout(0.2):
+        os.close(await claim_replicator(installation.store))
+    await store.close()
 
 
 def test_a_former_state_is_restored(installation: Installation) -> None:
