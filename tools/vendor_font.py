@@ -31,12 +31,12 @@ LICENCE = "package/LICENSE.md"
 
 # The licence reserves the name of the family for what its makers release; a subset is not that.
 NAME = "Fore-edge Serif"
-_OWN_NAMES = (1, 3, 4, 6, 16)
+_OWN_NAMES = (1, 6)
 _KEPT_NAMES = (0, 14)  # copyright and the licence's address; its text lies beside
 
 _ASCII = {chr(code) for code in range(0x20, 0x7F)}
-_SIGNS = set("$%+<=>@[\\]^_`{|}~")
-"""Of ASCII, what hardly ever stands in a text, but in code; each heading has a `#`."""
+_UPRIGHT_SIGNS = set("#$%+<=>@[\\]^_`{|}~")
+"""Of ASCII, what hardly ever stands in slanted words."""
 # Of Latin-1 and its neighbours: what French, German, Spanish, Portuguese, Italian, Dutch and the
 # Nordic languages write. What is missing is set in the reader's own serif.
 _LETTERS = set("ÀÁÄÅÆÇÈÉÊÍÑÓÖØÚÜàáâãäåæçèéêëìíîïñòóôõöøùúûüÿßŒœ")
@@ -48,6 +48,9 @@ _OPTICAL_SIZE = 14
 """In points. The text stands at 13 to 15 of them, which is what the eye is to be spared for."""
 _FAINT = 10
 """In thousandths of the size: less than a fifth of a pixel in a text."""
+_NEAR = 2
+"""The same: how far a heavier outline may be from where it was drawn. Letters of the regular weight
+are as they were drawn. At 6, the feet of large headings have visible steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Face:
     characters: frozenset[str]
     features: tuple[str, ...]
     is_small: bool = False
-    """Whether it does without figures for columns and without kerning that hardly shows."""
+    """Whether it does without figures for columns."""
 
 
 _ROMAN = "package/VAR/SourceSerif4Variable-Roman.ttf"
@@ -74,7 +77,7 @@ FACES = (
         "serif-roman.woff2",
         "Regular",
         _WEIGHTS,
-        frozenset(_ASCII - _SIGNS | _MARKS),
+        frozenset(_ASCII | _MARKS),
         # Figures that stand in text, beside those for columns that need not be asked for.
         ("kern", "liga", "onum", "smcp", "c2sc"),
     ),
@@ -83,7 +86,7 @@ FACES = (
         "serif-more.woff2",
         "More",
         _WEIGHTS,
-        frozenset(_LETTERS | _RARE_MARKS | _SIGNS),
+        frozenset(_LETTERS | _RARE_MARKS),
         (),
     ),
     Face(
@@ -91,7 +94,7 @@ FACES = (
         "serif-italic.woff2",
         "Italic",
         400,
-        frozenset(_ASCII - _SIGNS - {"#"} | _MARKS | _SLANTED_LETTERS),
+        frozenset(_ASCII - _UPRIGHT_SIGNS | _MARKS | _SLANTED_LETTERS),
         ("kern", "liga"),
         is_small=True,
     ),
@@ -114,9 +117,9 @@ def cut(data: bytes, face: Face) -> bytes:
         variable = instantiateVariableFont(font, {**at_rest, "wght": face.weights})
         for table in {"GPOS", "GDEF"} & set(regular.keys()):
             variable[table] = regular[table]
+        _simplify_changes(variable)
         regular = variable
-    if face.is_small:
-        _drop_faint_kerning(regular)
+    _drop_faint_kerning(regular)
     regular.flavor = "woff2"
     made = BytesIO()
     regular.save(made)
@@ -162,6 +165,17 @@ def _drop_faint_kerning(font: TTFont) -> None:
             for second in (each for first in pairs.Class1Record for each in first.Class2Record):
                 if not _shows(second.Value1):
                     second.Value1.XAdvance = 0
+
+
+def _simplify_changes(font: TTFont) -> None:
+    """Leave out what a weight changes in an outline where its neighbours tell it nearly as well."""
+    metrics = font["hmtx"].metrics
+    for glyph, changes in font["gvar"].variations.items():
+        outline, controls = font["glyf"]._getCoordinatesAndControls(glyph, metrics)  # noqa: SLF001
+        for change in changes:
+            change.calcInferredDeltas(outline, controls.endPts)
+            change.roundDeltas()
+            change.optimize(outline, controls.endPts, tolerance=_NEAR)
 
 
 def _shows(kerning: Any) -> bool:
@@ -226,7 +240,7 @@ def _keep(font: TTFont, face: Face) -> None:
 
 def _rename(font: TTFont, face: Face) -> None:
     full = f"{NAME} {face.style}"
-    names = {1: NAME, 3: full, 4: full, 6: full.replace(" ", ""), 16: NAME}
+    names = {1: NAME, 6: full.replace(" ", "")}
     for number, name in names.items():
         font["name"].removeNames(nameID=number)
         font["name"].setName(name, number, 3, 1, 0x409)
