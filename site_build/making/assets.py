@@ -1,6 +1,7 @@
 """The theme's static files under names that carry their digest, so that browsers keep them.
 
-A style sheet's references to its neighbours get their new names too. It knows nothing of pages.
+A style sheet goes out without its comments, and its references to its neighbours get their new
+names. It knows nothing of pages.
 """
 
 import hashlib
@@ -14,6 +15,13 @@ from site_build import addresses
 from site_build.faults import BuildError
 
 _URL = re.compile(rb"""url\(\s*(?P<quote>["']?)(?P<address>[^"')\s]+)(?P=quote)\s*\)""")
+_COMMENT = re.compile(
+    rb"""(?P<kept>"(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\([^"')]*\) | /\*!.*?\*/)
+    | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""A comment of a style sheet, or what may hold the like of one (CSS Syntax Level 3, section 4.3.2).
+One that begins with `!` is a licence's by custom, and stays."""
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/|#", re.IGNORECASE)
 _BETWEEN = re.compile(rb">\s+<")
 _PLAIN = "!$&'()*+,-./:;=?@_~"
@@ -41,7 +49,7 @@ class Assets:
         for name in sorted(self._originals, key=lambda name: (name.endswith(".css"), name)):
             data = self._originals[name].read_bytes()
             if name.endswith(".css"):
-                data = self._rename_references(name, data)
+                data = self._rename_references(name, _drop_comments(data))
             self.published[name] = Asset(_name_by_digest(name, data), data)
 
     def locate(self, name: str) -> str:
@@ -73,6 +81,17 @@ class Assets:
             return f'url("{self.locate(name)}{mark}{rest}")'.encode()
 
         return _URL.sub(rename, data)
+
+
+def _drop_comments(sheet: bytes) -> bytes:
+    """Return a style sheet without comments; where they alone part two tokens, they still do."""
+
+    def shorten(found: re.Match[bytes]) -> bytes:
+        if found["kept"] is not None:
+            return found[0]
+        return b"\n" if found["before"] or found["after"] else b"/**/"
+
+    return _COMMENT.sub(shorten, sheet).lstrip()
 
 
 def _list_files(folder: Path) -> dict[str, Path]:

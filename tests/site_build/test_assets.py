@@ -1,0 +1,42 @@
+"""The theme's static files as they are published: sheets without comments, small when packed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from site_build.making.assets import Assets
+
+THEME = Path(__file__).resolve().parent.parent.parent / "theme"
+
+
+@pytest.mark.parametrize(
+    ("written", "published"),
+    [
+        ("/* What it is. */\n\n.a { color: red }\n", ".a { color: red }\n"),
+        (".a /* and */ .b {}", ".a\n.b {}"),
+        (".a/**/.b {}", ".a/**/.b {}"),
+        ('.a { content: "/* said */" }', '.a { content: "/* said */" }'),
+        (".a { content: '\\'/* said */' }", ".a { content: '\\'/* said */' }"),
+        (".a { --b: url(/c/*d) } /* e */ .f {}", ".a { --b: url(/c/*d) }\n.f {}"),
+        ("/*! A licence. */\n.a {}", "/*! A licence. */\n.a {}"),
+        (".a {} /* without an end", ".a {} /* without an end"),
+    ],
+)
+def test_a_sheet_goes_out_without_comments(tmp_path: Path, written: str, published: str) -> None:
+    """What only looks like a comment stays, and so does a licence's; no two tokens become one."""
+    (tmp_path / "style.css").write_text(written)
+    asset = Assets(tmp_path).published["style.css"]
+
+    assert asset.data.decode() == published
+
+
+def test_the_sheet_of_every_page_loses_comments_alone() -> None:
+    """All else of the journal's own sheet is there, in the same order."""
+    written = (THEME / "static" / "style.css").read_text()
+    published = Assets(THEME / "static").published["style.css"].data.decode()
+    ruled = re.sub(r"/\*.*?\*/", "", written, flags=re.DOTALL)
+    named = re.sub(r'url\("/theme/([^"]*?)\.[0-9a-f]{12}(\.\w+)"\)', r'url("\1\2")', published)
+
+    assert named.split() == ruled.split()
+    assert "/*" not in published
