@@ -63,7 +63,7 @@ class Face:
     weights: float | tuple[float, float]
     characters: frozenset[str]
     features: tuple[str, ...]
-    is_small: bool = False
+    old_figures_only: bool = False
     """Whether it does without figures for columns."""
 
 
@@ -96,7 +96,7 @@ FACES = (
         400,
         frozenset(_ASCII - _UPRIGHT_SIGNS | _MARKS | _SLANTED_LETTERS),
         ("kern", "liga"),
-        is_small=True,
+        old_figures_only=True,
     ),
 )
 
@@ -106,7 +106,7 @@ def cut(data: bytes, face: Face) -> bytes:
     font = TTFont(BytesIO(data), recalcTimestamp=False)
     _limit_substitutions(font)
     _limit_kerning(font)
-    if face.is_small:
+    if face.old_figures_only:
         _put_old_figures(font)
     _keep(font, face)
     _rename(font, face)
@@ -239,8 +239,7 @@ def _keep(font: TTFont, face: Face) -> None:
 
 
 def _rename(font: TTFont, face: Face) -> None:
-    full = f"{NAME} {face.style}"
-    names = {1: NAME, 6: full.replace(" ", "")}
+    names = {1: NAME, 6: f"{NAME}{face.style}".replace(" ", "")}
     for number, name in names.items():
         font["name"].removeNames(nameID=number)
         font["name"].setName(name, number, 3, 1, 0x409)
