@@ -35,19 +35,17 @@ _OWN_NAMES = (1, 6)
 _KEPT_NAMES = (0, 14)  # copyright and the licence's address; its text lies beside
 
 _ASCII = {chr(code) for code in range(0x20, 0x7F)}
-_UPRIGHT_SIGNS = set("#$%+<=>@[\\]^_`{|}~")
-"""Of ASCII, what hardly ever stands in slanted words."""
+_RARELY_SLANTED = set("#$%&*+/0123456789<=>@[\\]^_`{|}~·")
+"""What hardly ever stands in slanted words of English."""
 # Of Latin-1 and its neighbours: what French, German, Spanish, Portuguese, Italian, Dutch and the
 # Nordic languages write. What is missing is set in the reader's own serif.
 _LETTERS = set("ÀÁÄÅÆÇÈÉÊÍÑÓÖØÚÜàáâãäåæçèéêëìíîïñòóôõöøùúûüÿßŒœ")
-_SLANTED_LETTERS = set("ÄÉÖÜßàáâäåæçèéêëíîïñóôöøúûü")
 _MARKS = set("\u00a0\u00ad\u2011·–—‘’“”…")  # noqa: RUF001
-_RARE_MARKS = set("§©«°±×»„†•€−←↑→↓")  # noqa: RUF001
+_RARE_MARKS = set("§©«°±×»„†•€−")  # noqa: RUF001
+_ARROWS = set("←↑→↓")
 _LIGATURES = frozenset(("f_i", "f_l", "f_f", "f_f_i", "f_f_l"))
 _OPTICAL_SIZE = 14
 """In points. The text stands at 13 to 15 of them, which is what the eye is to be spared for."""
-_FAINT = 10
-"""In thousandths of the size: less than a fifth of a pixel in a text."""
 _NEAR = 2
 """The same: how far a heavier outline may be from where it was drawn. Letters of the regular weight
 are as they were drawn. At 6, the feet of large headings have visible steps."""
@@ -63,6 +61,10 @@ class Face:
     weights: float | tuple[float, float]
     characters: frozenset[str]
     features: tuple[str, ...]
+    faint: int = 10
+    """The kerning that is left out, in thousandths of the size: of a text, a fifth of a pixel."""
+    step: int = 1
+    """The same: kerning is a multiple of it."""
     old_figures_only: bool = False
     """Whether it does without figures for columns."""
 
@@ -72,6 +74,7 @@ _ITALIC = "package/VAR/SourceSerif4Variable-Italic.ttf"
 _WEIGHTS = (400, 600)
 FACES = (
     # What every page shows stands apart from what few have: it is on its way before anything else.
+    # Slanted words are cut in two the same way: English ones without figures need the first alone.
     Face(
         _ROMAN,
         "serif-roman.woff2",
@@ -86,7 +89,7 @@ FACES = (
         "serif-more.woff2",
         "More",
         _WEIGHTS,
-        frozenset(_LETTERS | _RARE_MARKS),
+        frozenset(_LETTERS | _RARE_MARKS | _ARROWS),
         (),
     ),
     Face(
@@ -94,8 +97,19 @@ FACES = (
         "serif-italic.woff2",
         "Italic",
         400,
-        frozenset(_ASCII - _UPRIGHT_SIGNS | _MARKS | _SLANTED_LETTERS),
+        frozenset((_ASCII | _MARKS) - _RARELY_SLANTED),
         ("kern", "liga"),
+        # At text size alone, where two fifths of a pixel are the most that it changes.
+        faint=20,
+        step=10,
+    ),
+    Face(
+        _ITALIC,
+        "serif-italic-more.woff2",
+        "ItalicMore",
+        400,
+        frozenset(_RARELY_SLANTED | _LETTERS | _RARE_MARKS),
+        (),
         old_figures_only=True,
     ),
 )
@@ -119,7 +133,7 @@ def cut(data: bytes, face: Face) -> bytes:
             variable[table] = regular[table]
         _simplify_changes(variable)
         regular = variable
-    _drop_faint_kerning(regular)
+    _coarsen_kerning(regular, face)
     regular.flavor = "woff2"
     made = BytesIO()
     regular.save(made)
@@ -154,17 +168,22 @@ def _limit_kerning(font: TTFont) -> None:
         _limit_pairs(pairs)
 
 
-def _drop_faint_kerning(font: TTFont) -> None:
+def _coarsen_kerning(font: TTFont, face: Face) -> None:
+    """Round kerning to the face's step, and leave out what is faint then."""
     for pairs in _kernings(font):
+        for value in _values(pairs):
+            value.XAdvance = _coarse(value.XAdvance, face)
         if pairs.Format == 1:
             for pair in pairs.PairSet:
                 pair.PairValueRecord = [
-                    each for each in pair.PairValueRecord if _shows(each.Value1)
+                    each for each in pair.PairValueRecord if each.Value1.XAdvance
                 ]
-        else:
-            for second in (each for first in pairs.Class1Record for each in first.Class2Record):
-                if not _shows(second.Value1):
-                    second.Value1.XAdvance = 0
+
+
+def _values(pairs: Any) -> Iterator[Any]:
+    if pairs.Format == 1:
+        return (each.Value1 for pair in pairs.PairSet for each in pair.PairValueRecord)
+    return (each.Value1 for first in pairs.Class1Record for each in first.Class2Record)
 
 
 def _simplify_changes(font: TTFont) -> None:
@@ -178,8 +197,9 @@ def _simplify_changes(font: TTFont) -> None:
             change.optimize(outline, controls.endPts, tolerance=_NEAR)
 
 
-def _shows(kerning: Any) -> bool:
-    return bool(abs(kerning.XAdvance) > _FAINT)
+def _coarse(kerning: int, face: Face) -> int:
+    rounded = round(kerning / face.step) * face.step
+    return rounded if abs(rounded) > face.faint else 0
 
 
 def _kernings(font: TTFont) -> Iterator[Any]:

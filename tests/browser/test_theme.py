@@ -293,6 +293,20 @@ def test_the_faces_are_used(journal: Journal, page: Page) -> None:
     assert sum("Fore-edge Serif" in family for family in loaded) == len(fetched)
 
 
+def test_letters_of_what_follows_wait_until_a_reader_is_near(journal: Journal, page: Page) -> None:
+    """After a long text, the titles of others are laid out, and their letters fetched, in time."""
+    page.set_viewport_size({"width": 390, "height": 400})
+    asked: list[str] = []
+    page.on("request", lambda each: asked.append(each.url))
+    page.goto(f"{journal.url}{POST}", wait_until="networkidle")
+    before = [url for url in asked if "serif-more" in url]
+    with page.expect_request("**/serif-more.*"):
+        page.mouse.wheel(0, 5000)
+
+    assert before == []
+    expect(page.locator(".neighbours")).to_contain_text("Tête-bêche")
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("width", [360, 1280])
 def test_targets_can_be_hit(journal: Journal, page: Page, path: str, width: int) -> None:
