@@ -93,18 +93,30 @@ def _reasons(verdict: Verdict, category: str) -> str:
     )
 
 
-async def judge(chromium: str, url: str, guise: str, folder: Path, demands: Demands) -> list[str]:
-    """Return the faults of a page in one guise, speed among them.
+async def judge(
+    chromium: str, pages: Mapping[str, Demands], guise: str, folder: Path
+) -> dict[str, list[str]]:
+    """Return the faults of pages in one guise, by address, speed among them.
 
-    Where what is measured falls short, it is measured twice again, and the median counts.
+    Where what is measured falls short, it is measured twice again, once all have been looked at and
+    what else the machine was busy with may be over, and the median counts.
     """
-    (verdict,) = await run(chromium, url, [guise], folder)
-    if verdict.scores[_MEASURED] == 100 and verdict.lcp <= LCP_MOST:
-        return faults_of(verdict, demands)
-    again = [verdict]
-    for _ in range(_TRIES - 1):
-        again += await run(chromium, url, [guise], folder)
-    return faults_of(_middle(again), demands)
+    first = {url: (await run(chromium, url, [guise], folder))[0] for url in pages}
+    last = {
+        url: verdict if _is_fast(verdict) else await _again(chromium, url, verdict, folder)
+        for url, verdict in first.items()
+    }
+    faults = {url: faults_of(verdict, pages[url]) for url, verdict in last.items()}
+    return {url: found for url, found in faults.items() if found}
+
+
+def _is_fast(verdict: Verdict) -> bool:
+    return verdict.scores[_MEASURED] == 100 and verdict.lcp <= LCP_MOST
+
+
+async def _again(chromium: str, url: str, verdict: Verdict, folder: Path) -> Verdict:
+    more = [await run(chromium, url, [verdict.guise], folder) for _ in range(_TRIES - 1)]
+    return _middle([verdict, *(each for (each,) in more)])
 
 
 def _middle(verdicts: Sequence[Verdict]) -> Verdict:

@@ -42,13 +42,10 @@ async def test_every_page_has_a_hundred_in_all_five(
     chromium: str, journal: Served, sample: Served, tmp_path: Path, guise: str
 ) -> None:
     """Pages that ask not to be found lose points of `seo` for that alone."""
-    faults: dict[str, list[str]] = {}
-    for served, found in ((journal, places(journal)), (sample, strains(sample))):
-        for place in judged(found):
-            path = place.path(served)
-            demands = Demands(is_listed(served, path))
-            found_here = await judge(chromium, served.origin + path, guise, tmp_path, demands)
-            if found_here:
-                faults[path] = found_here
+    pages = {
+        served.origin + path: Demands(is_listed(served, path))
+        for served, found in ((journal, places(journal)), (sample, strains(sample)))
+        for path in (place.path(served) for place in judged(found))
+    }
 
-    assert faults == {}
+    assert await judge(chromium, pages, guise, tmp_path) == {}
