@@ -112,6 +112,19 @@ def test_results_come_as_somebody_types(journal: Journal, page: Page) -> None:
     assert complaints == []
 
 
+def test_a_zero_character_is_no_word(journal: Journal, page: Page) -> None:
+    """Only a script can put one into the field; what is found is what the page itself finds."""
+    complaints = open_search(page, journal)
+    page.evaluate("""() => {
+      const field = document.getElementById("q");
+      field.value = "sheet\\0";
+      field.dispatchEvent(new Event("input"));
+    }""")
+    expect(page.locator(".results h2 a")).to_have_count(2)
+
+    assert complaints == []
+
+
 def test_script_and_service_make_the_same_page(journal: Journal, page: Page) -> None:
     """What is typed looks as what is loaded, to the last element and attribute."""
     open_search(page, journal, "edge")

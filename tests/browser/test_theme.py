@@ -46,6 +46,12 @@ _ORDER = """() => [
     .filter(({ name }) => name.endsWith(".js") && !name.includes("/before_paint."))
     .map(({ startTime }) => startTime),
 ]"""
+# Whether each painted edge of a list of posts stands within its own item.
+_EDGES_AT_HOME = """[...document.querySelectorAll(".related > ul > li")].map(item => {
+  const [line, edge] = [item, item.querySelector(".fore-edge")].map(e => e.getBoundingClientRect());
+  return line.top <= edge.top && edge.bottom <= line.bottom
+    && line.left <= edge.left && edge.right <= line.right && edge.height > 20 && edge.width > 3;
+})"""
 _OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 _SMALL_TARGETS = """() => {
   const outsideText = ":is(a, button, summary, select, input:not([type=hidden]))";
@@ -291,6 +297,21 @@ def test_the_faces_are_used(journal: Journal, page: Page) -> None:
     assert "serif-roman" in fetched[0]
     assert len(fetched) == len(set(fetched))
     assert sum("Fore-edge Serif" in family for family in loaded) == len(fetched)
+
+
+@pytest.mark.parametrize("path", [POST, "/journal/first-edge/"], ids=["long", "short"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_each_related_post_has_its_own_edge(
+    journal: Journal, page: Page, path: str, width: int
+) -> None:
+    """At the end of its own line, however long the text above is."""
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"{journal.url}{path}")
+    page.locator(".related li").last.scroll_into_view_if_needed()
+    edges = page.evaluate(_EDGES_AT_HOME)
+
+    assert edges
+    assert all(edges)
 
 
 def test_letters_of_what_follows_wait_until_a_reader_is_near(journal: Journal, page: Page) -> None:

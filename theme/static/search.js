@@ -39,17 +39,22 @@ addEventListener("popstate", () => {
 });
 
 // Who was quicker than this file is heard all the same.
-if (field.value.trim() !== shown) askSoon();
+if (typed() !== shown) askSoon();
 
 function wordsOf(address) {
   return (new URLSearchParams(address.search).get("q") ?? "").trim();
+}
+
+/* What the service takes for words: a zero character stands in none. */
+function typed() {
+  return field.value.replaceAll("\0", " ").trim();
 }
 
 function askSoon() {
   clearTimeout(pause);
   asking.abort();
   pause = setTimeout(() => {
-    if (field.value.trim() !== shown) ask();
+    if (typed() !== shown) ask();
   }, PAUSE_MS);
 }
 
@@ -60,7 +65,7 @@ async function ask() {
   asking = new AbortController();
   const turn = asking;
   const late = setTimeout(() => turn.abort(LATE), PATIENCE_MS);
-  const words = field.value.trim();
+  const words = typed();
   try {
     const answer = words ? await find(words, turn.signal) : { count: 0, results: [] };
     if (turn.signal.aborted) return null;
