@@ -61,10 +61,10 @@ class Face:
     weights: float | tuple[float, float]
     characters: frozenset[str]
     features: tuple[str, ...]
-    faint: int = 10
-    """The kerning that is left out, in thousandths of the size: of a text, a fifth of a pixel."""
-    step: int = 1
-    """The same: kerning is a multiple of it."""
+    faint_kerning: int = 10
+    """What is left out, in thousandths of the size: of a text, a fifth of a pixel."""
+    kerning_step: int = 1
+    """The same: what is kept is a multiple of it."""
     old_figures_only: bool = False
     """Whether it does without figures for columns."""
 
@@ -100,8 +100,8 @@ FACES = (
         frozenset((_ASCII | _MARKS) - _RARELY_SLANTED),
         ("kern", "liga"),
         # At text size alone, where two fifths of a pixel are the most that it changes.
-        faint=20,
-        step=10,
+        faint_kerning=20,
+        kerning_step=10,
     ),
     Face(
         _ITALIC,
@@ -198,8 +198,8 @@ def _simplify_changes(font: TTFont) -> None:
 
 
 def _coarse(kerning: int, face: Face) -> int:
-    rounded = round(kerning / face.step) * face.step
-    return rounded if abs(rounded) > face.faint else 0
+    rounded = round(kerning / face.kerning_step) * face.kerning_step
+    return rounded if abs(rounded) > face.faint_kerning else 0
 
 
 def _kernings(font: TTFont) -> Iterator[Any]:

@@ -16,7 +16,7 @@ MORE_MOST = 6_860
 """Of one that some pages ask for once they have the style sheet: with its headers, five packets,
 which a slow line brings in one turn beside three other answers."""
 ENGLISH = {chr(code) for code in range(0x20, 0x7F)} | set("\u00a0–—‘’“”…")  # noqa: RUF001
-UPRIGHT = set("#$%&*+/0123456789<=>@[\\]^_`{|}~")
+RARELY_SLANTED = set("#$%&*+/0123456789<=>@[\\]^_`{|}~")
 """What hardly stands in slanted words of English."""
 WESTERN = set("àâäáãåæçéèêëíìîïñóòôöõøœßúùûüÿÄÉÖÜ")
 
@@ -103,7 +103,7 @@ def test_english_needs_one_face(
     sheet = (FOLDER.parent / "style.css").read_text(encoding="utf-8")
     for name, first, other, english in (
         ("serif-more", roman, more, ENGLISH),
-        ("serif-italic-more", italic, italic_more, ENGLISH - UPRIGHT),
+        ("serif-italic-more", italic, italic_more, ENGLISH - RARELY_SLANTED),
     ):
         (spelled,) = re.findall(rf"{name}\.[^}}]+unicode-range:([^;]+);", sheet)
         declared = read_range(spelled)
