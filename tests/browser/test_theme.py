@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Journal, settle
+from tests.browser.conftest import ARGUMENTS, Journal, settle
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, free_port
 
@@ -53,6 +53,12 @@ _EDGES_AT_HOME = """[...document.querySelectorAll(".related > ul > li")].map(ite
     && line.left <= edge.left && edge.right <= line.right && edge.height > 20 && edge.width > 3;
 })"""
 _OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# How wide the scroll bar is and where the first words stand, with or without the rest of the page.
+_PLACES = """hidden => {
+  document.querySelector("main").hidden = hidden;
+  const { x } = document.querySelector(".wordmark a").getBoundingClientRect();
+  return [innerWidth - document.documentElement.clientWidth, x];
+}"""
 _SMALL_TARGETS = """() => {
   const outsideText = ":is(a, button, summary, select, input:not([type=hidden]))";
   return [...document.querySelectorAll(outsideText)]
@@ -283,6 +289,22 @@ def test_nothing_shifts(journal: Journal, browser: Browser, path: str) -> None:
     context.close()
 
     assert shifts == 0
+
+
+def test_a_scroll_bar_pushes_nothing_aside(
+    journal: Journal, browser: Browser, chromium: str
+) -> None:
+    """What stands while the rest of a page is on its way stays, where bars take room."""
+    shown = browser.browser_type.launch(
+        executable_path=chromium, args=list(ARGUMENTS), ignore_default_args=["--hide-scrollbars"]
+    )
+    page = shown.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(f"{journal.url}{POST}", wait_until="networkidle")
+    begun, whole = [page.evaluate(_PLACES, hidden) for hidden in (True, False)]
+    shown.close()
+
+    assert begun == whole
+    assert whole[0] > 0
 
 
 def test_the_faces_are_used(journal: Journal, page: Page) -> None:

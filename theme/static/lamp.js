@@ -1,5 +1,5 @@
 /* The lamp turns the page from day to night and back, and the choice is kept. What is chosen and how
-   it shows is `scheme` of inline/before_paint.js. Without this file no lamp shows. */
+   it shows is `scheme` of before_paint.js. Without this file no lamp shows. */
 
 const root = document.documentElement;
 const lamp = document.querySelector(".lamp");
