@@ -56,10 +56,10 @@ class Quota:
     @property
     def headers(self) -> Mapping[str, str]:
         """The header fields of draft-ietf-httpapi-ratelimit-headers, sections 3 and 4."""
-        left = (
+        left = [
             f'"{label}";r={remaining};t={seconds}'
             for label, (remaining, seconds) in zip(self.limit.labels, self.windows, strict=True)
-        )
+        ]
         return {"RateLimit-Policy": self.limit.policy, "RateLimit": ", ".join(left)}
 
     @property
@@ -125,7 +125,7 @@ class Limiter:
 
 
 def _quota(limit: Limit, tally: Tally) -> Quota:
-    return Quota(limit, tuple((left, max(1, ceil(wait))) for left, wait in tally.windows))
+    return Quota(limit, tuple([(left, max(1, ceil(wait))) for left, wait in tally.windows]))
 
 
 def _refusal(quota: Quota) -> Problem:

@@ -1,16 +1,18 @@
-"""Limits counted in the memory of this process, by the strategy of the `limits` library.
+"""Limits counted in the memory of this process, over moving windows.
 
-Edges that share a store tell one another what each has counted.
+Every request with a credential passes here, so that this is done by hand and not by the strategies
+of a library. Edges that share a store tell one another what each has counted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
-from limits.strategies import MovingWindowRateLimiter
-
-from edge_api.domain.moving_windows import MovingWindows
+from edge_api.domain.moving_windows import MovingWindow
 from edge_api.schema.problems import Problem
 from edge_api.schema.rates import Limit, Share, Tally
+
+_SWEEP_FROM: Final = 1024
+"""Fewer callers than this are not worth looking through."""
 
 
 class Exchange(Protocol):
@@ -26,49 +28,90 @@ class Exchange(Protocol):
 class MemoryWindows:
     """Counts hits; `now` gives seconds on a clock that never goes back.
 
-    Nothing here waits, so that a caller goes on without giving way to others.
+    Nothing here waits, so that a caller goes on without giving way to others. Used by one thread.
     """
 
     def __init__(self, now: Callable[[], float], *, tells: bool = False) -> None:
         """Take the clock; with `tells` what is counted is kept for `exchange`."""
         self._now = now
-        self._windows = MovingWindows(now, tells=tells)
-        self._strategy = MovingWindowRateLimiter(self._windows)
+        self._callers: dict[tuple[str, str], tuple[MovingWindow, ...]] = {}
+        """The windows of each limit, by its name and who is counted."""
+        self._sweep_at = _SWEEP_FROM
+        self._tells = tells
+        self._untold: dict[str, MovingWindow] = {}
+        self._told: dict[str, MovingWindow] = {}
 
     async def exchange(self, place: Exchange) -> None:
         """Tell other edges what was counted here since the last time, and count what they tell.
 
-        What could not be told now is told the next time. Raises Problem `unavailable`.
+        What was told the last time is told once more: others may have told of theirs since. What
+        could not be told now is told the next time. Raises Problem `unavailable`.
         """
-        told = self._windows.take_untold()
-        if not told:
+        due = {**self._told, **self._untold}
+        if not due:
             return
+        self._untold, self._told = {}, self._untold
+        now = self._now()
         try:
-            heard = await place.exchange(told)
+            heard = await place.exchange({key: window.share(now) for key, window in due.items()})
         except Problem:
-            self._windows.tell_again(told)
+            self._untold.update(due)
             raise
-        for key in told:
-            self._windows.hear(key, heard.get(key, ()))
+        now = self._now()
+        for key, window in due.items():
+            window.hear(now - age for age in heard.get(key, ()))
 
     async def hit(self, limit: Limit, key: str) -> Tally:
         """Count a hit if every window of the limit has room for it."""
-        fits = all(self._strategy.test(item, limit.name, key) for item in limit.items)
-        if fits:
-            for item in limit.items:
-                self._strategy.hit(item, limit.name, key)
-        return self._tally(limit, key, taken=fits)
+        now, windows = self._now(), self._windows(limit, key)
+        left = [window.left(now) for window in windows]
+        taken = min(left) > 0
+        if taken:
+            left = [room - 1 for room in left]
+            for window in windows:
+                window.count(now)
+                self._note(window)
+        waits = [window.wait(now) for window in windows]
+        return Tally(taken, tuple(zip(left, waits, strict=True)))
 
     async def look(self, limit: Limit, key: str) -> Tally:
         """Return what is left, without counting anything."""
-        return self._tally(limit, key, taken=False)
+        now = self._now()
+        windows = self._windows(limit, key)
+        counted = tuple((window.left(now), window.wait(now)) for window in windows)
+        return Tally(taken=False, windows=counted)
 
     async def take_back(self, limit: Limit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
-        for item in limit.items:
-            self._windows.take_back(item.key_for(limit.name, key))
-
-    def _tally(self, limit: Limit, key: str, *, taken: bool) -> Tally:
         now = self._now()
-        stats = [self._strategy.get_window_stats(item, limit.name, key) for item in limit.items]
-        return Tally(taken, tuple((left, reset - now) for reset, left in stats))
+        for window in self._windows(limit, key):
+            window.left(now)
+            if window.take_back():
+                self._note(window)
+
+    def _note(self, window: MovingWindow) -> None:
+        if self._tells:
+            self._untold[window.key] = window
+
+    def _windows(self, limit: Limit, key: str) -> tuple[MovingWindow, ...]:
+        """Return where the hits of one caller are counted."""
+        found = self._callers.get((limit.name, key))
+        if found is None:
+            self._sweep()
+            found = self._callers[limit.name, key] = tuple(
+                MovingWindow(item.key_for(limit.name, key), item.amount, item.get_expiry())
+                for item in limit.items
+            )
+        return found
+
+    def _sweep(self) -> None:
+        """Forget callers of whom nothing counts, each time their number has doubled."""
+        if len(self._callers) < self._sweep_at:
+            return
+        now = self._now()
+        self._callers = {
+            caller: windows
+            for caller, windows in self._callers.items()
+            if any(window.is_live(now) for window in windows)
+        }
+        self._sweep_at = max(_SWEEP_FROM, 2 * len(self._callers))

@@ -2,14 +2,12 @@ import gc
 import threading
 import tracemalloc
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_api.domain.limits import COUNTED, Limiter
-from edge_api.domain.moving_windows import MovingWindows
 from edge_api.schema.problems import Problem
 from edge_api.settings import SETTINGS, read_settings
 
@@ -221,7 +219,7 @@ async def test_windows_with_nothing_in_them_are_let_go(seconds: Seconds) -> None
 
 
 async def test_counting_starts_no_threads(seconds: Seconds) -> None:
-    """The library's own storage starts one after each hit."""
+    """It is done where it is asked for, however often."""
     limiter = make(seconds)
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
@@ -231,16 +229,3 @@ async def test_counting_starts_no_threads(seconds: Seconds) -> None:
         await limiter.hit("authenticated", "x")
 
     assert threading.active_count() == before
-
-
-def test_windows_can_be_forgotten(seconds: Seconds) -> None:
-    """One by one, or all; the library's interface asks for it."""
-    windows = MovingWindows(seconds)
-    hits: list[Any] = [windows.acquire_entry(key, 1, 60) for key in ("a", "b", "c", "c")]
-    windows.clear("a")
-    windows.clear("never")
-
-    assert hits == [True, True, True, False]
-    assert windows.acquire_entry("a", 1, 60)
-    assert windows.reset() == 3
-    assert windows.acquire_entry("c", 1, 60)
