@@ -1,7 +1,7 @@
 """Where everything stands on the site: each address once, as a path without its leading slash.
 
-Pelican's settings, the renderers and the templates take them from here. A path that ends with a
-slash is a folder, and its file is the `index.html` in it.
+Pelican's settings and the renderers take them from here, and give templates those of texts. A path
+that ends with a slash is a folder, and its file is the `index.html` in it.
 """
 
 HOME = ""

@@ -44,6 +44,8 @@ class Document:
     """Name of the series that it is a part of, as the author spells it; empty: none."""
     series_at: tuple[int, int] = (1, 1)
     """Those of the series' name."""
+    author: str = ""
+    """Who wrote it, by name; empty: the site's author."""
 
     def is_public_at(self, now: datetime) -> bool:
         """Tell whether readers may see the document at the instant `now` (UTC)."""

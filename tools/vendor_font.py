@@ -47,8 +47,8 @@ _LIGATURES = frozenset(("f_i", "f_l", "f_f", "f_f_i", "f_f_l"))
 _OPTICAL_SIZE = 14
 """In points. The text stands at 13 to 15 of them, which is what the eye is to be spared for."""
 _NEAR = 2
-"""The same: how far a heavier outline may be from where it was drawn. Letters of the regular weight
-are as they were drawn. At 6, the feet of large headings have visible steps."""
+"""In thousandths of the size: how far a heavier outline may be from where it was drawn. Letters of
+the regular weight are as they were drawn. At 6, the feet of large headings have visible steps."""
 
 
 @dataclass(frozen=True, slots=True)

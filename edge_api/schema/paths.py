@@ -1,4 +1,4 @@
-"""Where the doors for programs stand below the origin: said once, for the edge and `auth.md`."""
+"""Where the edge answers below the origin: said once, for the edge and for what the build names."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

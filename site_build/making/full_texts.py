@@ -34,16 +34,18 @@ class _Selection:
     pieces: tuple[Piece, ...]
     langs: tuple[str, ...]
     """Of each post."""
+    authors: tuple[str, ...]
+    """Likewise; empty: the site's."""
 
     @property
     def digest(self) -> bytes:
         """Stands for all that the posts say."""
-        return make_key([piece.digest for piece in self.pieces], self.langs)
+        return make_key([piece.digest for piece in self.pieces], self.langs, self.authors)
 
     def read(self) -> list[Item]:
         """Return the posts."""
         records = _read(self.pieces)
-        return [Item(record, lang) for record, lang in zip(records, self.langs, strict=True)]
+        return [Item(*said) for said in zip(records, self.langs, self.authors, strict=True)]
 
 
 def forget_records() -> None:
@@ -73,6 +75,7 @@ def _select(site: Site, posts: Sequence[Document], pieces: Mapping[str, Piece]) 
     return _Selection(
         tuple(pieces[post.slug] for post in posts),
         tuple(post.lang or site.identity.lang for post in posts),
+        tuple(post.author for post in posts),
     )
 
 

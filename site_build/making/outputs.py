@@ -1,4 +1,7 @@
-"""Which renderer writes which file of the site: everything but the pages that templates make."""
+"""Which renderer writes which file of the site, where no template and no picture is needed.
+
+Feeds and other texts of many posts stand in `full_texts.py`, pictures and cards in `artwork.py`.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -30,9 +33,9 @@ def list_outputs(site: Site, leaf_size: int) -> Iterator[Task]:
     identity = site.identity
     for post in site.posts:
         path = addresses.locate_post(post.slug)
-        yield _make_twin(identity, post, path, _tell_series(site, post))
+        yield _make_twin(identity, post, path, [*_tell_author(post), *_tell_series(site, post)])
     for page in site.pages:
-        yield _make_twin(identity, page, addresses.locate_page(page.slug), [])
+        yield _make_twin(identity, page, addresses.locate_page(page.slug), _tell_author(page))
     yield from _list_overviews(site)
     yield from _list_leaves(identity, "Journal", addresses.JOURNAL, site.posts, leaf_size)
     for tag in site.tags:
@@ -71,6 +74,11 @@ def _make_twin(identity: Identity, document: Document, path: str, facts: Sequenc
 
     sources = make_key(document.path, document.digest, facts)
     return TextTask(addresses.name_twin(path), render, sources)
+
+
+def _tell_author(document: Document) -> list[str]:
+    """Return who wrote a text as a fact, where it names somebody."""
+    return [f"Author: {document.author}"] if document.author else []
 
 
 def _tell_series(site: Site, post: Document) -> list[str]:

@@ -57,7 +57,7 @@ class Task(Protocol):
 
     @property
     def path(self) -> str:
-        """Where the file goes; tasks of one folder are done by one process."""
+        """Where the file goes, or the page that it is about; one process does all of a folder."""
 
     def run(self, workshop: Workshop) -> Result:
         """Do it, and return what the ledger has to know."""

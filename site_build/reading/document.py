@@ -145,6 +145,7 @@ def _make_document(
         updated=head.updated or published,
         tags=head.tags,
         series=head.series if kind == "post" else "",
+        author=head.author,
         lang=head.lang,
         draft=head.status == "draft",
         markdown=markdown,

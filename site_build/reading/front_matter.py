@@ -216,7 +216,7 @@ class PageFrontMatter(BaseModel):
     excerpt: Text = Field("", description="Shown in lists in place of the description.")
     status: Status = Field("published", description="A draft is kept out of everything public.")
     lang: Language = Field("", description="The language of the text, as a BCP 47 tag.")
-    author: Text = Field("", description="Who wrote it.")
+    author: Text = Field("", description="Who wrote it, where that is not the site's author.")
 
     @field_validator("updated")
     @classmethod

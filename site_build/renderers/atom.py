@@ -41,6 +41,8 @@ def _add_entry(feed: ET.Element, item: Item) -> None:
     entry.set(_LANG, item.lang)
     _add(entry, "id", item.url)
     _add(entry, "title", record.title)
+    if item.author:
+        _add(_add(entry, "author"), "name", item.author)
     _add(entry, "published", write_instant(record.publishedAt))
     _add(entry, "updated", write_instant(record.updatedAt))
     _add(entry, "link", rel="alternate", type="text/html", hreflang=item.lang, href=item.url)

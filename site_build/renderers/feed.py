@@ -61,6 +61,8 @@ class Item:
     record: PostRecord
     lang: str
     """BCP 47 tag of its language."""
+    author: str = ""
+    """Who wrote it, by name; empty: the site's author."""
 
     @property
     def url(self) -> str:

@@ -40,6 +40,7 @@ def _describe(channel: Channel, item: Item) -> dict[str, Any]:
         **({"image": card} if channel.has_cards else {}),
         "date_published": write_instant(record.publishedAt),
         "date_modified": write_instant(record.updatedAt),
+        **({"authors": [{"name": item.author}]} if item.author else {}),
         "tags": record.tags,
         "language": item.lang,
     }

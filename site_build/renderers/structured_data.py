@@ -42,6 +42,8 @@ class Post(Standing, Protocol):
     published: datetime
     updated: datetime
     reading_minutes: int
+    byline: str
+    """Who wrote it, by name; empty: the site's author."""
 
     @property
     def word_count(self) -> int:
@@ -123,7 +125,7 @@ class Vocabulary:
             "inLanguage": post.lang,
             "datePublished": post.published.isoformat(),
             "dateModified": post.updated.isoformat(),
-            "author": self._describe_author(),
+            "author": self._describe_author(post.byline),
             "publisher": self.describe_organization(),
             **image,
             **keywords,
@@ -176,9 +178,11 @@ class Vocabulary:
         website = {"@id": f"{self._home}#website"}
         return {"@type": kind, "@id": url, "url": url, "name": title, "isPartOf": website}
 
-    def _describe_author(self) -> Json:
+    def _describe_author(self, byline: str) -> Json:
         """Return who writes; an author of the site's name is the site."""
         name = self._identity.author
+        if byline not in {"", name}:
+            return {"@type": "Person", "name": byline}
         kind = "Organization" if name == self._identity.name else "Person"
         return {"@type": kind, "name": name, "url": self._home}
 

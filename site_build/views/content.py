@@ -146,7 +146,9 @@ class _Light:
         self.reading_minutes = shelf.minutes[document.path]
         self.tags = [shelf.tags[name] for name in document.tags if name in shelf.tags]
         self.lang = document.lang or str(shelf.settings["DEFAULT_LANG"])
-        self.author, self.authors = shelf.author, [shelf.author]
+        self.byline = document.author
+        self.author = Author(self.byline, shelf.settings) if self.byline else shelf.author
+        self.authors = [self.author]
         self.status, self.in_default_lang = "published", True
         self.translations: list[object] = []
         self.metadata = {"title": self.title, "slug": self.slug, "tags": self.tags}
@@ -158,6 +160,7 @@ class _Light:
         self.digest = make_key(
             (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
             (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
+            self.byline,
             [(tag.name, tag.slug) for tag in self.tags],
             self._gallery.list_digests(self.source_path),
             more,

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import ARGUMENTS, Journal, settle
+from tests.browser.watching import OVERFLOW
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, free_port
 
@@ -52,7 +53,6 @@ _EDGES_AT_HOME = """[...document.querySelectorAll(".related > ul > li")].map(ite
   return line.top <= edge.top && edge.bottom <= line.bottom
     && line.left <= edge.left && edge.right <= line.right && edge.height > 20 && edge.width > 3;
 })"""
-_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 # How wide the scroll bar is and where the first words stand, with or without the rest of the page.
 _PLACES = """hidden => {
   document.querySelector("main").hidden = hidden;
@@ -264,7 +264,7 @@ def test_no_page_is_wider_than_its_screen(journal: Journal, page: Page) -> None:
         page.goto(f"{journal.url}{path}")
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})
-            wide[path, width] = page.evaluate(_OVERFLOW)
+            wide[path, width] = page.evaluate(OVERFLOW)
 
     assert {place: over for place, over in wide.items() if over > 0} == {}
 

@@ -21,6 +21,7 @@ from tests.site_build.workbench import (
     Desk,
     Snapshot,
     compare,
+    find,
     make_golden,
     run_build,
     run_pelican,
@@ -112,6 +113,25 @@ def test_a_record_says_what_the_author_wrote(desk: Desk) -> None:
     assert post["content"].strip() == text.partition("---\n\n")[2].strip()
     image = f'<img width="1" height="1" alt="A square" src="{SITE_URL}/images/square.svg">'
     assert image in post["content_html"]
+
+
+def test_who_wrote_a_text_is_told_wherever_it_is_read(desk: Desk) -> None:
+    """On its page, to machines and in feeds; and told anew when that alone has changed."""
+    for author in ("Ann", "Bob"):
+        desk.post("signed", author=author)
+        desk.write("pages/by.md", f"---\ntitle: By\nslug: by\nauthor: {author}\n---\n\nText.\n")
+        site = desk.build() / "site"
+        for folder in (site / "journal" / "signed", site / "by"):
+            page = LexborHTMLParser((folder / "index.html").read_bytes())
+            assert find(page, "meta[name=author]").attributes["content"] == author
+            assert f"- Author: {author}\n" in (folder / "index.md").read_text(encoding="utf-8")
+        post = LexborHTMLParser((site / "journal" / "signed" / "index.html").read_bytes())
+        assert author in find(post, ".shoulder").text()
+        assert (
+            f'"author":{{"@type":"Person","name":"{author}"}}' in find(post, "script[type]").text()
+        )
+        for feed in ("feed.xml", "feed.json"):
+            assert author in (site / feed).read_text(encoding="utf-8")
 
 
 def test_each_post_stands_on_a_line(desk: Desk) -> None:

@@ -48,6 +48,15 @@ SCHEMA = {
                     **dict.fromkeys(("title", "summary", "content_html", "language"), TEXT),
                     **dict.fromkeys(("date_published", "date_modified"), INSTANT),
                     "tags": {"type": "array", "items": TEXT},
+                    "authors": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["name"],
+                            "additionalProperties": False,
+                            "properties": {"name": TEXT},
+                        },
+                    },
                 },
             },
         },
@@ -110,6 +119,18 @@ def test_feed_and_entries_say_their_language() -> None:
     assert root.get(LANG) == feed["language"] == "en"
     assert root.find(f"{ATOM}entry").get(LANG) == "pt-BR"  # type: ignore[union-attr]
     assert feed["items"][0]["language"] == "pt-BR"
+
+
+def test_a_post_may_have_an_author_of_its_own() -> None:
+    """It is named beside the post in both forms, and the others have the feed's."""
+    given = [Item(record("b"), "en", "Bob <b>"), *items(record("a"))]
+    entries = parse(render_atom(JOURNAL, given)).findall(f"{ATOM}entry")
+    feed = json.loads(render_json_feed(JOURNAL, given))
+    Draft202012Validator(SCHEMA).validate(feed)
+
+    assert [entry.findtext(f"{ATOM}author/{ATOM}name") for entry in entries] == ["Bob <b>", None]
+    assert feed["items"][0]["authors"] == [{"name": "Bob <b>"}]
+    assert "authors" not in feed["items"][1]
 
 
 def test_the_feed_is_as_new_as_its_newest_revision() -> None:

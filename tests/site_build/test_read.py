@@ -67,6 +67,7 @@ def test_a_whole_head() -> None:
         body_line=15,
         digest=hashlib.sha256(raw).hexdigest(),
         slug_at=(3, 7),
+        author="Ada",
     )
 
 

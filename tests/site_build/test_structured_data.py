@@ -181,6 +181,7 @@ class Note:
     published: datetime = DAY
     updated: datetime = DAY
     reading_minutes: int = 1
+    byline: str = ""
     word_count: int = 1
     tags: tuple[Any, ...] = ()
 
@@ -193,3 +194,11 @@ def test_an_author_who_is_not_the_site_is_a_person(author: str, kind: str) -> No
     assert node["author"] == {"@type": kind, "name": author, "url": "https://journal.test/"}
     assert "logo" not in node["publisher"]
     assert "image" not in node
+
+
+def test_a_post_may_have_an_author_of_its_own() -> None:
+    """Who is named is a person, of whom nothing else is known; the site's author is as ever."""
+    bob, ann = (Vocabulary(ME).describe_post(Note(byline=name), None) for name in ("Bob", "Ann"))
+
+    assert bob["author"] == {"@type": "Person", "name": "Bob"}
+    assert ann["author"] == {"@type": "Person", "name": "Ann", "url": "https://journal.test/"}

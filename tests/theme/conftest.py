@@ -19,7 +19,7 @@ SITE_URL = "https://journal.example"
 
 @pytest.fixture(scope="session")
 def style() -> str:
-    """Return the one style sheet."""
+    """Return the style sheet of every page."""
     return (THEME / "static" / "style.css").read_text(encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
-"""Two served journals, and what a browser notices on every page of them.
+"""Two served journals, and what a browser notices on every kind of page of them.
 
 `make test` runs the quick part of these judges, `make judge` the whole (PAGES_JUDGED=whole). Which
-pages there are is found out by `crawl.py` and `places.py`, so a page that is added is judged. What
+pages there are is found out by `crawl.py` and `places.py`, the largest of each kind is judged. What
 is not held against a page stands in tables, with its reason: EXCEPTIONS of `budgets.py` and
 `nu.py`, NOT_OURS of `visit.py`, UNLISTED of `lighthouse.py`, RULES of `markup.mjs`. Each judge is
 shown a page that is broken.

@@ -13,7 +13,7 @@ const ITEMS_MOST = 5;
 
 // Items of audits differ in shape; each has one of these to be found by.
 const tell = (item) =>
-  item.node?.selector ?? item.url ?? [item.element, item.issue].join(" ") ?? item.description;
+  item.node?.selector ?? item.url ?? (item.issue ? [item.element, item.issue].join(" ") : item.description);
 const figure = (audits, id) => audits[id]?.numericValue ?? null;
 
 async function judge(guise) {

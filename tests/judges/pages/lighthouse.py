@@ -120,7 +120,7 @@ async def _again(chromium: str, url: str, verdict: Verdict, folder: Path) -> Ver
 
 
 def _middle(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the run with the median score, with the median of the first look."""
+    """Return the run with the median score, with the median of all largest contentful paints."""
     ranked = sorted(verdicts, key=lambda verdict: verdict.scores[_MEASURED] or 0)
     middle = ranked[len(ranked) // 2]
     lcp = median(verdict.lcp for verdict in verdicts)

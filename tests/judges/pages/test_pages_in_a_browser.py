@@ -1,4 +1,4 @@
-"""Every page in Chromium, light and dark, on a telephone and at a desk: nothing to complain of."""
+"""Every kind of page in Chromium, light and dark, on a telephone and at a desk."""
 
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
