@@ -55,7 +55,7 @@ class MemoryWindows:
         try:
             heard = await place.exchange({key: window.share(now) for key, window in due.items()})
         except Problem:
-            self._untold.update(due)
+            self._untold = {**due, **self._untold}
             raise
         now = self._now()
         for key, window in due.items():

@@ -27,13 +27,16 @@ class MovingWindow:
         self._heard = _NOTHING
 
     def left(self, now: float) -> int:
-        """Return how many hits there is room for, and forget those that no longer count."""
+        """Return how many hits there is room for, and forget those that no longer count.
+
+        Edges that have not heard of one another may together have taken more than there was.
+        """
         ended, own, heard = now - self.seconds, self._own, self._heard
         while own and own[0] <= ended:
             own.popleft()
         while heard and heard[0] <= ended:
             heard.popleft()
-        return self.most - len(own) - len(heard)
+        return max(0, self.most - len(own) - len(heard))
 
     def wait(self, now: float) -> float:
         """Return the seconds until the oldest of the hits stops counting; of none, all seconds."""

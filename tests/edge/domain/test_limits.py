@@ -1,14 +1,16 @@
 import gc
 import threading
 import tracemalloc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_api.domain.limits import COUNTED, Limiter
+from edge_api.domain.memory_windows import MemoryWindows
 from edge_api.schema.problems import Problem
+from edge_api.schema.rates import Share, Tally, read_limit
 from edge_api.settings import SETTINGS, read_settings
 
 
@@ -229,3 +231,49 @@ async def test_counting_starts_no_threads(seconds: Seconds) -> None:
         await limiter.hit("authenticated", "x")
 
     assert threading.active_count() == before
+
+
+class Board:
+    """Where edges tell one another what each has counted; it can be away."""
+
+    def __init__(self, others: Mapping[str, Sequence[float]]) -> None:
+        self.others = others
+        self.told: list[Mapping[str, Share]] = []
+        self.is_away = False
+
+    async def exchange(self, told: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
+        """Note what is told."""
+        if self.is_away:
+            raise Problem("unavailable")
+        self.told.append(told)
+        return self.others
+
+
+async def test_what_edges_took_unheard_leaves_nothing(seconds: Seconds) -> None:
+    """Two edges that each took nearly all have taken more than there was, and none is left."""
+    limit = read_limit("authenticated", "3/minute")
+    assert limit is not None
+    windows = MemoryWindows(seconds, tells=True)
+    for _ in range(2):
+        await windows.hit(limit, "x")
+    (key,) = (item.key_for(limit.name, "x") for item in limit.items)
+    await windows.exchange(Board({key: [5.0, 4.0]}))
+
+    assert await windows.hit(limit, "x") == Tally(taken=False, windows=((0, 55.0),))
+
+
+async def test_what_could_not_be_told_is_told_later(seconds: Seconds) -> None:
+    """With what was counted since."""
+    limit = read_limit("authenticated", "3/minute")
+    assert limit is not None
+    windows, board = MemoryWindows(seconds, tells=True), Board({})
+    await windows.hit(limit, "x")
+    board.is_away = True
+    with pytest.raises(Problem):
+        await windows.exchange(board)
+    seconds.now += 1
+    await windows.hit(limit, "x")
+    board.is_away = False
+    await windows.exchange(board)
+
+    assert [share.ages for share in board.told[0].values()] == [(1.0, 0.0)]
