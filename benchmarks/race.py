@@ -5,7 +5,8 @@ figures do not.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -13,6 +14,9 @@ from benchmarks.load import ROUNDS, SECONDS, Figure, Load, middle, run
 from benchmarks.server import Served
 
 EDGE: Final = "Fore-edge"
+UNLIKE: Final = "Fore-edge, all unlike"
+"""The edge where no request is like another, so that it has to read each."""
+UNLIKE_SCRIPT: Final = Path(__file__).resolve().parent / "unlike.lua"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,11 @@ class Runner:
     name: str
     server: Served
     load: Load
+
+
+def read_each(runner: Runner) -> Runner:
+    """Return the edge as a runner of its own, which is asked the same but never in equal words."""
+    return Runner(UNLIKE, runner.server, replace(runner.load, script=UNLIKE_SCRIPT))
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class Supervisor:
     async def _start(self, number: int, *, greets: bool = False) -> WorkerProcess:
         """Start a worker, and return it when it serves or has ended."""
         worker = await self._try(number, greets=greets)
-        if worker.fault is not None:
+        if worker.could_serve:
             self._admit(worker)
         return worker
 
@@ -125,7 +125,8 @@ class Supervisor:
             async with place.lock:
                 if place.worker is not worker:
                     continue
-                deaths = deaths + 1 if worker.age < QUICK_SECONDS else 0
+                is_early = not worker.could_serve or worker.age < QUICK_SECONDS
+                deaths = deaths + 1 if is_early else 0
                 _log.warning("%s %s; another takes its place", worker.name, spell_status(status))
                 if deaths >= QUICK_DEATHS_MOST and not self._any_serves():
                     return self._give_up(worker, status)

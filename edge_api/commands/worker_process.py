@@ -71,6 +71,11 @@ class WorkerProcess:
         return self._process.returncode is not None
 
     @property
+    def could_serve(self) -> bool:
+        """Tell whether it ever came so far as to say how it is."""
+        return self.fault is not None
+
+    @property
     def age(self) -> float:
         """Seconds since its start."""
         return time.monotonic() - self._started_at
@@ -82,7 +87,7 @@ class WorkerProcess:
                 self.fault = await self._line.hear()
         except TimeoutError:
             self.kill()
-        if self.fault is None:
+        if not self.could_serve:
             await self.wait()
 
     def want(self) -> None:

@@ -82,10 +82,21 @@ class Access:
             if problem.code != "unavailable" or is_late:
                 raise
             is_confirmed = False
-        if known is None or door not in known.doors or _has_ended(known, now):
+        if known is None or not _opens(known, door, now):
             raise self._challenges[door].refused()
         if is_confirmed:
             known.confirmed = now
+        return known.actor
+
+    def recall(self, digest: str, door: Door = "rest") -> Actor | None:
+        """Return who holds the secret of a digest, if that is known and the store as it was then.
+
+        It waits for nothing. Raises Problem `unavailable` when the store cannot be asked.
+        """
+        now, known = self._clock(), self._known.get(digest)
+        if known is None or known.version != self._store.version() or not _opens(known, door, now):
+            return None
+        known.confirmed = now
         return known.actor
 
     def authorise(self, actor: Actor, scope: Scope, door: Door = "rest") -> None:
@@ -173,6 +184,10 @@ def _holder(row: Row) -> Actor:
         scopes=frozenset(row["scopes"].split()),
         tables=None if row["tables"] is None else frozenset(row["tables"].split()),
     )
+
+
+def _opens(known: _Known, door: Door, now: datetime) -> bool:
+    return door in known.doors and not _has_ended(known, now)
 
 
 def _has_ended(known: _Known, now: datetime) -> bool:

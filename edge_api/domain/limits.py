@@ -35,7 +35,8 @@ COUNTED: Final[Mapping[str, str]] = MappingProxyType(
 Each has a setting of that name in capitals behind `RATE_`; `0` switches it off.
 """
 
-OWN: Final = frozenset({"authenticated"})
+AUTHENTICATED: Final = "authenticated"
+OWN: Final = frozenset({AUTHENTICATED})
 """What each edge counts in memory, wherever the others are counted: every request with a credential
 is, which must not cost a trip to anywhere. Edges tell one another of it in `exchange`."""
 
@@ -106,11 +107,12 @@ class Limiter:
         limit = self._limits[name]
         if limit is None:
             return None
-        tally = await self._windows[name].hit(limit, key)
-        quota = _quota(limit, tally)
-        if not tally.taken:
-            raise _refusal(quota)
-        return quota
+        return _admit(limit, await self._windows[name].hit(limit, key))
+
+    def count(self, name: str, key: str) -> Quota | None:
+        """Do as `hit` does for a limit of `OWN`, without waiting for anything."""
+        limit = self._limits[name]
+        return None if limit is None else _admit(limit, self._own.count(limit, key))
 
     async def look(self, name: str, key: str) -> Quota | None:
         """Return what is left, without counting anything."""
@@ -122,6 +124,14 @@ class Limiter:
         limit = self._limits[name]
         if limit is not None:
             await self._windows[name].take_back(limit, key)
+
+
+def _admit(limit: Limit, tally: Tally) -> Quota:
+    """Return what is left. Raises Problem `too_many_requests` for a hit that was not taken."""
+    quota = _quota(limit, tally)
+    if not tally.taken:
+        raise _refusal(quota)
+    return quota
 
 
 def _quota(limit: Limit, tally: Tally) -> Quota:

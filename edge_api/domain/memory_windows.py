@@ -63,6 +63,10 @@ class MemoryWindows:
 
     async def hit(self, limit: Limit, key: str) -> Tally:
         """Count a hit if every window of the limit has room for it."""
+        return self.count(limit, key)
+
+    def count(self, limit: Limit, key: str) -> Tally:
+        """Do as `hit` does, for callers that cannot wait."""
         now, windows = self._now(), self._windows(limit, key)
         left = [window.left(now) for window in windows]
         taken = min(left) > 0

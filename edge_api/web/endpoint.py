@@ -5,7 +5,7 @@ known here.
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import orjson
@@ -16,6 +16,8 @@ from edge_api.api.operation import Ask, Operation
 from edge_api.api.reply import Document, Page, Reply
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
+from edge_api.domain.limits import AUTHENTICATED, Quota
+from edge_api.domain.secrets import digest_of
 from edge_api.schema.problems import Problem
 from edge_api.schema.site_policy import Headers
 from edge_api.web.body import check_media_type, decode, read_bytes
@@ -24,7 +26,8 @@ from edge_api.web.credentials import secret_of
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.fields import Fields
 from edge_api.web.headers import API_HEADERS, page_headers
-from edge_api.web.request import Request
+from edge_api.web.once_more import OnceMore
+from edge_api.web.request import Again, Request
 from edge_api.web.wire import Wire, header_lines
 
 
@@ -60,7 +63,10 @@ class Endpoint:
         request.ends_with_client = operation.ends_with_client
         reply = await operation.do(self._service, ask)
         if isinstance(reply.value, Document):
-            return await self._documents.answer(reply.value, request, _always(reply))
+            wire = await self._documents.answer(reply.value, request, _always(reply))
+            if reply.value.is_lasting:
+                request.repeat = partial(self._repeat, wire, request, actor)
+            return wire
         return encode(reply)
 
     async def _actor(self, request: Request) -> Actor | None:
@@ -81,20 +87,23 @@ class Endpoint:
     async def _admit(self, request: Request, actor: Actor | None) -> str:
         """Count the request and let it go on; return the address where it is counted by that."""
         if actor is not None:
-            await self._count(request, "authenticated", actor.holder)
+            _tell(request, self._service.limiter.count(AUTHENTICATED, actor.holder))
             authorise(self.operation, self._service.access, actor)
             return ""
         if not self.operation.limit:
             return ""
         address = self._callers.address_of(request)
-        await self._count(request, self.operation.limit, address)
+        _tell(request, await self._service.limiter.hit(self.operation.limit, address))
         return address
 
-    async def _count(self, request: Request, limit: str, key: str) -> None:
-        """Count the request and put what is left into the headers of its answer."""
-        quota = await self._service.limiter.hit(limit, key)
-        if quota is not None:
-            request.extra_lines += header_lines(quota.headers.items())
+    def _repeat(self, wire: Wire, request: Request, actor: Actor | None) -> Again | None:
+        """Make what answers the same request; `None` where it counts by an address."""
+        lines = header_lines(request.always)
+        if actor is None:
+            return None if self.operation.limit else lambda: (wire, lines)
+        access, limiter = self._service.access, self._service.limiter
+        digest = digest_of(secret_of(request.headers) or "")
+        return OnceMore(access, limiter, digest, actor, wire, lines)
 
     async def _body(self, request: Request) -> Any:
         body = self.operation.body
@@ -104,6 +113,12 @@ class Endpoint:
         if body.vouch is not None:
             body.vouch(self._service, Fields(request.headers), raw)
         return decode(raw, body)
+
+
+def _tell(request: Request, quota: Quota | None) -> None:
+    """Put what is left of a limit into the headers of the answer."""
+    if quota is not None:
+        request.extra_lines += header_lines(quota.headers.items())
 
 
 def read_query(model: type[BaseModel], request: Request) -> BaseModel:

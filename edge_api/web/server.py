@@ -17,6 +17,7 @@ from aiohttp.web_request import BaseRequest
 
 from edge_api.schema.problems import Problem
 from edge_api.web.errors import error_answer, problem_of
+from edge_api.web.repeats import Conversation, Repeats
 from edge_api.web.request import Request
 from edge_api.web.trace import mark
 
@@ -41,7 +42,33 @@ _log = logging.getLogger(__name__)
 
 
 class Protocol(RequestHandler):
-    """aiohttp's protocol; a message that it cannot parse gets an error of the service's shape."""
+    """aiohttp's protocol, which need not read what it has read before.
+
+    A message that it cannot parse gets an error of the service's shape.
+    """
+
+    def __init__(self, repeats: Repeats, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._conversation = Conversation(repeats)
+
+    def data_received(self, data: bytes) -> None:
+        """Answer a request that came before in the same bytes; read any other."""
+        transport = cast("asyncio.Transport", self.transport)
+        if not self._conversation.answer(data, transport):
+            super().data_received(data)
+
+    async def finish_response(
+        self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer, and note how it may be given again."""
+        finished = await super().finish_response(request, resp, start_time)
+        self._conversation.note(cast("Request", request), resp)
+        return finished
+
+    def close(self) -> None:
+        """End the connection with the answer under way; nothing behind that is answered."""
+        self._conversation.end()
+        super().close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop what is done for nobody any more, where that is allowed."""
@@ -132,13 +159,18 @@ def close_all(sockets: Sequence[socket.socket]) -> None:
         each.close()
 
 
-async def start(handler: Handler, host: str, port: int) -> Server:
+async def start(handler: Handler, host: str, port: int, repeats: Repeats | None = None) -> Server:
     """Listen on `host:port` (0 chooses a free port). Raises OSError when that cannot be."""
-    return await start_on(handler, await listen(host, port))
+    return await start_on(handler, await listen(host, port), repeats)
 
 
-async def start_on(handler: Handler, sockets: Sequence[socket.socket]) -> Server:
-    """Serve on sockets that are open already, and may be shared with other processes."""
+async def start_on(
+    handler: Handler, sockets: Sequence[socket.socket], repeats: Repeats | None = None
+) -> Server:
+    """Serve on sockets that are open already, and may be shared with other processes.
+
+    Without `repeats` each request is read.
+    """
     loop = asyncio.get_running_loop()
     answer = cast("Callable[[BaseRequest], Awaitable[web.StreamResponse]]", handler)
     server = web.Server(answer, request_factory=partial(Request, loop=loop))
@@ -146,9 +178,10 @@ async def start_on(handler: Handler, sockets: Sequence[socket.socket]) -> Server
     await runner.setup()
     factory = partial(
         Protocol,
+        repeats or Repeats(lambda: None),
         server,
         loop=loop,
-        access_log=None,  # type: ignore[arg-type]  # that is how aiohttp switches it off
+        access_log=None,  # that is how aiohttp switches it off
         keepalive_timeout=KEEPALIVE_SECONDS,
         lingering_time=LINGER_SECONDS,
         max_line_size=REQUEST_LINE_MOST,

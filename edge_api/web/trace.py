@@ -10,7 +10,7 @@ from multidict import istr
 
 from edge_api.web.request import Request
 
-_HEADER = istr("X-Request-ID")
+ID_HEADER = istr("X-Request-ID")
 _ACCEPTED = re.compile(r"[A-Za-z0-9-]{8,64}")
 _PROCESS = secrets.token_hex(4)
 """Tells the ids of this process from those of any other."""
@@ -20,11 +20,16 @@ _current: ContextVar[str] = ContextVar("request_id", default="-")
 
 def mark(request: Request) -> None:
     """Give the request the id that it brought, if that is well formed, or a new one."""
-    request_id = request.headers.get(_HEADER)
+    request_id = request.headers.get(ID_HEADER)
     if request_id is None or _ACCEPTED.fullmatch(request_id) is None:
-        request_id = f"{_PROCESS}{next(_numbers):08x}"
+        request_id = new_id()
     request.request_id = request_id
     _current.set(request_id)
+
+
+def new_id() -> str:
+    """Return an id that no other request has."""
+    return f"{_PROCESS}{next(_numbers):08x}"
 
 
 class RequestIdFilter(logging.Filter):

@@ -162,7 +162,7 @@ def make_edge(make_settings: Callable[..., Settings]) -> EdgeMaker:
     @asynccontextmanager
     async def make(clock: Any = system_clock, **changes: str) -> AsyncIterator[RunningEdge]:
         async with assemble(make_settings(**changes), clock) as assembly:
-            server = await start(assembly.app.handle, "127.0.0.1", 0)
+            server = await start(assembly.app.handle, "127.0.0.1", 0, assembly.app.repeats)
             try:
                 async with ClientSession(cookie_jar=DummyCookieJar()) as session:
                     url = f"http://127.0.0.1:{server.port}"

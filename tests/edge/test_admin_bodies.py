@@ -170,7 +170,7 @@ def test_a_body_is_valid_exactly_when_it_is_taken(writer: Writer, operation: Ope
     """The schema and the code say the same of any body, for each write of each table."""
     verdicts: set[bool] = set()
 
-    @settings(max_examples=250, deadline=None, database=None)
+    @settings(max_examples=250, database=None)
     @given(bodies_of(operation))
     def check(value: Any) -> None:
         valid = VALIDATORS[operation.name].is_valid(value)

@@ -74,7 +74,7 @@ def escapes_in_a_typed_list(kind: Kind, text: str) -> bool:
     return kind != Kind.TEXT and "\\" in text
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(st.data())
 def test_the_filter_pattern_is_what_the_parser_takes(data: st.DataObject) -> None:
     """A text fits the pattern of a column exactly when it is a filter of that column."""
@@ -97,7 +97,7 @@ def test_whatever_the_pattern_draws_is_a_filter(table: Table, name: str) -> None
     pattern = filter_pattern(table.columns[name].kind).removesuffix("$") + r"\Z"
     taken: list[str] = []
 
-    @settings(max_examples=60, deadline=None, database=None)
+    @settings(max_examples=60, database=None)
     @given(st.from_regex(pattern, alphabet=st.characters(codec="utf-8")))
     def check(text: str) -> None:
         taken.append(parse_filter(table, name, text).operator)
@@ -127,14 +127,14 @@ def test_what_looks_quoted_is_quoted(text: str, *, taken: bool) -> None:
 ELEMENTS = [*LEADS.columns, *GLUE, "*", "a:", ":", "::text", "::int", ".asc", ".desc", "desc"]
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800)
 @given(TABLES, st.lists(st.sampled_from(ELEMENTS), max_size=7).map("".join) | st.text())
 def test_the_select_pattern_is_what_the_parser_takes(table: Table, text: str) -> None:
     """A text fits the pattern of `select` exactly when it is taken."""
     assert fits(selection_pattern(table), text) == accepts(lambda: parse_selection(table, text))
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800)
 @given(
     TABLES,
     st.lists(st.sampled_from([*ELEMENTS, ".nullsfirst", ".nullslast"]), max_size=7).map("".join)

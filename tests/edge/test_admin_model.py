@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_api.domain.actor import OPERATOR
@@ -263,7 +263,7 @@ questions = st.builds(
 )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250)
 @given(leads, questions)
 def test_reads_agree_with_the_model(
     tables: Tables, rows: list[dict[str, Any]], question: Question
@@ -279,7 +279,7 @@ def test_reads_agree_with_the_model(
     assert ([row["id"] for row in page.rows], page.total) == (expected, len(kept))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=words.map(lambda text: text or "x"), pattern=patterns(), folding=st.booleans())
 def test_likes_agree_with_the_model(
     tables: Tables, text: str, pattern: str, *, folding: bool

@@ -364,7 +364,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(PIECES, max_size=60).map("".join))
 def test_no_text_raises(markdown: str) -> None:
     """Whatever the text, there are facts, at places within it."""
@@ -375,7 +375,7 @@ def test_no_text_raises(markdown: str) -> None:
     cross_check([document], {document.path: facts}, [], NOW)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(0, 10**9), st.lists(PIECES, min_size=1, max_size=8))
 def test_no_mangled_post_raises(seed: int, pieces: list[str]) -> None:
     """Real posts with pieces cut out and put in are checked like any other."""

@@ -29,7 +29,7 @@ def test_signs_belong_to_patterns() -> None:
     assert set(SIGNS) == {name for name in SIGNS if name in open_markdown(QUICK).inlinePatterns}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_same_html(text: str) -> None:
     """Whatever the text, it becomes the HTML that the library makes of it."""

@@ -363,7 +363,7 @@ VALUES = st.recursive(
 KEYS = st.sampled_from(["title", "slug", "date", "updated", "tags", "summary", "status"])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.binary(max_size=300))
 def test_no_bytes_raise(raw: bytes) -> None:
     """Whatever the bytes are, there is a document or an error."""
@@ -372,7 +372,7 @@ def test_no_bytes_raise(raw: bytes) -> None:
         assert (document is None) == any(found.severity == "error" for found in findings)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.dictionaries(KEYS | st.text(), VALUES, max_size=6))
 def test_no_front_matter_raises(head: dict[str, object]) -> None:
     """Whatever the head says, there is a document or an error, at a place within the file."""

@@ -52,8 +52,8 @@ class Session:
         """Return SQLite's count of the commits of others than the watcher.
 
         Asking takes file locks (4 to 15 microseconds), so all who ask in one turn of the event
-        loop share an answer: their requests had arrived before the turn began, so none of them
-        can follow a change that this misses.
+        loop share an answer: their requests had begun to arrive before the turn began, so none
+        of them can follow a change that this misses.
         """
         if self._version is None:
             (self._version,) = self._watcher.execute("PRAGMA data_version").fetchone()

@@ -200,7 +200,7 @@ def notes(
 PIECES = st.sampled_from(["a", "A", "ä", "%", "*", "_", r"\%", r"\_", "\\\\", "s", "ß", "SS", "🦊"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(pieces=st.lists(PIECES, max_size=6), folds=st.booleans(), negated=st.booleans())
 def test_patterns_mean_the_same_in_the_engine(
     notes: Notes,

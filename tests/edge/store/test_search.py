@@ -258,7 +258,7 @@ async def test_hostile_text_finds_something_or_nothing(search: Search, words: st
 PIECES = ["AND", "OR", "NOT", "NEAR(", "site", "é", *"\"'*^:+-() "]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
 def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, words: str) -> None:
     """Text of any kind, and words and signs of the engine's own language in any order."""

@@ -130,10 +130,13 @@ def installation(tmp_path: Path, postgresql: PostgreSQL) -> Iterator[Installatio
 
 
 @contextmanager
-def supervised(installation: Installation, count: int = 2) -> Iterator[Service]:
+def supervised(
+    installation: Installation, count: int = 2, module: str = "edge_api"
+) -> Iterator[Service]:
     """Serve with so many workers; kill what is left at the end."""
+    words = ("serve", "--workers", str(count))
     with (installation.folder / "log").open("w") as complaints:
-        process = installation.start("serve", "--workers", str(count), stderr=complaints)
+        process = installation.start(*words, module=module, stderr=complaints)
     assert process.stdout is not None
     with process:
         service = Service(process, int(installation.settings["PORT"]), [], installation)
