@@ -13,7 +13,7 @@ class Place:
     """Where a build lies."""
 
     site: Path
-    """Its public files."""
+    """Its public files; before it, those of the build before, if they are to be taken over."""
     state: Path
     """Never public: the posts index and the ledger."""
 
@@ -24,8 +24,8 @@ class Request:
 
     content: Path
     place: Place
-    before: Place
-    """Where the last build lies; may be the same place, or hold nothing."""
+    before: Path
+    """The state of the build before; may be the same folder, or hold nothing."""
     cache: Path
     """The cache's file."""
     now: datetime

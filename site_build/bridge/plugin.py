@@ -210,7 +210,7 @@ def _make_request(settings: dict[str, Any]) -> Request:
     return Request(
         content=Path(settings["PATH"]),
         place=place,
-        before=place,
+        before=place.state,
         cache=cache / "cache.sqlite",
         now=parse_instant(now) if now else datetime.now(UTC),
         jobs=settings["BUILD_JOBS"] or count_processors(),

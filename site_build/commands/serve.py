@@ -96,7 +96,7 @@ def _request(arguments: argparse.Namespace, observer: Observer) -> Request:
     return Request(
         content=arguments.content,
         place=place,
-        before=place,
+        before=place.state,
         cache=folder / "cache.sqlite",
         now=_EVERYTHING,
         jobs=arguments.jobs or count_processors(),

@@ -2,7 +2,7 @@
 
 A build is made in a hidden folder and gets its name when it is whole; then one symbolic link is
 renamed over. Whatever ends a build before that, kill -9 among it, leaves the old one served, and
-the next build clears away what is left.
+the next build clears away what is left. What it is made in is laid out ahead: see `incremental`.
 """
 
 import fcntl
@@ -17,7 +17,8 @@ from pathlib import Path
 
 from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
 from site_build.bridge.plugin import plain_errors, run_pelican
-from site_build.faults import BuildError, BusyError
+from site_build.faults import BuildError, BusyError, ContentError
+from site_build.incremental.spare import bring_up
 from site_build.progress import Observer, Silence
 from site_build.request import Place, Report, Request
 
@@ -28,6 +29,8 @@ NEXT_LINK = "next"
 _LINKS = (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)
 _NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}")
 _STAGING = ".staging-"
+_SPARE = ".spare"
+"""A copy of the served build, made of second names: the next build is made in it."""
 _CACHE = ".cache"
 _LOCK = ".lock"
 
@@ -111,22 +114,28 @@ def _exclusive(output: Path) -> Iterator[None]:
 def _make(order: Order) -> Report:
     """Build into a hidden folder and give it its name."""
     _sweep(order.output)
-    staging = order.output.absolute() / f"{_STAGING}{os.getpid()}"
-    staging.mkdir()
+    output = order.output.absolute()
+    before, spare = output / (_follow(output, CURRENT_LINK) or CURRENT_LINK), output / _SPARE
+    staging = output / f"{_STAGING}{os.getpid()}"
+    with plain_errors():
+        bring_up(spare, before, SITE_FOLDER)
+        spare.rename(staging)
     try:
-        report = run_pelican(_make_request(order, staging), order.site_url)
-        _settle(staging, order.output / report.build_id)
+        report = run_pelican(_make_request(order, staging, before), order.site_url)
+        _settle(staging, output / report.build_id)
+    except ContentError:  # Nothing was written: it still is what it was.
+        staging.rename(spare)
+        raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return report
 
 
-def _make_request(order: Order, staging: Path) -> Request:
-    current = order.output.absolute() / (_follow(order.output, CURRENT_LINK) or CURRENT_LINK)
+def _make_request(order: Order, staging: Path, before: Path) -> Request:
     return Request(
         content=order.content,
         place=Place(staging / SITE_FOLDER, staging),
-        before=Place(current / SITE_FOLDER, current),
+        before=before,
         cache=order.output / _CACHE / "cache.sqlite",
         now=order.now,
         jobs=order.jobs,
@@ -180,9 +189,18 @@ def _sweep(output: Path) -> None:
 
 
 def _prune(output: Path) -> None:
-    """Remove every build that no link names; what cannot go now goes next time."""
+    """Remove every build that no link names; what cannot go now goes next time.
+
+    One of them becomes the spare, which is brought up to what is served while nobody waits.
+    """
     wanted = {_follow(output, link) for link in _LINKS}
+    spare = output / _SPARE
     with suppress(OSError):
         for path in output.iterdir():
             if _NAME.fullmatch(path.name) and path.name not in wanted:
-                shutil.rmtree(path, ignore_errors=True)
+                if spare.exists():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.rename(spare)
+        if current := _follow(output, CURRENT_LINK):
+            bring_up(spare, output / current, SITE_FOLDER)

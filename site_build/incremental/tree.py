@@ -1,15 +1,12 @@
 """The folder that a build writes: files with their compressed forms, old ones where they still fit.
 
-A file that would come out the same is linked from the build before (or left, where both are one
-folder); no file that was published is ever written to. It knows paths and bytes, and neither
-templates nor Pelican.
+It holds what the build before wrote. A file that would come out the same is left; no file that was
+published is ever written to. It knows paths and bytes, and neither templates nor Pelican.
 """
 
-import errno
 import gzip
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,13 +43,11 @@ class Recipe:
 
 
 class Tree:
-    """The site's folder of one build, beside what the build before wrote."""
+    """The site's folder of one build, which holds what the build before wrote."""
 
-    def __init__(self, root: Path, before: Ledger, before_root: Path) -> None:
+    def __init__(self, root: Path, before: Ledger) -> None:
         self._root = os.fspath(root)
         self._before = before
-        self._before_root = os.fspath(before_root)
-        self._in_place = root == before_root
         self._folders: set[str] = set()
 
     def recall(self, path: str) -> Entry | None:
@@ -61,15 +56,8 @@ class Tree:
 
     def keep(self, entry: Entry) -> bool:
         """Take over a file of the build before; False when it is not as it was written."""
-        old, new = f"{self._before_root}/{entry.path}", f"{self._root}/{entry.path}"
-        stamps = list(entry.list_stamps())
-        if not all(stamp.fits(old) for stamp in stamps):
-            return False
-        if not self._in_place:
-            self._make_folder(new)
-            for stamp in stamps:
-                _link(f"{old}{stamp.suffix}", f"{new}{stamp.suffix}")
-        return True
+        full = f"{self._root}/{entry.path}"
+        return all(stamp.fits(full) for stamp in entry.list_stamps())
 
     def write(self, path: str, data: bytes, recipe: Recipe) -> Entry:
         """Put `data` at `path`, and its compressed forms beside it."""
@@ -79,33 +67,62 @@ class Tree:
             return before._replace(
                 key=recipe.key, names=recipe.names, texts=recipe.texts, carried=False
             )
-        full = f"{self._root}/{path}"
-        self._make_folder(full)
+        self._make_folder(path.rpartition("/")[0])
         forms = _make_forms(path, data)
-        stamps = [_write(full, suffix, forms[suffix]) for suffix in SUFFIXES if suffix in forms]
+        stamps = [
+            self._write(path, suffix, forms[suffix]) for suffix in SUFFIXES if suffix in forms
+        ]
         sizes, mtimes = _tabulate(stamps)
         return Entry(path, recipe.key, digest, sizes, mtimes, recipe.names, recipe.texts)
 
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
-        """Remove what the build before wrote and this one did not; only where both are one folder.
+        """Remove what the build before wrote and this one did not.
 
         Files that no build wrote are left alone.
         """
         for path in sorted(_list_paths(self._before.entries) - _list_paths(entries)):
-            self._remove(path)
+            remove_file(Path(self._root), path)
 
-    def _remove(self, path: str) -> None:
+    def _write(self, path: str, suffix: str, data: bytes) -> Stamp:
+        try:
+            return _write(f"{self._root}/{path}", suffix, data)
+        except IsADirectoryError as error:
+            self._make_way(f"{path}{suffix}", error)
+        return _write(f"{self._root}/{path}", suffix, data)
+
+    def _make_folder(self, folder: str) -> None:
+        if folder in self._folders:
+            return
+        try:
+            os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103  called for each file
+        except (FileExistsError, NotADirectoryError) as error:
+            for path in [*map(str, reversed(Path(folder).parents[:-1])), folder]:
+                if os.path.isfile(f"{self._root}/{path}"):  # noqa: PTH113
+                    self._make_way(path, error)
+            os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103
+        self._folders.add(folder)
+
+    def _make_way(self, path: str, error: OSError) -> None:
+        """Remove what the build before left where this one needs a file or a folder instead."""
         full = Path(self._root, path)
-        full.unlink(missing_ok=True)
-        with suppress(OSError):  # The first folder that still holds something ends it.
-            for folder in full.parents[: path.count("/")]:
-                folder.rmdir()
+        found = [each for each in full.rglob("*") if not each.is_dir()] if full.is_dir() else [full]
+        names = {each.relative_to(self._root).as_posix() for each in found}
+        if not names <= _list_paths(self._before.entries):
+            kinds = ("folder", "file") if full.is_dir() else ("file", "folder")
+            sentence = "{} is a {} where the site needs a {}; move it".format(full, *kinds)
+            raise BuildError(sentence) from error
+        for name in names:
+            remove_file(Path(self._root), name)
 
-    def _make_folder(self, path: str) -> None:
-        folder = path.rpartition("/")[0]
-        if folder not in self._folders:
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - called for every folder of the site
-            self._folders.add(folder)
+
+def remove_file(root: Path, path: str) -> None:
+    """Remove a file below `root`, if it is there, and each folder that is empty then."""
+    full = root / path
+    if full.is_file():
+        full.unlink()
+    with suppress(OSError):  # The first folder that still holds something ends it.
+        for folder in full.parents[: path.count("/")]:
+            folder.rmdir()
 
 
 def _list_paths(entries: dict[str, Entry]) -> set[str]:
@@ -137,22 +154,9 @@ def _write(path: str, suffix: str, data: bytes) -> Stamp:
     """Write a new file and rename it into place, so that a published one is never written to."""
     target = f"{path}{suffix}"
     partial = f"{target}{_PARTIAL}"
-    try:
-        with open(partial, "wb") as file:  # noqa: PTH123 - a Path costs as much again
-            file.write(data)
-            file.flush()
-            written = os.fstat(file.fileno())
-        os.replace(partial, target)  # noqa: PTH105 - likewise
-    except IsADirectoryError as error:
-        raise BuildError(f"{target} is a folder where the site needs a file; move it") from error
+    with open(partial, "wb") as file:  # noqa: PTH123 - a Path costs as much again
+        file.write(data)
+        file.flush()
+        written = os.fstat(file.fileno())
+    os.replace(partial, target)  # noqa: PTH105 - likewise
     return Stamp(suffix, written.st_size, written.st_mtime_ns)
-
-
-def _link(old: str, new: str) -> None:
-    """Give a file a second name; copy it where the file system has no second names."""
-    try:
-        os.link(old, new)
-    except OSError as error:
-        if error.errno not in {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP}:
-            raise
-        shutil.copy2(old, new)

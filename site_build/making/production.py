@@ -94,7 +94,7 @@ class Production:
         """
         self.request = request
         self._cache = Cache(request.cache)
-        self._before = read_ledger(request.before.state)
+        self._before = read_ledger(request.before)
         self._leaf_size, self._policy = style.leaf_size, style.policy
         self._tasks: dict[str, Task] = {}
         code = fingerprint_code()
@@ -131,8 +131,8 @@ class Production:
         place, before = self.request.place, self.request.before
         place.state.mkdir(parents=True, exist_ok=True)
         return Workshop(
-            Tree(place.site, self._before, before.site),
-            IndexFile(place.state, self._before, before.state),
+            Tree(place.site, self._before),
+            IndexFile(place.state, self._before, before),
             self.texts,
             self.gathered.gallery,
             Plates(self._cache),
@@ -244,8 +244,7 @@ class Production:
         self._workshop.index.discard()
         for entry in self._carry():
             entries[entry.path] = entry
-        if self.request.place == self.request.before:
-            self._workshop.tree.remove_all_but(entries)
+        self._workshop.tree.remove_all_but(entries)
         write_ledger(self.request.place.state, Ledger(entries, lines, stamp))
 
     def _hand_over(self, entries: Mapping[str, Entry]) -> None:

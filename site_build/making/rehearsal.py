@@ -15,7 +15,7 @@ from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.checks.ground import locate
 from site_build.faults import BuildError
-from site_build.incremental.ledger import Entry, Ledger
+from site_build.incremental.ledger import EMPTY, Entry
 from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.tree import Recipe, Tree
 from site_build.making.artwork import PlateTask
@@ -46,7 +46,7 @@ class Glass(Tree):
     """
 
     def __init__(self) -> None:
-        super().__init__(Path(), Ledger({}, {}, None), Path())
+        super().__init__(Path(), EMPTY)
         self.data = b""
 
     def write(self, path: str, data: bytes, recipe: Recipe) -> Entry:
@@ -63,7 +63,7 @@ class Slate(IndexFile):
     """
 
     def __init__(self) -> None:
-        super().__init__(Path(), Ledger({}, {}, None), Path())
+        super().__init__(Path(), EMPTY, Path())
 
     def spool(self, record: PostRecord, key: str) -> Piece:
         """Return the line of a post, which is written nowhere."""

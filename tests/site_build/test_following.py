@@ -20,7 +20,7 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk
     """With nothing watched, the page that is asked for shows the change; the warning follows."""
     place = Place(desk.output / "site", desk.output)
     cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
-    request = Request(desk.content, place, place, cache, now, jobs=1)
+    request = Request(desk.content, place, place.state, cache, now, jobs=1)
     listening = listen("127.0.0.1", 0)
     stage = Stage(request, name_origin(listening), list_sources(desk.content)[1:])
     told: asyncio.Queue[State] = asyncio.Queue()

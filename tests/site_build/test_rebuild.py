@@ -171,6 +171,64 @@ def test_pelican_leaves_foreign_files_alone(desk: Desk, tmp_path: Path) -> None:
     assert not (output / "journal" / "second-sight").exists()
 
 
+def test_a_file_and_a_folder_change_places(desk: Desk, tmp_path: Path) -> None:
+    """What was a file may become a folder, and the other way round."""
+    desk.write("images/plan", "All.")
+    desk.build()
+    (desk.content / "images" / "plan").unlink()
+    desk.write("images/plan/deep/first.txt", "One.")
+
+    assert differ(desk.build(), build_elsewhere(desk, tmp_path / "folder")) == []
+
+    shutil.rmtree(desk.content / "images" / "plan")
+    desk.write("images/plan", "All again.")
+
+    assert differ(desk.build(), build_elsewhere(desk, tmp_path / "file")) == []
+
+
+def list_spare(desk: Desk) -> dict[str, int]:
+    """Return the inodes of what the next build will be made in."""
+    return list_inodes(desk.output / ".spare" / "site")
+
+
+def test_the_next_build_is_laid_out_ahead(desk: Desk) -> None:
+    """After each build the files that it wrote have second names, and old ones are taken away."""
+    for number in range(4):
+        edit(desk, "first", "with", f"with {number} and")
+        newest = desk.post(f"newest-{number}", "2026-04-01")
+
+        site = desk.build() / "site"
+
+        assert list_spare(desk) == list_inodes(site)
+        newest.unlink()
+
+
+@pytest.mark.parametrize("leftover", ["foreign.html", "journal/foreign/index.html"])
+def test_what_was_left_half_done_is_not_published(desk: Desk, leftover: str) -> None:
+    """A folder whose ledger is gone holds nobody knows what, and is made anew."""
+    desk.build()
+    left = desk.output / ".spare" / "site" / leftover
+    left.parent.mkdir(exist_ok=True)
+    left.write_text("Left.")
+    (desk.output / ".spare" / "ledger.json").unlink()
+    edit(desk, "first", "Words with", "Other words with")
+
+    assert not (desk.build() / "site" / leftover).exists()
+
+
+def test_a_build_after_going_back_is_the_same(desk: Desk, tmp_path: Path) -> None:
+    """Who points `current` at the build before has the next one made from that."""
+    first = desk.build()
+    edit(desk, "first", "Words with", "Other words with")
+    desk.post("newest", "2026-04-01")
+    desk.build()
+    (desk.output / "current").unlink()
+    (desk.output / "current").symlink_to(first.name)
+    edit(desk, "second", "More words", "Fresh words")
+
+    assert differ(desk.build(), build_elsewhere(desk, tmp_path)) == []
+
+
 def edit_at_random(desk: Desk, luck: random.Random) -> None:
     """Add, change, hide, move or remove a post."""
     posts = sorted((desk.content / "posts").glob("r-*.md"))

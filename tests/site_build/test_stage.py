@@ -30,7 +30,7 @@ def open_stage(desk: Desk, watched: Sequence[Path]) -> Stage:
     """Return a stage of the small journal that is also made of what is watched."""
     place = Place(desk.output / "site", desk.output)
     cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
-    request = Request(desk.content, place, place, cache, now, jobs=1)
+    request = Request(desk.content, place, place.state, cache, now, jobs=1)
     return Stage(request, "http://127.0.0.1:8001", watched)
 
 
@@ -209,7 +209,7 @@ def note(sender):
 content, output, template = map(Path, sys.argv[1:])
 place = Place(output / "site", output)
 request = Request(
-    content, place, place, output / "cache", datetime.max.replace(tzinfo=UTC), jobs=1
+    content, place, place.state, output / "cache", datetime.max.replace(tzinfo=UTC), jobs=1
 )
 stage = Stage(request, "http://127.0.0.1:8001", list_sources(content)[1:])
 signals.initialized.connect(note)

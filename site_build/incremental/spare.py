@@ -1,0 +1,92 @@
+"""A folder with the public files of a build, by second names: in it the next one is made.
+
+What holds another build is brought up to it by the ledgers of both, so that an edit costs what it
+changes, and not two calls to the system for each file of the site. It knows paths and ledgers.
+"""
+
+import errno
+import filecmp
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from site_build.incremental.ledger import LEDGER_FILE, Entry, read_ledger
+from site_build.incremental.tree import remove_file
+
+
+def bring_up(spare: Path, edition: Path, site: str) -> None:
+    """Have `spare` hold the public files of the build `edition`, in the folder `site` of each.
+
+    A spare has a ledger only while it is as that says: one that was left half done has none, and
+    is made anew. Raises OSError.
+    """
+    if _is_copy(spare / LEDGER_FILE, edition / LEDGER_FILE):
+        return
+    held, wanted = _disown(spare, site), read_ledger(edition).entries
+    for path in _list_files(_differing(held, wanted)):
+        remove_file(spare / site, path)
+    _link_files(_list_files(_differing(wanted, held)), edition / site, spare / site)
+    with suppress(FileNotFoundError):  # of the first build there is none before
+        _link(edition / LEDGER_FILE, spare / LEDGER_FILE)
+
+
+def _is_copy(ledger: Path, original: Path) -> bool:
+    try:
+        return filecmp.cmp(ledger, original)
+    except OSError:
+        return False
+
+
+def _disown(spare: Path, site: str) -> dict[str, Entry]:
+    """Leave a spare with nothing but its public files, and return what its ledger says of them."""
+    held = read_ledger(spare).entries
+    if not held:
+        shutil.rmtree(spare, ignore_errors=True)
+    spare.mkdir(exist_ok=True)
+    (spare / LEDGER_FILE).unlink(missing_ok=True)
+    for path in spare.iterdir():
+        if path.is_dir() and path.name != site:
+            shutil.rmtree(path)
+        elif path.name != site:
+            path.unlink()
+    return held
+
+
+def _differing(entries: dict[str, Entry], others: dict[str, Entry]) -> Iterator[Entry]:
+    """Yield the entries whose files are not the same among the others."""
+    for path, entry in entries.items():
+        other = others.get(path)
+        if other is None or (entry.sizes, entry.mtimes) != (other.sizes, other.mtimes):
+            yield entry
+
+
+def _list_files(entries: Iterable[Entry]) -> Iterator[str]:
+    for entry in entries:
+        for stamp in entry.list_stamps():
+            yield f"{entry.path}{stamp.suffix}"
+
+
+def _link_files(paths: Iterable[str], source: Path, target: Path) -> None:
+    """Give files a second name each; what is missing in `source` is left out."""
+    made = set()
+    for path in paths:
+        old, new = f"{source}/{path}", f"{target}/{path}"
+        folder = new.rpartition("/")[0]
+        if folder not in made:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103  called for every folder of the site
+            made.add(folder)
+        with suppress(FileNotFoundError):
+            _link(old, new)
+
+
+def _link(old: str | Path, new: str | Path) -> None:
+    """Give a file a second name; copy it where the file system has no second names."""
+    try:
+        os.link(old, new)
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP}:
+            raise
+        with suppress(IsADirectoryError):
+            shutil.copy2(old, new)
