@@ -1,8 +1,8 @@
 """Builds as folders of their own, side by side, and the link that says which one is served.
 
 A build is made in a hidden folder and gets its name when it is whole; then one symbolic link is
-renamed over. Whatever ends a build before that, kill -9 among it, leaves the old one served, and
-the next build clears away what is left. What it is made in is laid out ahead: see `incremental`.
+renamed over. Whatever ends it before that, kill -9 among it, leaves the old one served, and the
+next build clears away what is left. It is made in a copy of that, laid out ahead (`spare`).
 """
 
 import fcntl

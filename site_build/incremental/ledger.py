@@ -64,6 +64,10 @@ class Entry(NamedTuple):
             if mtime:
                 yield Stamp(suffix, size, mtime)
 
+    def list_paths(self) -> Iterator[str]:
+        """Yield the path of each form."""
+        return (f"{self.path}{stamp.suffix}" for stamp in self.list_stamps())
+
     def count_forms(self) -> int:
         """Return how many files there are of this one."""
         return len(self.mtimes) - list(self.mtimes).count(0)

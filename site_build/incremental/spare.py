@@ -25,9 +25,9 @@ def bring_up(spare: Path, edition: Path, site: str) -> None:
     if _is_copy(spare / LEDGER_FILE, edition / LEDGER_FILE):
         return
     held, wanted = _disown(spare, site), read_ledger(edition).entries
-    for path in _list_files(_differing(held, wanted)):
+    for path in _differing(held, wanted):
         remove_file(spare / site, path)
-    _link_files(_list_files(_differing(wanted, held)), edition / site, spare / site)
+    _link_files(_differing(wanted, held), edition / site, spare / site)
     with suppress(FileNotFoundError):  # of the first build there is none before
         _link(edition / LEDGER_FILE, spare / LEDGER_FILE)
 
@@ -54,18 +54,12 @@ def _disown(spare: Path, site: str) -> dict[str, Entry]:
     return held
 
 
-def _differing(entries: dict[str, Entry], others: dict[str, Entry]) -> Iterator[Entry]:
-    """Yield the entries whose files are not the same among the others."""
+def _differing(entries: dict[str, Entry], others: dict[str, Entry]) -> Iterator[str]:
+    """Yield the paths of the files that are not the same among the others."""
     for path, entry in entries.items():
         other = others.get(path)
         if other is None or (entry.sizes, entry.mtimes) != (other.sizes, other.mtimes):
-            yield entry
-
-
-def _list_files(entries: Iterable[Entry]) -> Iterator[str]:
-    for entry in entries:
-        for stamp in entry.list_stamps():
-            yield f"{entry.path}{stamp.suffix}"
+            yield from entry.list_paths()
 
 
 def _link_files(paths: Iterable[str], source: Path, target: Path) -> None:

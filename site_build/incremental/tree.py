@@ -126,9 +126,7 @@ def remove_file(root: Path, path: str) -> None:
 
 
 def _list_paths(entries: dict[str, Entry]) -> set[str]:
-    return {
-        f"{entry.path}{stamp.suffix}" for entry in entries.values() for stamp in entry.list_stamps()
-    }
+    return {path for entry in entries.values() for path in entry.list_paths()}
 
 
 def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
