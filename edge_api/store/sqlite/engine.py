@@ -23,7 +23,7 @@ from edge_api.store.sqlite.connection import BUSY_SECONDS
 from edge_api.store.sqlite.faults import is_damage, primary_code, problem_of
 from edge_api.store.sqlite.opening import bring_up, lay_file, refusal_of
 from edge_api.store.sqlite.place import Displaced
-from edge_api.store.sqlite.replicator import released
+from edge_api.store.sqlite.replicator import end_replicator, released
 from edge_api.store.sqlite.session import Session, open_session
 
 ATTEMPT_SECONDS: Final = 0.02
@@ -55,13 +55,20 @@ async def open_store(
 
 
 def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
-    """Return the file behind `path`, beside which SQLite puts its own: no symbolic link."""
+    """Return the file behind `path`, beside which SQLite puts its own: no symbolic link.
+
+    A replicator that a dead edge left is ended before the file is opened. It holds the log's index,
+    which may lack a commit that it has copied already: the edge would write over that one, and the
+    replica could not be brought up any more (Litestream 0.5.17). Without it the index is made anew,
+    from the log.
+    """
     if not create and not path.exists():
         raise no_store(f"at {path}")
     lay_file(path)
     file = path.resolve()
     if claims is not None:
         claims.callback(Claim(file).release)
+        end_replicator(file)
     return file
 
 

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -196,6 +197,44 @@ def test_what_a_dead_edge_left_behind_gives_way(installation: Installation) -> N
         await_successor(installation.store, left)
         post(edge, "after that")
         await_replica(installation.store)
+
+
+def test_a_commit_that_only_the_log_knew_is_no_harm(installation: Installation) -> None:
+    """An edge dies between writing a commit and saying so; the replicator has copied it already.
+
+    The replicator holds the log's index, which lacks the commit: whoever writes beside it writes
+    over what was copied.
+    """
+    with installation.serving() as edge:
+        post(edge, "before that")
+        await_replica(installation.store)
+        edge.end(signal.SIGKILL)
+    append_untold_commit(installation.store)
+    await_replica(installation.store)
+    with installation.serving() as edge:
+        post(edge, "after that")
+        await_replica(installation.store)
+        kept = rows_of(installation.store)
+
+    said(installation, "restore", "--from-replica", "--force")
+    assert rows_of(installation.store) == kept
+
+
+def append_untold_commit(store: Path) -> None:
+    """Append a commit to the log of a store, of which the log's index does not know."""
+    log = store.with_name("edge.db-wal")
+    aside = store.with_name("aside.db")
+    shutil.copy(store, aside)
+    shutil.copy(log, aside.with_name("aside.db-wal"))
+    with closing(sqlite3.connect(aside)) as connection:
+        connection.execute("UPDATE leads SET message = 'never told'")
+        connection.commit()
+        grown = aside.with_name("aside.db-wal").read_bytes()
+    known = log.read_bytes()
+    assert grown.startswith(known)
+    with log.open("ab") as file:
+        file.write(grown.removeprefix(known))
+    aside.unlink()
 
 
 ODD_LINES = """#!/bin/sh
