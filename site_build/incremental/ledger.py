@@ -8,12 +8,15 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 FORMAT = 2
 LEDGER_FILE = "ledger.json"
+
+_FAULTS = (OSError, ValueError, TypeError, LookupError)
+"""What a ledger raises that is missing, damaged or of another format."""
 
 SUFFIXES = ("", ".gz", ".br")
 """A file and its compressed forms."""
@@ -100,20 +103,47 @@ class Ledger:
 
 EMPTY = Ledger({}, {}, None)
 
+Look = tuple[Sequence[int], Sequence[int]]
+"""The sizes and mtimes of an entry: a file that differs in them is another one."""
+_SIZES, _MTIMES = Entry._fields.index("sizes"), Entry._fields.index("mtimes")
+
 
 def read_ledger(folder: Path) -> Ledger:
     """Return the ledger in `folder`, or an empty one when there is none that can be read."""
     try:
-        raw = orjson.loads((folder / LEDGER_FILE).read_bytes())
-        if raw["format"] != FORMAT:
-            return EMPTY
+        raw = _read_raw(folder)
         return Ledger(
             {row[0]: Entry(*row) for row in raw["entries"]},
             {row[0]: Line(*row) for row in raw["lines"]},
             Stamp(*raw["index"]),
         )
-    except (OSError, ValueError, TypeError, LookupError):
+    except _FAULTS:
         return EMPTY
+
+
+def read_looks(folder: Path) -> dict[str, Look]:
+    """Return how each file of the ledger in `folder` looks, by path; none where it cannot be read.
+
+    An entry for each of tens of thousands of files would take several times as long.
+    """
+    try:
+        rows = _read_raw(folder)["entries"]
+        return {row[0]: (row[_SIZES], row[_MTIMES]) for row in rows}
+    except _FAULTS:
+        return {}
+
+
+def list_forms(path: str, look: Look) -> Iterator[str]:
+    """Yield the path of each form that a file has, by its look."""
+    return Entry(path, "", "", *look).list_paths()
+
+
+def _read_raw(folder: Path) -> dict[str, Any]:
+    """Return what `write_ledger` wrote; raises one of _FAULTS where it did not write that."""
+    raw: dict[str, Any] = orjson.loads((folder / LEDGER_FILE).read_bytes())
+    if raw["format"] != FORMAT:
+        raise ValueError
+    return raw
 
 
 def write_ledger(folder: Path, ledger: Ledger) -> None:

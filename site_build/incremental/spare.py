@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from site_build.incremental.ledger import LEDGER_FILE, Entry, read_ledger
+from site_build.incremental.ledger import LEDGER_FILE, Look, list_forms, read_looks
 from site_build.incremental.tree import remove_file
 
 
@@ -24,7 +24,7 @@ def bring_up(spare: Path, edition: Path, site: str) -> None:
     """
     if _is_copy(spare / LEDGER_FILE, edition / LEDGER_FILE):
         return
-    held, wanted = _disown(spare, site), read_ledger(edition).entries
+    held, wanted = _disown(spare, site), read_looks(edition)
     for path in _differing(held, wanted):
         remove_file(spare / site, path)
     _link_files(_differing(wanted, held), edition / site, spare / site)
@@ -39,9 +39,9 @@ def _is_copy(ledger: Path, original: Path) -> bool:
         return False
 
 
-def _disown(spare: Path, site: str) -> dict[str, Entry]:
+def _disown(spare: Path, site: str) -> dict[str, Look]:
     """Leave a spare with nothing but its public files, and return what its ledger says of them."""
-    held = read_ledger(spare).entries
+    held = read_looks(spare)
     if not held:
         shutil.rmtree(spare, ignore_errors=True)
     spare.mkdir(exist_ok=True)
@@ -54,12 +54,11 @@ def _disown(spare: Path, site: str) -> dict[str, Entry]:
     return held
 
 
-def _differing(entries: dict[str, Entry], others: dict[str, Entry]) -> Iterator[str]:
+def _differing(looks: dict[str, Look], others: dict[str, Look]) -> Iterator[str]:
     """Yield the paths of the files that are not the same among the others."""
-    for path, entry in entries.items():
-        other = others.get(path)
-        if other is None or (entry.sizes, entry.mtimes) != (other.sizes, other.mtimes):
-            yield from entry.list_paths()
+    for path, look in looks.items():
+        if others.get(path) != look:
+            yield from list_forms(path, look)
 
 
 def _link_files(paths: Iterable[str], source: Path, target: Path) -> None:

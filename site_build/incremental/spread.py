@@ -43,7 +43,6 @@ def spread(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tu
         yield from ((index, work(item)) for index, item in enumerate(items))
         return
     context = multiprocessing.get_context("fork")
-    gc.collect()
     gc.freeze()  # A collection in a child would touch, and so copy, all that it shares.
     crew: dict[Connection, BaseProcess] = {}
     try:
