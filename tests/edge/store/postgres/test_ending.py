@@ -22,6 +22,8 @@ from tests.edge.store.samples import clock, make_lead
 SESSIONS = (
     "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
+NOWHERE = Condition("notes", "like", "%" + "a_" * 500 + "b%")
+"""Fits no text: to look for it in 300 long ones takes many seconds."""
 
 
 async def test_closing_finishes_what_waits_and_leaves_no_connection(
@@ -57,9 +59,8 @@ async def test_a_closed_store_is_unavailable(store: PostgresStore) -> None:
 async def test_a_long_read_cannot_hold_a_store_open(store: PostgresStore) -> None:
     """It is ended, and told so."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
-    nowhere = Condition("notes", "like", "%" + "a_" * 50 + "b%")
     reading: asyncio.Task[list[Outcome]] = asyncio.create_task(
-        store.run(Read(LEADS, where=(nowhere,), seconds=600))
+        store.run(Read(LEADS, where=(NOWHERE,), seconds=600))
     )
     await asyncio.sleep(0.2)
     await asyncio.wait_for(store.close(), 12)
@@ -73,8 +74,7 @@ async def test_a_read_that_nobody_waits_for_is_ended_on_the_server(
 ) -> None:
     """It makes room there too, and not when it would have been done."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
-    nowhere = Condition("notes", "like", "%" + "a_" * 50 + "b%")
-    reading = asyncio.create_task(store.run(Read(LEADS, where=(nowhere,), seconds=600)))
+    reading = asyncio.create_task(store.run(Read(LEADS, where=(NOWHERE,), seconds=600)))
     busy = f"{SESSIONS} AND state = 'active'"
     for _ in range(100):
         if await rival.fetch(busy):
@@ -96,8 +96,7 @@ async def test_a_read_that_is_ended_is_no_error_of_the_edge(
 ) -> None:
     """Its transaction is ended before its connection is used again, and no log cries out."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
-    nowhere = Condition("notes", "like", "%" + "a_" * 50 + "b%")
-    reading = asyncio.create_task(store.run(Read(LEADS, where=(nowhere,), seconds=0.5)))
+    reading = asyncio.create_task(store.run(Read(LEADS, where=(NOWHERE,), seconds=0.5)))
     if not is_awaited:
         await asyncio.sleep(0.2)
         reading.cancel()
