@@ -16,7 +16,10 @@ from benchmarks.server import Served
 EDGE: Final = "Fore-edge"
 UNLIKE: Final = "Fore-edge, all unlike"
 """The edge where no request is like another, so that it has to read each."""
-UNLIKE_SCRIPT: Final = Path(__file__).resolve().parent / "unlike.lua"
+NEW_QUESTIONS: Final = "Fore-edge, each question new"
+"""The edge where no question is like another, so that it has to ask the store for each."""
+_UNLIKE: Final = Path(__file__).resolve().parent / "unlike.lua"
+_NEW: Final = _UNLIKE.with_name("unlike_question.lua")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,12 @@ class Runner:
 
 def read_each(runner: Runner) -> Runner:
     """Return the edge as a runner of its own, which is asked the same but never in equal words."""
-    return Runner(UNLIKE, runner.server, replace(runner.load, script=UNLIKE_SCRIPT))
+    return Runner(UNLIKE, runner.server, replace(runner.load, script=_UNLIKE))
+
+
+def ask_anew(runner: Runner) -> Runner:
+    """Return the edge as a runner of its own, which is never asked the same."""
+    return Runner(NEW_QUESTIONS, runner.server, replace(runner.load, script=_NEW))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ the other with a pause, and what it waits for is what counts.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from statistics import quantiles
 from typing import Any, Final
 
@@ -23,8 +24,9 @@ from benchmarks.server import LOAD_CORE, on_core
 SLOW_CLIENTS: Final = 8
 SECONDS: Final = 8.0
 PAUSE: Final = 0.002
-_OFFSET: Final = "/admin/leads?order=created_at.desc&offset=900000&limit=100"
-_ILIKE: Final = "/admin/leads?message=ilike.*nowhere%20to%20be%20found*&limit=100"
+_OFFSET: Final = "/admin/leads?order=created_at.desc&offset=900{:03}&limit=100"
+_ILIKE: Final = "/admin/leads?message=ilike.*nowhere%20to%20be%20found%20{}*&limit=100"
+"""Each asks for something else: the answer to a question that was put before is kept."""
 _OTHERS: Final = ("/leads?limit=50", "/posts", "/posts?limit=20")
 _NEW_LEAD: Final = {
     "name": "Ada",
@@ -81,18 +83,21 @@ def _row(name: str, waits: Waits) -> tuple[str, ...]:
 
 async def _watch(edge: Edge, slow: str) -> Waits:
     waits, until = Waits(), time.perf_counter() + SECONDS
+    paths = (slow.format(number) for number in count())
     timeout = ClientTimeout(total=60)
     async with ClientSession(edge.server.origin, headers=edge.keyed, timeout=timeout) as session:
         tasks = [
-            _ask_slowly(session, slow, waits, until) for _ in range(SLOW_CLIENTS if slow else 0)
+            _ask_slowly(session, paths, waits, until) for _ in range(SLOW_CLIENTS if slow else 0)
         ]
         await asyncio.gather(_ask_others(session, waits, until), *tasks)
     return waits
 
 
-async def _ask_slowly(session: ClientSession, path: str, waits: Waits, until: float) -> None:
+async def _ask_slowly(
+    session: ClientSession, paths: Iterator[str], waits: Waits, until: float
+) -> None:
     while time.perf_counter() < until:
-        async with session.get(f"{API}{path}") as answer:
+        async with session.get(f"{API}{next(paths)}") as answer:
             body = await answer.read()
             waits.slow[answer.status] += 1
             if answer.status == 503:

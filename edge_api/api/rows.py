@@ -47,6 +47,7 @@ NewRows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
 async def read_rows(table: Table, service: Service, ask: Ask) -> Reply:
     """Give rows in the form that was asked for, and say which they are among how many."""
     counted = wants_count(ask.headers.get("Prefer"))
+    version = service.store.version() if service.store.version_is_exact else None
     page = await service.rows.read(table, ask.pairs, counted=counted)
     headers = {"Content-Range": content_range(page)}
     if counted:
@@ -57,7 +58,7 @@ async def read_rows(table: Table, service: Service, ask: Ask) -> Reply:
         return Reply(sheet, headers=headers, media_type=f"{CSV}; charset=utf-8")
     if form == OBJECT:
         return Reply(sole_row(page), headers=headers, media_type=OBJECT)
-    return Reply(page.rows, headers=headers)
+    return Reply(page.json, headers=headers, stands_at=version)
 
 
 async def insert_rows(table: Table, service: Service, ask: Ask) -> Reply:
@@ -91,20 +92,21 @@ def wants_count(prefer: str | None) -> bool:
 def content_range(page: Page) -> str:
     """Return which rows of how many an answer holds, in PostgREST's words: `0-9/42`."""
     total = "*" if page.total is None else str(page.total)
-    if not page.rows:
+    if not page.count:
         return f"*/{total}"
-    return f"{page.offset}-{page.offset + len(page.rows) - 1}/{total}"
+    return f"{page.offset}-{page.offset + page.count - 1}/{total}"
 
 
 def sole_row(page: Page) -> dict[str, Any]:
     """Return the only row. Raises Problem `not_acceptable` (PGRST116) for none or several."""
-    if len(page.rows) != 1:
+    if page.count != 1:
         raise Problem(
             "not_acceptable",
             "One object was asked for, and the result is not exactly one row",
-            details=f"The result contains {len(page.rows)} rows",
+            details=f"The result contains {page.count} rows",
         )
-    return page.rows[0]
+    (row,) = page.rows
+    return row
 
 
 def admit(table: Table, actor: Actor) -> None:

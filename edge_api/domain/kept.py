@@ -4,12 +4,18 @@ All who ask meanwhile share one read, so that a crowd costs the store no more th
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
+from typing import Final, Generic, TypeVar
 
 from edge_api.store.plan import Store
 
 T = TypeVar("T")
+
+ANSWERS_MOST: Final = 4 * 1024 * 1024
+"""Bytes of answers that are kept at a time."""
+ANSWER_LEAST: Final = 16 * 1024
+"""Bytes that each counts for at least, with its question and what holds them."""
 
 
 class Kept(Generic[T]):
@@ -32,3 +38,42 @@ class Kept(Generic[T]):
     def _forget_failure(self, value: "asyncio.Future[T]") -> None:
         if (value.cancelled() or value.exception() is not None) and value is self._value:
             self._value = None
+
+
+class KeptAnswers(Generic[T]):
+    """Answers by their questions, of which `weigh` gives the bytes; the oldest make room."""
+
+    def __init__(self, store: Store, weigh: Callable[[T], int], most: int = ANSWERS_MOST) -> None:
+        self._store = store
+        self._weigh = weigh
+        self._most = most
+        self._version: int | None = None
+        self._answers: dict[Hashable, asyncio.Future[T]] = {}
+        self._weights: dict[Hashable, int] = {}
+
+    async def get(self, question: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """Return the answer: what `read` gives, unless the store is as it was when it was given.
+
+        Raises what `read` raises, and Problem as `Store.version` does.
+        """
+        version = self._store.version()  # before the rows, so that no change is missed
+        if version != self._version:
+            self._version, self._answers, self._weights = version, {}, {}
+        answer = self._answers.get(question)
+        if answer is None:
+            answer = self._answers[question] = asyncio.ensure_future(read())
+            answer.add_done_callback(partial(self._settle, question))
+        return await asyncio.shield(answer)
+
+    def _settle(self, question: Hashable, answer: "asyncio.Future[T]") -> None:
+        """Keep what was read, as far as there is room; forget a failure."""
+        has_failed = answer.cancelled() or answer.exception() is not None
+        if self._answers.get(question) is not answer:
+            return  # the store has changed meanwhile
+        if has_failed:
+            del self._answers[question]
+            return
+        self._weights[question] = max(self._weigh(answer.result()), ANSWER_LEAST)
+        while sum(self._weights.values()) > self._most:
+            oldest = next(iter(self._weights))
+            del self._weights[oldest], self._answers[oldest]

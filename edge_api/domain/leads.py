@@ -15,7 +15,7 @@ from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.email_address import fold_address
 from edge_api.domain.idempotency import Idempotency, Remember, make_claim
 from edge_api.domain.identity import new_id
-from edge_api.domain.kept import Kept
+from edge_api.domain.kept import KeptAnswers
 from edge_api.domain.lead_input import LeadInput
 from edge_api.domain.limits import Limiter, Quota
 from edge_api.domain.spam import Verdict, judge, likeness
@@ -87,8 +87,7 @@ class Leads:
         self._secret = secret
         self._heralds = heralds
         self._idempotency = Idempotency(store, clock)
-        self._listed: tuple[int, Kept[bytes] | None] = 0, None
-        """The last list that was asked for, with its limit."""
+        self._lists = KeptAnswers[bytes](store, len)
 
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
@@ -113,15 +112,8 @@ class Leads:
         await self._idempotency.forget_expired()
 
     async def recent(self, limit: int) -> bytes:
-        """Return the list of the newest leads that are not spam, newest first, in JSON.
-
-        The last list is kept for as long as the store stays as it is.
-        """
-        kept_limit, kept = self._listed
-        if kept is None or kept_limit != limit:
-            kept = Kept(self._store, partial(self._read_recent, limit))
-            self._listed = limit, kept
-        return await kept.get()
+        """Return the list of the newest leads that are not spam, newest first, in JSON."""
+        return await self._lists.get(limit, partial(self._read_recent, limit))
 
     async def _read_recent(self, limit: int) -> bytes:
         plan = Read(

@@ -1,6 +1,7 @@
 """Rows of the administrative tables: read, inserted, changed and deleted, each write audited.
 
-Every table is treated alike, by its declaration. Columns that are hidden do not exist here.
+Every table is treated alike, by its declaration. Columns that are hidden do not exist here. What
+was read is believed until the store changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +10,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+import orjson
+
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.filters import readable_column
 from edge_api.domain.identity import new_id
+from edge_api.domain.kept import KeptAnswers
 from edge_api.domain.match import parse_match
 from edge_api.domain.query import Pairs, parse_query
 from edge_api.domain.selection import present
@@ -35,10 +39,19 @@ class Page:
 
     names: tuple[str, ...]
     """The members of each row, in the order asked for."""
-    rows: list[Row]
+    json: bytes
+    """The rows, as an array of objects."""
+    count: int
+    """How many they are."""
     offset: int
     total: int | None
     """The rows that match without limit and offset, where that was asked for."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """Read the rows."""
+        rows: list[Row] = orjson.loads(self.json)
+        return rows
 
 
 class Rows:
@@ -47,17 +60,25 @@ class Rows:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._pages = KeptAnswers[Page](store, lambda page: len(page.json))
 
     async def read(self, table: Table, pairs: Pairs, *, counted: bool = False) -> Page:
         """Return the rows that decoded query parameters ask for.
 
         Raises Problem `invalid` for any fault in them, `unavailable` after READ_SECONDS.
         """
+        read = partial(self._read, table, pairs, counted=counted)
+        if not self._store.version_is_exact:
+            return await read()  # who has just changed a row by another edge must see it
+        return await self._pages.get((table.name, *pairs, counted), read)
+
+    async def _read(self, table: Table, pairs: Pairs, *, counted: bool) -> Page:
         question = parse_query(table, pairs, counted=counted, seconds=READ_SECONDS)
         (outcome,) = await self._store.run(question.read)
         names = dict.fromkeys(output.name for output in question.selection)
         rows = present(outcome.rows, question.selection)
-        return Page(tuple(names), rows, question.read.offset, outcome.total)
+        encoded = orjson.dumps(rows)
+        return Page(tuple(names), encoded, len(rows), question.read.offset, outcome.total)
 
     async def insert(
         self, table: Table, given: Sequence[Mapping[str, Any]], actor: Actor

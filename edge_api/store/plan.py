@@ -134,6 +134,9 @@ class Store(Protocol):
     read-only, full, damaged or gone; nothing acknowledged is lost by that.
     """
 
+    version_is_exact: bool
+    """Whether `version` differs at once for what another process changed, or within seconds."""
+
     async def run(self, *plans: Plan) -> list[Outcome]:
         """Carry out all plans in one transaction and return an outcome for each.
 

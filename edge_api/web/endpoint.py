@@ -64,10 +64,13 @@ class Endpoint:
         reply = await operation.do(self._service, ask)
         if isinstance(reply.value, Document):
             wire = await self._documents.answer(reply.value, request, _always(reply))
-            if reply.value.is_lasting:
-                request.repeat = partial(self._repeat, wire, request, actor)
-            return wire
-        return encode(reply)
+            is_repeatable = reply.value.is_lasting
+        else:
+            wire = encode(reply)
+            is_repeatable = reply.stands_at is not None
+        if is_repeatable:
+            request.repeat = partial(self._repeat, wire, request, actor, reply.stands_at)
+        return wire
 
     async def _actor(self, request: Request) -> Actor | None:
         """Return whose credential was sent, if any; a failure is counted for its address."""
@@ -96,14 +99,17 @@ class Endpoint:
         _tell(request, await self._service.limiter.hit(self.operation.limit, address))
         return address
 
-    def _repeat(self, wire: Wire, request: Request, actor: Actor | None) -> Again | None:
+    def _repeat(
+        self, wire: Wire, request: Request, actor: Actor | None, stands_at: int | None
+    ) -> Again | None:
         """Make what answers the same request; `None` where it counts by an address."""
         lines = header_lines(request.always)
         if actor is None:
             return None if self.operation.limit else lambda: (wire, lines)
         access, limiter = self._service.access, self._service.limiter
         digest = digest_of(secret_of(request.headers) or "")
-        return OnceMore(access, limiter, digest, actor, wire, lines)
+        store = self._service.store
+        return OnceMore(access, limiter, digest, actor, wire, lines, store, stands_at)
 
     async def _body(self, request: Request) -> Any:
         body = self.operation.body

@@ -4,6 +4,7 @@ import csv
 import io
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from edge_api.schema.problems import Problem
 
 def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) -> Page:
     """Return a page of rows."""
-    return Page(("id",), rows, offset, total)
+    return Page(("id",), orjson.dumps(rows), len(rows), offset, total)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Requests that come again in the same bytes: answered as if they were read."""
 
 import asyncio
+import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 
 from edge_api.domain.health import Health
 from edge_api.domain.keys import Keys
+from edge_api.domain.lead_input import LeadInput
+from edge_api.domain.leads import Sender
 from edge_api.web import repeats, site
 from edge_api.web.files import answer_file
 from edge_api.web.routes import Routes
@@ -16,6 +19,7 @@ from tests.edge.raw_http import Answer, connect
 from tests.edge.site.test_swaps import publish
 
 POSTS = "/api/public/v1/posts"
+LEAD = LeadInput(name="Ann", email="ann@example.org", budget_tier="x", message="May we talk?")
 OWN = ("Date", "X-Request-ID", "RateLimit")
 """Headers that differ from answer to answer."""
 
@@ -112,6 +116,38 @@ async def test_a_change_of_the_store_is_looked_at_once(edge: Any, read: list[str
         for _ in range(3):
             assert (await connection.ask(request)).status == 200
     assert read == [POSTS] * 3
+
+
+async def test_leads_are_given_again_until_the_store_changes(edge: Any, read: list[str]) -> None:
+    """Lists and rows that come again unread are those that are there now."""
+    leads, rows = "/api/public/v1/leads?limit=5", "/api/public/v1/admin/leads?select=name,message"
+    key = f"X-API-Key: {await edge.key()}"
+    is_exact = edge.service.store.version_is_exact
+    async with connect(edge.url) as connection:
+        for number in range(3):
+            reads = len(read)
+            for path, name in ((leads, "leads"), (rows, "")):
+                answers = [await connection.ask(get(path, key)) for _ in range(5)]
+                found = [json.loads(answer.body) for answer in answers]
+                assert [len(each[name] if name else each) for each in found] == [number] * 5
+                assert len({str(common(answer)) for answer in answers}) == 1
+            # The rows of a store that others may have changed unseen are read each time.
+            assert len(read) - reads <= (4 if is_exact else 7)
+            await edge.service.leads.create(LEAD, Sender(None, "192.0.2.1"))
+
+
+async def test_rows_come_again_only_in_the_form_that_was_asked_for(edge: Any) -> None:
+    """Whoever wants them counted, or as a table, gets that each time."""
+    path, key = "/api/public/v1/admin/leads", f"X-API-Key: {await edge.key()}"
+    ways = ("Prefer: count=exact", "Accept: text/csv", "Accept: application/json")
+    await edge.service.leads.create(LEAD, Sender(None, "192.0.2.1"))
+    async with connect(edge.url) as connection:
+        for _ in range(4):
+            counted, table, plain = [await connection.ask(get(path, key, way)) for way in ways]
+            assert counted.headers["Content-Range"] == "0-0/1"
+            assert table.body.startswith(b"id,name,")
+            assert plain.headers["Content-Range"] == "0-0/*"
+            assert json.loads(plain.body)[0]["name"] == LEAD.name
 
 
 async def test_a_new_build_is_shown_at_once(make_edge: Any, tmp_path: Path) -> None:

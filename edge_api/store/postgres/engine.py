@@ -57,6 +57,8 @@ async def open_store(
 class PostgresStore:
     """A `Store` in one database. Each of its parts connects again after its connection is lost."""
 
+    version_is_exact = False
+
     def __init__(self, url: str, readers: Readers, writer: Writer, watch: Watch) -> None:
         self._url = url
         self._readers = readers

@@ -96,6 +96,8 @@ class SQLiteStore:
     taken up.
     """
 
+    version_is_exact = True
+
     def __init__(self, path: Path, session: Session, held: ExitStack) -> None:
         self._path = path
         self._session = session

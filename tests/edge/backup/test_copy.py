@@ -103,6 +103,7 @@ class Interrupted:
 
     def __init__(self, store: Store, rival: Store) -> None:
         self._store = store
+        self.version_is_exact = store.version_is_exact
         self._rival = rival
         self._reads = 0
         self.version = store.version

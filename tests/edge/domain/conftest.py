@@ -49,6 +49,7 @@ class WatchedStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.version_is_exact = store.version_is_exact
         self.runs = 0
         self.away = False
         self.read_only = False

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.kept import Kept
+from edge_api.domain.kept import ANSWER_LEAST, Kept, KeptAnswers
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import SUPPRESSED_EMAILS
 from edge_api.store.plan import Insert, Outcome, Read
@@ -71,3 +71,61 @@ async def test_one_who_leaves_ends_no_read(watched: Any) -> None:
 
     assert (await staying)[0].rows == []
     assert watched.runs == 1
+
+
+def answers(watched: Any, most: int = 10 * ANSWER_LEAST) -> KeptAnswers[list[Outcome]]:
+    """Return what is kept of several questions, each answer as heavy as the least."""
+    return KeptAnswers(watched, lambda _: 1, most)
+
+
+async def test_each_question_is_read_once(watched: Any) -> None:
+    """Whoever asks what was asked before, at the same time or later, shares that read."""
+    kept, read = answers(watched), partial(watched.run, READ)
+
+    await asyncio.gather(*(kept.get(number % 3, read) for number in range(20)))
+    await kept.get(2, read)
+
+    assert watched.runs == 3
+
+
+async def test_a_change_makes_every_answer_stale(watched: Any, store: SQLiteStore) -> None:
+    """Also one that is being read while the change comes is not given to who asks later."""
+    kept, read = answers(watched), partial(watched.run, READ)
+    assert (await kept.get("early", read))[0].rows == []
+    reading = asyncio.create_task(kept.get("late", read))
+    await suppress(store, "ada@example.org")
+    await reading
+
+    for question in ("early", "late"):
+        assert (await kept.get(question, read))[0].rows == [{"email": "ada@example.org"}]
+
+
+async def test_the_oldest_answers_make_room(watched: Any) -> None:
+    """Memory stays bounded however many questions are asked; what alone is too heavy stays out."""
+    kept, read = answers(watched, most=2 * ANSWER_LEAST), partial(watched.run, READ)
+    for number in range(3):
+        await kept.get(number, read)
+    await kept.get(2, read)
+    await kept.get(1, read)
+    assert watched.runs == 3
+
+    await kept.get(0, read)
+    assert watched.runs == 4
+
+    narrow = answers(watched, most=ANSWER_LEAST - 1)
+    for _ in range(2):
+        await narrow.get(0, read)
+    assert watched.runs == 6
+
+
+async def test_a_failed_answer_is_not_kept(watched: Any) -> None:
+    """All who wait are told; the next is answered."""
+    kept, read = answers(watched), partial(watched.run, READ)
+    asking = asyncio.gather(*(kept.get(1, read) for _ in range(3)), return_exceptions=True)
+    await asyncio.sleep(0)
+    watched.away = True
+    assert [type(outcome) for outcome in await asking] == [Problem] * 3
+
+    watched.away = False
+
+    assert (await kept.get(1, read))[0].rows == []

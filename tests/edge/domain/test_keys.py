@@ -26,6 +26,7 @@ class LateStore:
 
     def __init__(self, store: Store, act: Callable[[str], Awaitable[Any]]) -> None:
         self._store = store
+        self.version_is_exact = store.version_is_exact
         self._act = act
         self.version, self.probe = store.version, store.probe
         self.scrub, self.close = store.scrub, store.close

@@ -406,6 +406,7 @@ class BlindStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.version_is_exact = store.version_is_exact
 
     async def run(self, *plans: Plan) -> list[Outcome]:
         """Pass the plans on."""
