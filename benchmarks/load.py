@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,4 +92,6 @@ def _ask_wrk(load: Load, seconds: int) -> str:
     words += ["-s", str(load.script)] if load.script else []
     command = [*pinned(LOAD_CORE), *words, "--latency", load.url]
     whole = {**os.environ, **load.environment}
+    if shutil.which("wrk") is None:
+        raise SystemExit("wrk puts the load on, and is not here; run: tools/provide wrk")
     return subprocess.run(command, check=True, capture_output=True, text=True, env=whole).stdout

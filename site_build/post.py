@@ -5,7 +5,7 @@ It knows neither Pelican nor HTML; whether something is public is decided here, 
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal["post", "page"]
 
@@ -52,8 +52,7 @@ class Document:
         return not self.draft and self.published <= now
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class Finding(NamedTuple):
     """One defect of the content, with the place and the mend."""
 
     path: str

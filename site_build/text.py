@@ -21,7 +21,9 @@ def count_control_characters(text: str) -> int:
 
 def shorten(text: str, longest: int = 60) -> str:
     """Return `text` fit for a message: on one line, without control characters, cut if long."""
-    plain = "".join(sign if sign.isprintable() else "\ufffd" for sign in text[: longest + 1])
+    plain = text[: longest + 1]
+    if not plain.isprintable():
+        plain = "".join(sign if sign.isprintable() else "\ufffd" for sign in plain)
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}\u2026"
 
 

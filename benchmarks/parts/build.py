@@ -8,7 +8,7 @@ from typing import Final
 
 import psutil
 
-from benchmarks.build_race import BuildRace, Phase, race_builds
+from benchmarks.build_race import EDITS, BuildRace, Phase, race_builds
 from benchmarks.builders import BUILDERS, HUGO, MAKES, PELICAN
 from benchmarks.chart import Chart
 from benchmarks.corpus import describe_corpus
@@ -77,8 +77,8 @@ def _about(races: Sequence[BuildRace]) -> str:
     rounds = ", ".join(f"{len(race.builds[EDGE])} of {race.posts:,}" for race in races)
     return (
         f"The same posts for all, {describe_corpus()}, with all cores. Rounds, in which all take "
-        f"turns: {rounds} posts; medians of these. Ratios say how many times as fast ours is. "
-        f"{MAKES}"
+        f"turns: {rounds} posts; medians of these. After one edit: the median of {EDITS}, each of "
+        f"another post. Ratios say how many times as fast ours is. {MAKES}"
     )
 
 

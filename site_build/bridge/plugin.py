@@ -96,7 +96,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             except ContentError as error:
                 _log_findings(error.findings)
                 raise
-            _log_findings(find_production(self.settings).gathered.findings)
+            _log_findings(find_production(self.settings).findings)
 
     def build(self, request: Request) -> Report:
         """Build what is asked for; raises BuildError and OSError."""
@@ -176,11 +176,13 @@ def contained() -> Iterator[None]:
     The collector rests: a build makes a great many values that all stay until its end.
     """
     before, console.quiet = locale.setlocale(locale.LC_ALL), True
+    collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if collects:
+            gc.enable()
         console.quiet = False
         locale.setlocale(locale.LC_ALL, before)
 

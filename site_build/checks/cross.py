@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
+from functools import lru_cache
 from urllib.parse import unquote, urljoin, urlsplit
 
 from site_build import addresses
@@ -20,6 +21,9 @@ from site_build.text import shorten
 
 _MOST_COMPARED = 200
 """Anchors of a page that are compared with a misspelt one."""
+
+_SLIPS_KEPT = 4096
+"""Misspelt anchors whose likeness is remembered: what one document misspells, others often do."""
 
 _ALIKE = 0.8
 """Share of signs that a misspelt name of a file has in common with the right one."""
@@ -123,7 +127,7 @@ class _Guide:
     def find_fault(self, reference: Reference) -> str | None:
         """Return what is wrong with a reference, with the mend, or None."""
         try:
-            parts = urlsplit(urljoin(f"/{locate(self.document)}", reference.address))
+            parts = urlsplit(self._resolve(reference.address))
         except ValueError:
             return f"{_quote(reference.address)} is no address; mend it"
         path = self.ground.settle(unquote(parts.path).removeprefix("/"))
@@ -133,6 +137,11 @@ class _Guide:
         if self.ground.answers(path) or (not self.complete and _DOCUMENT.fullmatch(path)):
             return None
         return self._explain_missing(reference, path)
+
+    def _resolve(self, address: str) -> str:
+        """Return the address as a browser would ask for it, from this document's page."""
+        own = f"/{locate(self.document)}"
+        return f"{own}{address}" if address.startswith("#") else urljoin(own, address)
 
     def _explain_missing(self, reference: Reference, path: str) -> str:
         what = "the image or file" if reference.shown else "the link"
@@ -181,9 +190,16 @@ class _Guide:
         if not name or name.casefold() == "top" or name.startswith(":~:") or name in anchors:
             return None
         where = "this page" if target is self.document else f"/{locate(target)}"
-        near = get_close_matches(name, sorted(anchors)[:_MOST_COMPARED], n=1)
-        mend = f"did you mean #{near[0]}?" if near else "name a heading's anchor, or take it away"
+        near = _find_near(name, tuple(sorted(anchors)[:_MOST_COMPARED]))
+        mend = f"did you mean #{near}?" if near else "name a heading's anchor, or take it away"
         return f"nothing on {where} is named {_quote('#' + name)}; {mend}"
+
+
+@lru_cache(_SLIPS_KEPT)
+def _find_near(name: str, anchors: tuple[str, ...]) -> str | None:
+    """Return the anchor that was meant."""
+    near = get_close_matches(name, anchors, n=1)
+    return near[0] if near else None
 
 
 def _quote(address: str) -> str:

@@ -1,12 +1,13 @@
 """What one document says about itself, free of its path: the part of a check worth keeping."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Note:
-    """A finding that does not know its file."""
+class Note(NamedTuple):
+    """A finding that does not know its file.
+
+    Of these and of references there are tens of thousands, so they are bare tuples.
+    """
 
     line: int
     """From 1, in the source file."""
@@ -16,8 +17,7 @@ class Note:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """An address within the site that the document points at or shows."""
 
     line: int
@@ -28,8 +28,7 @@ class Reference:
     """True for what is part of the page, such as an image; False for a link."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """All that a check of the whole content needs to know of one document."""
 
     notes: tuple[Note, ...]

@@ -126,14 +126,10 @@ class Cache:
         """Forget what was kept under other keys, so that the file does not grow for ever."""
         try:
             with self._opened() as connection:
-                connection.execute("CREATE TEMP TABLE IF NOT EXISTS used (key BLOB UNIQUE)")
-                connection.execute("DELETE FROM used")
+                rows = connection.execute("SELECT key FROM entry WHERE stage = ?", (stage,))
+                gone = {key for (key,) in rows}.difference(keys)
                 connection.executemany(
-                    "INSERT OR IGNORE INTO used VALUES (?)", ((key,) for key in keys)
-                )
-                connection.execute(
-                    "DELETE FROM entry WHERE stage = ? AND key NOT IN (SELECT key FROM used)",
-                    (stage,),
+                    "DELETE FROM entry WHERE stage = ? AND key = ?", ((stage, key) for key in gone)
                 )
         except sqlite3.Error:
             return

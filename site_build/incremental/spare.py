@@ -12,7 +12,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from site_build.incremental.ledger import LEDGER_FILE, Look, list_forms, read_looks
+from site_build.incremental.ledger import (
+    LEDGER_FILE,
+    Look,
+    list_forms,
+    read_looks,
+    read_rows,
+)
 from site_build.incremental.tree import remove_file
 
 
@@ -24,10 +30,11 @@ def bring_up(spare: Path, edition: Path, site: str) -> None:
     """
     if _is_copy(spare / LEDGER_FILE, edition / LEDGER_FILE):
         return
-    held, wanted = _disown(spare, site), read_looks(edition)
-    for path in _differing(held, wanted):
+    held, wanted = _disown(spare, site), read_rows(edition)
+    surplus, missing = read_looks(held - wanted), read_looks(wanted - held)
+    for path in _differing(surplus, missing):
         remove_file(spare / site, path)
-    _link_files(_differing(wanted, held), edition / site, spare / site)
+    _link_files(_differing(missing, surplus), edition / site, spare / site)
     with suppress(FileNotFoundError):  # of the first build there is none before
         _link(edition / LEDGER_FILE, spare / LEDGER_FILE)
 
@@ -39,9 +46,9 @@ def _is_copy(ledger: Path, original: Path) -> bool:
         return False
 
 
-def _disown(spare: Path, site: str) -> dict[str, Look]:
+def _disown(spare: Path, site: str) -> frozenset[bytes]:
     """Leave a spare with nothing but its public files, and return what its ledger says of them."""
-    held = read_looks(spare)
+    held = read_rows(spare)
     if not held:
         shutil.rmtree(spare, ignore_errors=True)
     spare.mkdir(exist_ok=True)

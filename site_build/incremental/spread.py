@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -42,6 +43,28 @@ def spread(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tu
     if jobs <= 1 or len(items) <= _FEW:
         yield from ((index, work(item)) for index, item in enumerate(items))
         return
+    with _hired(work, items, jobs) as crew:
+        yield from _collect(crew)
+
+
+@contextmanager
+def beside(work: Callable[[], R], jobs: int) -> Iterator[Callable[[], R]]:
+    """Do `work` in a process of its own while the body goes on; yields what waits for its result.
+
+    With one job it is done when it is waited for. Waiting raises what `spread` does.
+    """
+    if jobs <= 1:
+        yield work
+        return
+    with _hired(lambda _: work(), [None], 1) as crew:
+        yield lambda: next(_collect(crew))[1]
+
+
+@contextmanager
+def _hired(
+    work: Callable[[T], R], items: Sequence[T], jobs: int
+) -> Iterator[dict[Connection, BaseProcess]]:
+    """Have so many processes at work on the items; yields from where each reports."""
     context = multiprocessing.get_context("fork")
     gc.freeze()  # A collection in a child would touch, and so copy, all that it shares.
     crew: dict[Connection, BaseProcess] = {}
@@ -57,7 +80,7 @@ def spread(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tu
             process.start()
             sender.close()
             crew[receiver] = process
-        yield from _collect(crew)
+        yield crew
     finally:
         gc.unfreeze()
         _dismiss(crew)

@@ -80,7 +80,10 @@ class Tree:
 
         Files that no build wrote are left alone.
         """
-        for path in sorted(_list_paths(self._before.entries) - _list_paths(entries)):
+        before = self._before.entries
+        old = [entry for path, entry in before.items() if entry != entries.get(path)]
+        new = [entry for path, entry in entries.items() if entry != before.get(path)]
+        for path in sorted(_list_paths(old) - _list_paths(new)):
             remove_file(Path(self._root), path)
 
     def _write(self, path: str, suffix: str, data: bytes) -> Stamp:
@@ -107,7 +110,7 @@ class Tree:
         full = Path(self._root, path)
         found = [each for each in full.rglob("*") if not each.is_dir()] if full.is_dir() else [full]
         names = {each.relative_to(self._root).as_posix() for each in found}
-        if not names <= _list_paths(self._before.entries):
+        if not names <= _list_paths(self._before.entries.values()):
             kinds = ("folder", "file") if full.is_dir() else ("file", "folder")
             sentence = "{} is a {} where the site needs a {}; move it".format(full, *kinds)
             raise BuildError(sentence) from error
@@ -125,8 +128,8 @@ def remove_file(root: Path, path: str) -> None:
             folder.rmdir()
 
 
-def _list_paths(entries: dict[str, Entry]) -> set[str]:
-    return {path for entry in entries.values() for path in entry.list_paths()}
+def _list_paths(entries: Iterable[Entry]) -> set[str]:
+    return {path for entry in entries for path in entry.list_paths()}
 
 
 def _make_forms(path: str, data: bytes) -> dict[str, bytes]:

@@ -5,7 +5,8 @@ builds are kept.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -29,10 +30,11 @@ from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
 from site_build.pictures.encode import forget_picture
 from site_build.policy import Policy
-from site_build.reading.gather import Gathered, gather
+from site_build.post import Finding
+from site_build.reading.gather import Gathered, Judge, gather
 from site_build.reading.texts import TEXTS, Text, Texts
 from site_build.request import Report, Request
-from site_build.similarity.nearest import Related, recall_related
+from site_build.similarity.nearest import Related, relating
 from site_build.site import Identity, publish
 from site_build.views.sight import Sight
 
@@ -99,30 +101,27 @@ class Production:
         self._tasks: dict[str, Task] = {}
         code = fingerprint_code()
         with self._cache:
-            self.gathered = self._gather(code, identity.url)
+            self.gathered, judge = self._gather(code, identity.url)
+            self.site = publish(identity, self.gathered.documents, request.now)
+            with self._relate(code) as wait:
+                self.findings = _admit(judge(), is_strict=request.strict)
+                self.related = wait()
         self.assets = Assets(style.theme / "static")
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates"]
         self.handover = self._find_handover(folders)
-        self.site = publish(identity, self.gathered.documents, request.now)
-        with self._cache:
-            self.related = self._relate(code)
         self.seen: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, identity.url)
         self._workshop = self._equip(
             make_key(code, fingerprint_theme([style.theme, *style.overrides]), style.settings)
         )
 
-    def _gather(self, code: str, site_url: str) -> Gathered:
-        request = self.request
-        gathered = gather(request, self._cache, code, site_url)
-        if any(request.strict or each.severity == "error" for each in gathered.findings):
-            raise ContentError(gathered.findings)
-        return gathered
+    def _gather(self, code: str, site_url: str) -> tuple[Gathered, Judge]:
+        return gather(self.request, self._cache, code, site_url)
 
-    def _relate(self, code: str) -> Related:
+    def _relate(self, code: str) -> AbstractContextManager[Callable[[], Related]]:
         posts, terms = self.site.posts, self.gathered.terms
-        return recall_related(self._cache, code, posts, terms, self.request.jobs)
+        return relating(self._cache, code, posts, terms, self.request.jobs)
 
     def _find_handover(self, folders: Sequence[Path]) -> Handover:
         return find_handover(folders, self.assets.locate)
@@ -278,8 +277,15 @@ class Production:
             sources=self.gathered.sources,
             hits=self.gathered.hits,
             next_instant=min((instant for instant in later if instant > now), default=None),
-            findings=self.gathered.findings,
+            findings=self.findings,
         )
+
+
+def _admit(findings: tuple[Finding, ...], *, is_strict: bool) -> tuple[Finding, ...]:
+    """Return the findings; raises ContentError for those that keep content from publication."""
+    if any(is_strict or each.severity == "error" for each in findings):
+        raise ContentError(findings)
+    return findings
 
 
 def _group(tasks: Iterable[Task]) -> list[list[Task]]:

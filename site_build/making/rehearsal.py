@@ -5,10 +5,11 @@ who asks.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from edge_api.schema.index import PostRecord
@@ -27,7 +28,7 @@ from site_build.making.production import Production, Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
 from site_build.pictures.encode import forget_picture
 from site_build.post import Document
-from site_build.reading.gather import Gathered
+from site_build.reading.gather import Gathered, Judge
 from site_build.reading.texts import TEXTS
 from site_build.request import Request
 from site_build.similarity.nearest import Related
@@ -99,13 +100,17 @@ class Rehearsal(Production):
         self._given, self._earlier, self._glass = gathered, earlier, Glass()
         super().__init__(request, identity, style)
 
-    def _gather(self, _code: str, _site_url: str) -> Gathered:
-        return _publish(self._given)
+    def _gather(self, _code: str, _site_url: str) -> tuple[Gathered, Judge]:
+        return _publish(self._given), tuple  # they are judged beside
 
-    def _relate(self, code: str) -> Related:
+    def _relate(self, code: str) -> AbstractContextManager[Callable[[], Related]]:
         related = self._earlier.related
         if related is None:
             return super()._relate(code)
+        return nullcontext(partial(self._keep_there, related))
+
+    def _keep_there(self, related: Related) -> Related:
+        """Return what is still there of posts like each other."""
         paths = [post.path for post in self.site.posts]
         there = frozenset(paths)
         known = {path: related.get(path, ()) for path in paths}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from site_build.checks.cross import cross_check
 from site_build.checks.examine import examine, study
@@ -22,8 +23,7 @@ from site_build.reading.measures import measure_pictures
 __all__ = ["Facts", "Inspection", "Report", "check_content", "cross_check", "examine", "inspect"]
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(NamedTuple):
     """What one source file gives by itself."""
 
     document: Document | None

@@ -1,14 +1,15 @@
 """Reads the whole content folder: through the cache, and what it does not know in processes.
 
-Every defect is found before anything is written. What it returns is light: documents without their
+What it returns is light: documents without their
 texts, which `site_build.reading.texts` reads when a page needs them.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from edge_api.schema.reading import reading_minutes
 from site_build.checks.illustrations import judge_pictures, list_shown
@@ -19,6 +20,7 @@ from site_build.pictures.gallery import Gallery
 from site_build.pictures.measure import Album
 from site_build.post import Document, Finding
 from site_build.reading.check import Facts, Inspection, cross_check, inspect
+from site_build.reading.digests import digest_sources
 from site_build.reading.folder import Listing, digest_file, list_content
 from site_build.reading.measures import measure_pictures
 from site_build.reading.texts import TEXTS, Text, drop_text, make_text_key
@@ -28,9 +30,11 @@ from site_build.similarity.terms import NO_TERMS, Terms, count_terms
 _INSPECTIONS = "inspection"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What the cache keeps of one source file; the document carries no text."""
+class Reading(NamedTuple):
+    """What the cache keeps of one source file; the document carries no text.
+
+    A tuple, like what it holds of each file: they are read from the cache several times as fast.
+    """
 
     inspection: Inspection
     digest: str
@@ -43,7 +47,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The content folder, read and checked."""
+    """The content folder, read."""
 
     documents: tuple[Document, ...]
     """By path, without their texts, drafts among them."""
@@ -54,32 +58,36 @@ class Gathered:
     files: tuple[str, ...]
     """What is published as it is, by path."""
     gallery: Gallery
-    findings: tuple[Finding, ...]
     sources: int
     hits: int
     """Source files that the cache knew."""
 
 
-def gather(request: Request, cache: Cache, code: str, site_url: str) -> Gathered:
+Judge = Callable[[], tuple[Finding, ...]]
+"""Finds all that is wrong in a content folder, sorted by place, once it is called."""
+
+
+def gather(request: Request, cache: Cache, code: str, site_url: str) -> tuple[Gathered, Judge]:
     """Return all that is in the content folder; `code` says which program reads it.
 
-    Texts that the check has converted on its way are put into the cache for the build.
+    Texts that the check has
+    converted on its way are put into the cache for the build.
 
-    Raises BuildError when the folder cannot be read; what is wrong in it are findings.
+    Raises BuildError when the folder cannot be read.
     """
     listing = list_folder(request.content)
     readings, hits = read_sources(request, listing.sources, cache, code, site_url)
     album = measure_pictures(request.content, listing.files, request.jobs, cache, code)
-    findings = [*listing.findings, *judge(readings, listing.files, album, request.now)]
-    return hold(readings, listing.files, album, tuple(sorted(findings)), hits)
+
+    def find() -> tuple[Finding, ...]:
+        judged = judge(readings, listing.files, album, request.now)
+        return tuple(sorted([*listing.findings, *judged]))
+
+    return hold(readings, listing.files, album, hits), find
 
 
 def hold(
-    readings: Mapping[str, Reading],
-    files: tuple[str, ...],
-    album: Album,
-    findings: tuple[Finding, ...],
-    hits: int,
+    readings: Mapping[str, Reading], files: tuple[str, ...], album: Album, hits: int
 ) -> Gathered:
     """Return what a build is given; of the `readings`, the cache knew `hits`."""
     whole = [each for each in readings.values() if each.inspection.document]
@@ -91,7 +99,6 @@ def hold(
         {path: reading.terms for path, reading in zip(paths, whole, strict=True)},
         files,
         _hang(readings, album),
-        findings,
         len(readings),
         hits,
     )
@@ -143,7 +150,8 @@ def _recall(
     content: Path, paths: tuple[str, ...], cache: Cache, code: str
 ) -> tuple[dict[str, Reading], list[str]]:
     """Part the files that the cache knows, as they are now, from those it does not."""
-    keys = {path: make_key(code, path, digest_file(content, path)) for path in paths}
+    digests = digest_sources(content, paths, cache)
+    keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
     known = cache.recall(_INSPECTIONS, keys, Reading)
     return known, [path for path in paths if path not in known]
 
@@ -154,7 +162,7 @@ def read_source(content: Path, site_url: str, path: str) -> tuple[Reading, Text 
     document, conversion = inspection.document, inspection.conversion
     if document is None:
         return Reading(inspection, digest_file(content, path), 0, NO_TERMS), None
-    light = replace(inspection, document=drop_text(document), conversion=None)
+    light = inspection._replace(document=drop_text(document), conversion=None)
     minutes = reading_minutes(document.markdown)
     reading = Reading(light, document.digest, minutes, count_terms(document))
     return reading, Text(document.markdown, conversion) if conversion else None

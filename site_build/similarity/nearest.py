@@ -6,7 +6,8 @@ many as keep the work in proportion to the number of posts.
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from heapq import nsmallest
 from itertools import chain
@@ -14,7 +15,7 @@ from math import hypot, log
 from typing import Final, TypeAlias
 
 from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.spread import spread
+from site_build.incremental.spread import beside
 from site_build.post import Document
 from site_build.similarity.terms import LARGEST_COUNT, Terms, unpack
 
@@ -22,9 +23,6 @@ MOST_CLOSE: Final = 12
 """Posts found for each: of them a page leaves out those that it links anyway."""
 LEAST_CLOSENESS: Final = 0.09
 """Cosine below which two posts have little more in common than their language."""
-
-_SHARE: Final = 100
-"""Posts that a process looks at before it tells what it has found."""
 
 _STEPS: Final = 200
 """Meetings of one post with another in one term, for each post on the average."""
@@ -44,46 +42,45 @@ Related: TypeAlias = dict[str, tuple[str, ...]]
 """Paths of the posts close to each, by its path."""
 
 
-def recall_related(
+@contextmanager
+def relating(
     cache: Cache, code: str, posts: Sequence[Document], terms: Mapping[str, Terms], jobs: int = 1
-) -> Related:
-    """Return what `find_related` does, from the cache where no post is about something else."""
+) -> Iterator[Callable[[], Related]]:
+    """Have `find_related` at work while the body goes on; yields what waits for its outcome.
+
+    That comes from the cache where no post is about something else.
+    """
     order = [(post.path, post.published.timestamp(), post.slug) for post in posts]
     about = b"".join(terms[post.path].tobytes() + b"." for post in posts)
     key = make_key(code, order, hashlib.sha256(about).hexdigest())
     kept = cache.get(_STAGE, key)
     if isinstance(kept, dict):
-        return kept
-    related = find_related(posts, terms, jobs)
-    cache.put(_STAGE, [(key, related)])
-    cache.keep_only(_STAGE, [key])
-    return related
+        yield lambda: kept
+        return
+
+    with beside(partial(find_related, posts, terms), jobs) as found:
+
+        def keep() -> Related:
+            related = found()
+            cache.put(_STAGE, [(key, related)])
+            cache.keep_only(_STAGE, [key])
+            return related
+
+        yield keep
 
 
-def find_related(posts: Sequence[Document], terms: Mapping[str, Terms], jobs: int = 1) -> Related:
+def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Related:
     """Return up to twelve posts for each, the closest first; `terms` are by path.
 
-    Of posts that are equally close the newer one goes first, then the slug decides. The search
-    goes on in as many processes as there are `jobs`.
+    Of posts that are equally close the newer one goes first, then the slug decides.
     """
     order = sorted(posts, key=lambda post: (-post.published.timestamp(), post.slug))
     vectors = _weigh([terms[post.path] for post in order])
     holders = _index(vectors)
-    search = partial(_find_closest_of, vectors, holders)
-    shares = [range(at, min(at + _SHARE, len(order))) for at in range(0, len(order), _SHARE)]
-    found = sorted(spread(search, shares, jobs))
-    closest = [each for _, share in found for each in share]
     return {
-        post.path: tuple(order[each].path for each in near)
-        for post, near in zip(order, closest, strict=True)
+        post.path: tuple(order[each].path for each in _find_closest(number, vector, holders))
+        for number, (post, vector) in enumerate(zip(order, vectors, strict=True))
     }
-
-
-def _find_closest_of(
-    vectors: Sequence[Vector], holders: Holders, numbers: Iterable[int]
-) -> list[list[int]]:
-    """Return the numbers of the posts closest to each of some."""
-    return [_find_closest(number, vectors[number], holders) for number in numbers]
 
 
 def _find_closest(number: int, vector: Vector, holders: Holders) -> list[int]:
