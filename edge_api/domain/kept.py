@@ -15,7 +15,7 @@ T = TypeVar("T")
 ANSWERS_MOST: Final = 4 * 1024 * 1024
 """Bytes of answers that are kept at a time."""
 ANSWER_LEAST: Final = 16 * 1024
-"""Bytes that each counts for at least, with its question and what holds them."""
+"""Bytes that each counts for at least, with what holds it."""
 
 
 class Kept(Generic[T]):
@@ -51,10 +51,11 @@ class KeptAnswers(Generic[T]):
         self._answers: dict[Hashable, asyncio.Future[T]] = {}
         self._weights: dict[Hashable, int] = {}
 
-    async def get(self, question: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+    async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
         """Return the answer: what `read` gives, unless the store is as it was when it was given.
 
-        Raises what `read` raises, and Problem as `Store.version` does.
+        `length` is how many bytes the question itself takes, where it may be long. Raises what
+        `read` raises, and Problem as `Store.version` does.
         """
         version = self._store.version()  # before the rows, so that no change is missed
         if version != self._version:
@@ -62,10 +63,10 @@ class KeptAnswers(Generic[T]):
         answer = self._answers.get(question)
         if answer is None:
             answer = self._answers[question] = asyncio.ensure_future(read())
-            answer.add_done_callback(partial(self._settle, question))
+            answer.add_done_callback(partial(self._settle, question, length))
         return await asyncio.shield(answer)
 
-    def _settle(self, question: Hashable, answer: "asyncio.Future[T]") -> None:
+    def _settle(self, question: Hashable, length: int, answer: "asyncio.Future[T]") -> None:
         """Keep what was read, as far as there is room; forget a failure."""
         has_failed = answer.cancelled() or answer.exception() is not None
         if self._answers.get(question) is not answer:
@@ -73,7 +74,11 @@ class KeptAnswers(Generic[T]):
         if has_failed:
             del self._answers[question]
             return
-        self._weights[question] = max(self._weigh(answer.result()), ANSWER_LEAST)
+        weight = self._weigh(answer.result()) + length
+        if weight > self._most:
+            del self._answers[question]
+            return
+        self._weights[question] = max(weight, ANSWER_LEAST)
         while sum(self._weights.values()) > self._most:
             oldest = next(iter(self._weights))
             del self._weights[oldest], self._answers[oldest]

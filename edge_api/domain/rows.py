@@ -18,7 +18,7 @@ from edge_api.domain.filters import readable_column
 from edge_api.domain.identity import new_id
 from edge_api.domain.kept import KeptAnswers
 from edge_api.domain.match import parse_match
-from edge_api.domain.query import Pairs, parse_query
+from edge_api.domain.query import Pairs, Question, parse_query
 from edge_api.domain.selection import present
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
@@ -67,13 +67,13 @@ class Rows:
 
         Raises Problem `invalid` for any fault in them, `unavailable` after READ_SECONDS.
         """
-        read = partial(self._read, table, pairs, counted=counted)
-        if not self._store.version_is_exact:
-            return await read()  # who has just changed a row by another edge must see it
-        return await self._pages.get((table.name, *pairs, counted), read)
-
-    async def _read(self, table: Table, pairs: Pairs, *, counted: bool) -> Page:
         question = parse_query(table, pairs, counted=counted, seconds=READ_SECONDS)
+        if not self._store.version_is_exact:  # who has changed a row by another edge must see it
+            return await self._read(question)
+        length = sum(len(name) + len(text) for name, text in pairs)
+        return await self._pages.get(question, partial(self._read, question), length)
+
+    async def _read(self, question: Question) -> Page:
         (outcome,) = await self._store.run(question.read)
         names = dict.fromkeys(output.name for output in question.selection)
         rows = present(outcome.rows, question.selection)

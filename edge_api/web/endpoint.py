@@ -105,7 +105,8 @@ class Endpoint:
         """Make what answers the same request; `None` where it counts by an address."""
         lines = header_lines(request.always)
         if actor is None:
-            return None if self.operation.limit else lambda: (wire, lines)
+            is_bound = self.operation.limit or stands_at is not None
+            return None if is_bound else lambda: (wire, lines)
         access, limiter = self._service.access, self._service.limiter
         digest = digest_of(secret_of(request.headers) or "")
         store = self._service.store

@@ -80,14 +80,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _uncollected() -> Iterator[None]:
     """Spare a process that ends with its build the search through all that it has made.
 
-    That would take a tenth of a build after one edit: when the collector is back, and at the end.
+    That would take a seventh of a build after one edit: when the collector is back, and at the end.
     """
+    collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        gc.enable()
+        if collects:
+            gc.enable()
 
 
 def _build_in_turn(order: Order) -> Report:

@@ -133,15 +133,24 @@ def read_rows(folder: Path) -> frozenset[bytes]:
 
     Two builds are compared by these: to read tens of thousands takes many times as long.
     """
+    rows = _read_checked(folder)
+    return frozenset(row for row in rows.split(_BETWEEN_ROWS) if row)
+
+
+def is_whole(folder: Path) -> bool:
+    """Tell whether the ledger in `folder` can be read, and names any file."""
+    return bool(_read_checked(folder))
+
+
+def _read_checked(folder: Path) -> bytes:
+    """Return the rows of a ledger, or nothing unless they are as they were written."""
     try:
         whole = (folder / LEDGER_FILE).read_bytes()
     except OSError:
-        return frozenset()
+        return b""
     head, _, rest = whole.partition(_BEFORE_ROWS)
     rows = rest.removesuffix(_AFTER_ROWS)
-    if not head.startswith(_HEAD) or not head.endswith(_say_sum(rows)):
-        return frozenset()
-    return frozenset(rows.split(_BETWEEN_ROWS))
+    return rows if head.startswith(_HEAD) and head.endswith(_say_sum(rows)) else b""
 
 
 def read_looks(rows: Iterable[bytes]) -> dict[str, Look]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from site_build.incremental.ledger import (
     LEDGER_FILE,
     Look,
+    is_whole,
     list_forms,
     read_looks,
     read_rows,
@@ -28,7 +29,7 @@ def bring_up(spare: Path, edition: Path, site: str) -> None:
     A spare has a ledger only while it is as that says: one that was left half done has none, and
     is made anew. Raises OSError.
     """
-    if _is_copy(spare / LEDGER_FILE, edition / LEDGER_FILE):
+    if _is_copy(spare / LEDGER_FILE, edition / LEDGER_FILE) and is_whole(spare):
         return
     held, wanted = _disown(spare, site), read_rows(edition)
     surplus, missing = read_looks(held - wanted), read_looks(wanted - held)

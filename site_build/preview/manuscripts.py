@@ -7,12 +7,13 @@ while its author mends it. It knows no pages.
 import os
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from site_build.checks.cross import find_repeated_slugs
 from site_build.incremental.cache import Cache
 from site_build.pictures.measure import Album
 from site_build.post import Finding
-from site_build.reading.folder import GONE, Listing, Look, look_at
+from site_build.reading.folder import Listing
 from site_build.reading.gather import (
     Gathered,
     Reading,
@@ -27,6 +28,19 @@ from site_build.reading.measures import measure_pictures
 from site_build.request import Request
 
 
+class _Stamp(NamedTuple):
+    """How a file looked when it was read; a file that was replaced has another inode."""
+
+    mtime: int
+    size: int
+    inode: int
+    ctime: int
+    """When anything about it was last changed, such as who may read it."""
+
+
+_GONE = _Stamp(0, 0, 0, 0)
+
+
 class Manuscripts:
     """Every source file as it is, and the last one of it that could be used."""
 
@@ -39,7 +53,7 @@ class Manuscripts:
         self._code, self._site_url = code, site_url
         self._cache = Cache(request.cache)
         self._listing = list_folder(request.content)
-        self._looks = self._look(self._listing)
+        self._stamps = self._stamp(self._listing)
         with self._cache:
             self._readings, self._hits = read_sources(
                 request, self._listing.sources, self._cache, code, site_url
@@ -53,31 +67,31 @@ class Manuscripts:
         `told` are the only paths that may have changed, where that is known. Raises BuildError
         when the folder cannot be read; what was read stays then.
         """
-        if told is not None and self._looks.keys() >= set(told):
+        if told is not None and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
-            found = {path: look_at(f"{folder}/{path}") for path in told}
-            if GONE not in found.values():
-                return self._take(self._listing, {**self._looks, **found})
+            found = {path: _stamp(f"{folder}/{path}") for path in told}
+            if _GONE not in found.values():
+                return self._take(self._listing, {**self._stamps, **found})
         listing = list_folder(self._request.content)
-        return self._take(listing, self._look(listing))
+        return self._take(listing, self._stamp(listing))
 
-    def _take(self, listing: Listing, looks: dict[str, Look]) -> bool:
-        if looks == self._looks and listing == self._listing:
+    def _take(self, listing: Listing, stamps: dict[str, _Stamp]) -> bool:
+        if stamps == self._stamps and listing == self._listing:
             return False
         changed = [
             path
             for path in listing.sources
-            if path not in self._readings or looks[path] != self._looks.get(path)
+            if path not in self._readings or stamps[path] != self._stamps.get(path)
         ]
         with self._cache:
             fresh = {path: self._read(path) for path in changed}
-            if [looks[path] for path in listing.files] != self._list_looks():
+            if [stamps[path] for path in listing.files] != self._list_stamps():
                 self._album = self._measure(listing)
         known = {**self._readings, **fresh}
         self._readings = {path: known[path] for path in listing.sources}
         good = {**self._good, **{path: r for path, r in fresh.items() if _is_usable(r)}}
         self._good = {path: reading for path, reading in good.items() if path in self._readings}
-        self._listing, self._looks = listing, looks
+        self._listing, self._stamps = listing, stamps
         return True
 
     def list_errors(self) -> tuple[Finding, ...]:
@@ -114,13 +128,21 @@ class Manuscripts:
             request.content, listing.files, request.jobs, self._cache, self._code
         )
 
-    def _list_looks(self) -> list[Look]:
+    def _list_stamps(self) -> list[_Stamp]:
         """Return how the files looked that are published as they are."""
-        return [self._looks[path] for path in self._listing.files]
+        return [self._stamps[path] for path in self._listing.files]
 
-    def _look(self, listing: Listing) -> dict[str, Look]:
+    def _stamp(self, listing: Listing) -> dict[str, _Stamp]:
         folder = os.fspath(self._request.content)
-        return {path: look_at(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
+        return {path: _stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
+
+
+def _stamp(path: str) -> _Stamp:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
+    except OSError:
+        return _GONE
+    return _Stamp(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
 
 
 def _list_errors(reading: Reading) -> Iterator[Finding]:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from site_build import addresses
 from site_build.post import Finding
@@ -26,22 +25,6 @@ class Listing:
     files: tuple[str, ...]
     """Files that are published as they are."""
     findings: tuple[Finding, ...]
-
-
-class Look(NamedTuple):
-    """How a file looks; one that was replaced has another inode."""
-
-    mtime: int
-    """Nanoseconds."""
-    size: int
-    """Bytes."""
-    inode: int
-    ctime: int
-    """When anything about it was last changed, in nanoseconds: no program can set that."""
-
-
-GONE = Look(0, 0, 0, 0)
-"""A file that is not there, or cannot be looked at."""
 
 
 def list_content(folder: Path) -> Listing:
@@ -79,15 +62,6 @@ def digest_file(folder: Path, path: str, largest: int = LARGEST_FILE) -> str:
         return hashlib.sha256(read_bytes(folder, path, largest)).hexdigest()
     except OSError:
         return ""
-
-
-def look_at(path: str) -> Look:
-    """Return how a file looks now."""
-    try:
-        found = os.stat(path)  # noqa: PTH116  a Path costs more than the call
-    except OSError:
-        return GONE
-    return Look(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
 
 
 def explain_refusal(path: str, refusal: OSError) -> Finding:

@@ -20,7 +20,6 @@ from site_build.pictures.gallery import Gallery
 from site_build.pictures.measure import Album
 from site_build.post import Document, Finding
 from site_build.reading.check import Facts, Inspection, cross_check, inspect
-from site_build.reading.digests import digest_sources
 from site_build.reading.folder import Listing, digest_file, list_content
 from site_build.reading.measures import measure_pictures
 from site_build.reading.texts import TEXTS, Text, drop_text, make_text_key
@@ -70,8 +69,7 @@ Judge = Callable[[], tuple[Finding, ...]]
 def gather(request: Request, cache: Cache, code: str, site_url: str) -> tuple[Gathered, Judge]:
     """Return all that is in the content folder; `code` says which program reads it.
 
-    Texts that the check has
-    converted on its way are put into the cache for the build.
+    Texts that the check has converted on its way are put into the cache for the build.
 
     Raises BuildError when the folder cannot be read.
     """
@@ -150,8 +148,7 @@ def _recall(
     content: Path, paths: tuple[str, ...], cache: Cache, code: str
 ) -> tuple[dict[str, Reading], list[str]]:
     """Part the files that the cache knows, as they are now, from those it does not."""
-    digests = digest_sources(content, paths, cache)
-    keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
+    keys = {path: make_key(code, path, digest_file(content, path)) for path in paths}
     known = cache.recall(_INSPECTIONS, keys, Reading)
     return known, [path for path in paths if path not in known]
 

@@ -24,6 +24,9 @@ MOST_CLOSE: Final = 12
 LEAST_CLOSENESS: Final = 0.09
 """Cosine below which two posts have little more in common than their language."""
 
+_FEW: Final = 800
+"""Posts that are related sooner than a process is started for them."""
+
 _STEPS: Final = 200
 """Meetings of one post with another in one term, for each post on the average."""
 
@@ -58,7 +61,7 @@ def relating(
         yield lambda: kept
         return
 
-    with beside(partial(find_related, posts, terms), jobs) as found:
+    with beside(partial(find_related, posts, terms), jobs if len(posts) > _FEW else 1) as found:
 
         def keep() -> Related:
             related = found()

@@ -398,6 +398,24 @@ def test_a_damaged_old_build_is_not_carried_on(
     assert differ(new, other) == []
 
 
+@pytest.mark.parametrize("form", [b'{"format":2,', b""])
+def test_after_a_ledger_that_cannot_be_read_nothing_is_left(
+    desk: Desk, tmp_path: Path, form: bytes
+) -> None:
+    """What was withdrawn goes, also where the spare shares the ledger of an earlier version."""
+    old = desk.build()
+    ledger = old / MEMORY
+    ledger.write_bytes(ledger.read_bytes().replace(b'{"format":3,', form))
+    assert (desk.output / ".spare" / MEMORY).samefile(ledger)
+    (desk.content / "posts" / "third.md").unlink()
+
+    new = desk.build("2026-05-02T00:00:00Z")
+
+    assert not (new / "site" / "journal" / "third").exists()
+    other = Desk(desk.content, tmp_path / "elsewhere").build("2026-05-02T00:00:00Z")
+    assert differ(new, other) == []
+
+
 def test_a_damaged_build_is_mended_under_its_name(desk: Desk, tmp_path: Path) -> None:
     """Building the same again repairs the edition that is served, file by file."""
     edition = desk.build()

@@ -111,11 +111,14 @@ async def test_the_oldest_answers_make_room(watched: Any) -> None:
 
     await kept.get(0, read)
     assert watched.runs == 4
+    await kept.get("a long question", read, 2 * ANSWER_LEAST + 1)
+    await kept.get(0, read)
+    assert watched.runs == 5
 
     narrow = answers(watched, most=ANSWER_LEAST - 1)
     for _ in range(2):
         await narrow.get(0, read)
-    assert watched.runs == 6
+    assert watched.runs == 7
 
 
 async def test_a_failed_answer_is_not_kept(watched: Any) -> None:
