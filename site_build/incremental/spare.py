@@ -29,6 +29,7 @@ def bring_up(spare: Path, edition: Path, site: str) -> None:
     A spare has a ledger only while it is as that says: one that was left half done has none, and
     is made anew. Raises OSError.
     """
+    _clear_place(spare)
     if _is_copy(spare / LEDGER_FILE, edition / LEDGER_FILE) and is_whole(spare):
         return
     held, wanted = _disown(spare, site), read_rows(edition)
@@ -38,6 +39,12 @@ def bring_up(spare: Path, edition: Path, site: str) -> None:
     _link_files(_differing(missing, surplus), edition / site, spare / site)
     with suppress(FileNotFoundError):  # of the first build there is none before
         _link(edition / LEDGER_FILE, spare / LEDGER_FILE)
+
+
+def _clear_place(spare: Path) -> None:
+    """Take away what is no folder of ours; what a link leads to is left alone."""
+    if spare.is_symlink() or spare.is_file():
+        spare.unlink()
 
 
 def _is_copy(ledger: Path, original: Path) -> bool:

@@ -398,6 +398,22 @@ def test_a_damaged_old_build_is_not_carried_on(
     assert differ(new, other) == []
 
 
+def test_a_link_or_a_file_in_place_of_the_spare_is_taken_away(desk: Desk, tmp_path: Path) -> None:
+    """What a link leads to is neither changed nor published."""
+    desk.build()
+    spare, mine = desk.output / ".spare", tmp_path / "mine"
+    mine.mkdir()
+    (mine / "keep").write_text("mine")
+
+    for lay in (lambda: spare.symlink_to(mine), lambda: spare.write_text("mine")):
+        shutil.rmtree(spare)
+        lay()
+        edit(desk, "third", "\n\n", "\n\nMore. ")
+        new = desk.build()
+        assert (new.parent, new.is_symlink(), spare.is_symlink()) == (desk.output, False, False)
+    assert [path.name for path in mine.iterdir()] == ["keep"]
+
+
 @pytest.mark.parametrize("form", [b'{"format":2,', b""])
 def test_after_a_ledger_that_cannot_be_read_nothing_is_left(
     desk: Desk, tmp_path: Path, form: bytes

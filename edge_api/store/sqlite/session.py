@@ -37,6 +37,8 @@ class Session:
         self._watcher = watcher
         self.is_open = True
         self._version: int | None = None
+        self._was_in_task = False
+        """Whether a task was the first to be told the version."""
 
     async def run(self, plans: Sequence[Plan]) -> list[Outcome]:
         """Carry out the plans in one transaction; those that only read go to a reader.
@@ -53,10 +55,14 @@ class Session:
 
         Asking takes file locks (4 to 15 microseconds), so all who ask in one turn of the event
         loop share an answer: their requests had begun to arrive before the turn began, so none
-        of them can follow a change that this misses.
+        of them can follow a change that this misses. What was told a task is not told whoever
+        reads from a socket: uvloop lets those come before what was called soon, though a long
+        task may stand between.
         """
-        if self._version is None:
+        in_task = asyncio.current_task() is not None
+        if self._version is None or (self._was_in_task and not in_task):
             (self._version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+            self._was_in_task = in_task
             asyncio.get_running_loop().call_soon(self._forget_version)
         return self._version
 

@@ -1,12 +1,18 @@
 """What others ask of a file between its rows: has anything changed, and does it work."""
 
 import asyncio
+import socket
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+import uvloop
 
 from edge_api.schema.problems import Problem
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.store.sqlite import SQLiteStore, open_store
+from tests.edge.store.samples import clock
 
 
 async def test_a_write_of_another_process_changes_the_version(
@@ -42,3 +48,45 @@ async def test_a_probe_tells_of_a_lock(store: SQLiteStore, rival: sqlite3.Connec
         await store.probe()
 
     assert refusal.value.sentence == "The store does not answer; try again later"
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_what_comes_behind_a_long_task_sees_what_was_changed_meanwhile(
+    path: Path, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """A request that is read in the same turn, as uvloop does it, is told the version of then."""
+
+    async def follow() -> tuple[int, list[int]]:
+        store = await open_store(path, clock)
+        seen: list[int] = []
+        told = asyncio.Event()
+        loop, (near, far) = asyncio.get_running_loop(), socket.socketpair()
+
+        def read() -> None:
+            near.recv(1)
+            seen.append(store.version())
+            told.set()
+
+        loop.add_reader(near, read)
+        try:
+            before = store.version()
+            change_elsewhere(path)
+            far.send(b"x")
+            await asyncio.wait_for(told.wait(), 10)
+        finally:
+            loop.remove_reader(near)
+            near.close()
+            far.close()
+            await store.close()
+        return before, seen
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        before, seen = runner.run(follow())
+
+    assert before not in seen
+
+
+def change_elsewhere(path: Path) -> None:
+    """Commit a change as another process would, in the middle of a task."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE email_send_state SET batch_size = 20")
