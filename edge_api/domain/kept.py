@@ -18,28 +18,6 @@ ANSWER_LEAST: Final = 16 * 1024
 """Bytes that each counts for at least, with what holds it."""
 
 
-class Kept(Generic[T]):
-    """One value, read by `read` whenever it is asked for and the store is not as it was."""
-
-    def __init__(self, store: Store, read: Callable[[], Awaitable[T]]) -> None:
-        self._store = store
-        self._read = read
-        self._version: int | None = None
-        self._value: asyncio.Future[T] | None = None
-
-    async def get(self) -> T:
-        """Return the value. Raises what `read` raises, and Problem as `Store.version` does."""
-        version = self._store.version()  # before the rows, so that no change is missed
-        if self._value is None or self._version != version:
-            self._version, self._value = version, asyncio.ensure_future(self._read())
-            self._value.add_done_callback(self._forget_failure)
-        return await asyncio.shield(self._value)
-
-    def _forget_failure(self, value: "asyncio.Future[T]") -> None:
-        if (value.cancelled() or value.exception() is not None) and value is self._value:
-            self._value = None
-
-
 class KeptAnswers(Generic[T]):
     """Answers by their questions, of which `weigh` gives the bytes; the oldest make room."""
 
@@ -82,3 +60,15 @@ class KeptAnswers(Generic[T]):
         while sum(self._weights.values()) > self._most:
             oldest = next(iter(self._weights))
             del self._weights[oldest], self._answers[oldest]
+
+
+class Kept(Generic[T]):
+    """The answer to the one question that `read` answers."""
+
+    def __init__(self, store: Store, read: Callable[[], Awaitable[T]]) -> None:
+        self._answers = KeptAnswers[T](store, lambda _: ANSWER_LEAST)
+        self._read = read
+
+    async def get(self) -> T:
+        """Return the answer. Raises as `KeptAnswers.get` does."""
+        return await self._answers.get(None, self._read)

@@ -101,7 +101,7 @@ class Rehearsal(Production):
         super().__init__(request, identity, style)
 
     def _gather(self, _code: str, _site_url: str) -> tuple[Gathered, Judge]:
-        return _publish(self._given), tuple  # they are judged beside
+        return _publish(self._given), lambda: ()  # findings are found and shown elsewhere
 
     def _relate(self, code: str) -> AbstractContextManager[Callable[[], Related]]:
         related = self._earlier.related
