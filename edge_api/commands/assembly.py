@@ -3,13 +3,11 @@
 The only place that knows all parts; the command line and the tests start the service from here.
 """
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
@@ -24,7 +22,16 @@ from edge_api.api.service import Papers, Service
 from edge_api.api.utility import VERSION
 from edge_api.commands.analysis import make_analyst
 from edge_api.commands.clock import system_clock
+from edge_api.commands.housekeeping import (
+    EXCHANGE_SECONDS,
+    FORGETTING_SECONDS,
+    Loop,
+    Settle,
+    every,
+    housekeeping,
+)
 from edge_api.commands.mailing import make_mailing
+from edge_api.commands.memory import settle
 from edge_api.commands.opened import counted, open_store
 from edge_api.commands.replication import make_replication
 from edge_api.commands.secret_key import secret_key
@@ -38,7 +45,6 @@ from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter, list_rates
 from edge_api.domain.mail.feedback import Feedback
 from edge_api.domain.oauth.server import Ground, OAuthServer
-from edge_api.domain.retention import Retention
 from edge_api.domain.rows import Rows
 from edge_api.domain.webhooks.dispatcher import Dispatcher
 from edge_api.domain.webhooks.standing import look
@@ -47,26 +53,10 @@ from edge_api.settings import Settings
 from edge_api.store.search import open_search
 from edge_api.web.app import App
 from edge_api.web.callers import Callers
-from edge_api.web.mcp import McpEndpoint, load_exchange
+from edge_api.web.mcp import Exchange, McpEndpoint, load_exchange
 from edge_api.web.mcp_caller import Admission
 from edge_api.web.pages import EdgePages
 from edge_api.web.site import Site
-
-Loop = Callable[[], Coroutine[None, None, None]]
-"""Runs until it is cancelled."""
-
-_log = logging.getLogger(__name__)
-
-HOUSEKEEPING_SECONDS: Final = 5.0
-"""How often uses of credentials are written down."""
-EXCHANGE_SECONDS: Final = 0.5
-"""How often edges on one store tell one another what each has counted by itself."""
-FORGETTING_SECONDS: Final = 60.0
-"""How often what has expired is deleted."""
-SWEEPING_SECONDS: Final = 3600.0
-"""How often it is looked whether anything old is left that nobody uses."""
-REFRESH_SECONDS: Final = 0.5
-"""How often the edge looks whether another build is current; it follows one within a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,57 +129,39 @@ async def assemble(
             analyst=analyst,
         )
         stack.push_async_callback(access.flush)
-        loops = [webhooks.run] if alone else []  # who only looks tells nobody anything
+        # Who only looks tells nobody anything, and is soon gone.
+        loops: list[Loop] = [webhooks.run] if alone else []
+        settled = settle if alone else _go_on
         if windows:
-            loops.append(partial(_every, FORGETTING_SECONDS, windows.sweep))
-            loops.append(partial(_every, EXCHANGE_SECONDS, limiter.exchange))
+            loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
+            loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
         if alone and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
-        await stack.enter_async_context(_background(service, loops))
-        mcp = mcp_endpoint(service)
-        yield Assembly(service, App(service, ROUTED, Site(service), {MCP_PATH: mcp}), mcp)
+        await stack.enter_async_context(housekeeping(service, loops, settled))
+        mcp = mcp_endpoint(service, settled)
+        app = App(service, ROUTED, Site(service), {MCP_PATH: mcp})
+        settled()
+        yield Assembly(service, app, mcp)
 
 
-def mcp_endpoint(service: Service) -> McpEndpoint:
+def mcp_endpoint(service: Service, settled: Settle) -> McpEndpoint:
     """Return the MCP endpoint over the declared operations."""
     return McpEndpoint(
         Admission(service, Callers(service)),
-        partial(load_exchange, "edge_api.api.mcp.server", service, OPERATIONS),
+        partial(_load_exchange, service, settled),
         site_url=service.settings.site_url,
         is_draining=lambda: service.health.draining,
     )
 
 
-@asynccontextmanager
-async def _background(service: Service, loops: Sequence[Loop]) -> AsyncIterator[None]:
-    """Run what happens without a request, until the service ends."""
-    retention = Retention(service.store, service.clock, service.settings)
-    tasks = [
-        *(asyncio.create_task(loop()) for loop in loops),
-        asyncio.create_task(_every(REFRESH_SECONDS, service.shelf.refresh)),
-        asyncio.create_task(_every(HOUSEKEEPING_SECONDS, service.access.flush)),
-        asyncio.create_task(_every(FORGETTING_SECONDS, service.leads.forget_expired)),
-        asyncio.create_task(_every(FORGETTING_SECONDS, service.access_requests.forget_expired)),
-        asyncio.create_task(_every(FORGETTING_SECONDS, service.oauth.keep_house)),
-        asyncio.create_task(_every(SWEEPING_SECONDS, service.oauth.sweep)),
-        asyncio.create_task(_every(SWEEPING_SECONDS, retention.apply)),
-    ]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()  # all at once: some finish what is under way first
-        await asyncio.gather(*tasks, return_exceptions=True)
+def _load_exchange(service: Service, settled: Settle) -> Exchange:
+    exchange = load_exchange("edge_api.api.mcp.server", service, OPERATIONS)
+    settled()
+    return exchange
 
 
-async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-    """Do `work` again and again; a failure is logged and tried again."""
-    while True:
-        await asyncio.sleep(seconds)
-        try:
-            await work()
-        except Exception:  # noqa: BLE001  the next turn may succeed
-            _log.exception("background work failed; it is tried again")
+def _go_on() -> None:
+    pass
 
 
 def make_papers(settings: Settings) -> Papers:

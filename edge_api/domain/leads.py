@@ -161,7 +161,7 @@ class Leads:
             "consent_text": lead.consent_text if lead.consent else None,
             "dedupe_hash": likeness(lead),
         }
-        return LEADS.new_row(given, present, partial(new_id, now))
+        return LEADS.own_row(given, present, partial(new_id, now))
 
 
 def _keep(row: Row, sender: Sender, step: int) -> tuple[Plan, ...]:

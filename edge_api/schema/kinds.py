@@ -93,7 +93,7 @@ def _fits(kind: Kind, text: str) -> bool:
 
 def spell_instant(instant: datetime) -> str:
     """Return the canonical spelling of an aware instant: UTC, six digits, `Z` (RFC 3339)."""
-    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return f"{instant.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
 
 
 def _is_canonical(text: str) -> bool:

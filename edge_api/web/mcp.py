@@ -24,7 +24,7 @@ from edge_api.web.preflight import preflight
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, send
 
-__all__ = ["Admit", "Caller", "McpEndpoint", "load_exchange"]
+__all__ = ["Admit", "Caller", "Exchange", "McpEndpoint", "load_exchange"]
 
 ALLOW: Final = "POST, OPTIONS"
 

@@ -160,8 +160,10 @@ def make_edge(make_settings: Callable[..., Settings]) -> EdgeMaker:
     """Return a maker of running edges, which takes settings that differ."""
 
     @asynccontextmanager
-    async def make(clock: Any = system_clock, **changes: str) -> AsyncIterator[RunningEdge]:
-        async with assemble(make_settings(**changes), clock) as assembly:
+    async def make(
+        clock: Any = system_clock, *, alone: bool = False, **changes: str
+    ) -> AsyncIterator[RunningEdge]:
+        async with assemble(make_settings(**changes), clock, alone=alone) as assembly:
             server = await start(assembly.app.handle, "127.0.0.1", 0, assembly.app.repeats)
             try:
                 async with ClientSession(cookie_jar=DummyCookieJar()) as session:

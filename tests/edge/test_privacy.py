@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import pytest
 
 from edge_api.__main__ import main
-from edge_api.commands import assembly
+from edge_api.commands import housekeeping
 from edge_api.commands import privacy as command
 from edge_api.commands.clock import system_clock
 from edge_api.domain.actor import OPERATOR
@@ -458,7 +458,7 @@ async def test_a_running_edge_deletes_what_is_old(
     make_edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without being asked."""
-    monkeypatch.setattr(assembly, "SWEEPING_SECONDS", 0.05)
+    monkeypatch.setattr(housekeeping, "SWEEPING_SECONDS", 0.05)
     async with make_edge(RETAIN_LEADS_DAYS="30") as edge:
         old = make_rows(ANN, "annmark")[LEADS][0] | {"created_at": "2001-01-01T00:00:00.000000Z"}
         await edge.service.store.run(Insert(LEADS, [old, make_lead(created_at=LATER)]))

@@ -91,7 +91,7 @@ def keep(entry: Entry) -> Insert:
         "recipient_email": entry.recipient,
         "subject_id": entry.subject_id,
     }
-    row = EMAIL_OUTBOX.new_row(given, spell_instant(entry.created_at), str)
+    row = EMAIL_OUTBOX.own_row(given, spell_instant(entry.created_at), str)
     return Insert(EMAIL_OUTBOX, [row])
 
 
@@ -111,5 +111,5 @@ def transition(
         "error_message": reason[:REASON_LONGEST] if reason else None,
         "metadata": metadata,
     }
-    row = EMAIL_SEND_LOG.new_row(given, spell_instant(at), partial(new_id, at))
+    row = EMAIL_SEND_LOG.own_row(given, spell_instant(at), partial(new_id, at))
     return Insert(EMAIL_SEND_LOG, [row])

@@ -58,8 +58,9 @@ class Dispatcher:
         if lead["status"] == "spam":
             return ()
         ids = [row["id"] for row in await self._enabled.get()]
-        rows = lead_deliveries(lead, ids, self._clock())
-        return (Insert(WEBHOOK_DELIVERIES, rows),) if rows else ()
+        if not ids:
+            return ()
+        return (Insert(WEBHOOK_DELIVERIES, lead_deliveries(lead, ids, self._clock())),)
 
     def wake(self) -> None:
         """Look at once whether anything is due."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.commands import assembly
+from edge_api.commands import housekeeping
 from edge_api.commands.clock import system_clock
 from edge_api.domain.idempotency import Claim, Idempotency, Remember, make_claim
 from edge_api.schema.problems import Problem
@@ -154,7 +154,7 @@ async def test_a_running_edge_forgets_what_has_expired(
     make_edge: EdgeMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a request, from time to time; a time that fails is followed by the next."""
-    monkeypatch.setattr(assembly, "FORGETTING_SECONDS", 0.01)
+    monkeypatch.setattr(housekeeping, "FORGETTING_SECONDS", 0.01)
     async with make_edge() as edge:
         store = edge.service.store
         idempotency = Idempotency(store, system_clock)

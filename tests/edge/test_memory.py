@@ -1,0 +1,96 @@
+"""What is there to stay is out of the collector's way, and what goes is still freed."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from edge_api.commands import housekeeping
+from edge_api.commands.memory import settle
+from tests.edge.conftest import EdgeMaker
+from tests.edge.mcp.agents import MODERN, Agent
+from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
+
+PAUSE = 0.01
+TRIES = 3000
+
+
+class Knot:
+    """Refers to itself, so that only the collector can free it."""
+
+    def __init__(self) -> None:
+        self.self = self
+
+
+@pytest.fixture(autouse=True)
+def _unsettled() -> Iterator[None]:
+    """Leave the collector of the other tests as it was."""
+    yield
+    gc.unfreeze()
+
+
+def is_looked_through(thing: object) -> bool:
+    """Tell whether the collector looks through a thing, each time that it looks through all."""
+    return any(each is thing for each in gc.get_objects())
+
+
+def test_what_is_settled_is_passed_over_and_freed_when_it_goes() -> None:
+    """Even a cycle, at the next call."""
+    knot = Knot()
+    gone = weakref.ref(knot)
+    settle()
+    assert not is_looked_through(knot)
+
+    del knot
+    settle()
+    assert gone() is None
+
+
+async def looked_through_no_more(find: Callable[[], object]) -> bool:
+    """Tell whether what is found is passed over before patience ends."""
+    for _ in range(TRIES):
+        if not is_looked_through(find()):
+            return True
+        await asyncio.sleep(PAUSE)
+    return False
+
+
+async def test_an_edge_settles_with_what_it_serves(
+    make_edge: EdgeMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it starts, and when another build takes over."""
+    monkeypatch.setattr(housekeeping, "REFRESH_SECONDS", PAUSE)
+    point_at(tmp_path, write_build(tmp_path, "build-0001", [make_post("ink")]))
+    async with make_edge(alone=True, BUILD_DIR=str(tmp_path), SITE_URL=SITE_URL) as edge:
+        shelf = edge.service.shelf
+        first = shelf.edition()
+        assert not is_looked_through(first)
+
+        point_at(tmp_path, write_build(tmp_path, "build-0002", [make_post("paper")]))
+        for _ in range(TRIES):
+            if shelf.edition() is not first:
+                break
+            await asyncio.sleep(PAUSE)
+        assert shelf.edition().build_id == "build-0002"
+        assert await looked_through_no_more(shelf.edition)
+
+
+async def test_an_edge_settles_when_it_has_loaded_what_agents_need(make_edge: EdgeMaker) -> None:
+    """The SDK is loaded with the first message, and is a third of all that is there."""
+    async with make_edge(alone=True) as edge:
+        newcomer = Knot()
+        assert is_looked_through(newcomer)
+
+        await Agent(edge, await edge.token(), MODERN).ask("tools/list")
+        assert not is_looked_through(newcomer)
+
+
+async def test_who_only_looks_leaves_the_collector_alone(make_edge: EdgeMaker) -> None:
+    """Commands are soon gone."""
+    async with make_edge():
+        newcomer = Knot()
+        assert is_looked_through(newcomer)
+        assert gc.get_freeze_count() == 0
