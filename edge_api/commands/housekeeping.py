@@ -1,4 +1,4 @@
-"""What an edge does without a request: it follows the builds, and clears away what has expired."""
+"""What an edge does without a request: it follows the builds, writes down uses, and clears away."""
 
 import asyncio
 import logging

@@ -116,10 +116,14 @@ class Table:
     def own_row(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
         """Return the same, without a check: `given` was checked before, or made by the service.
 
-        Checking again costs as much as all else that is done for a row. What is wrong all the same
-        is refused by the store, whose constraints say what the row model says.
+        Checking again costs as much as all else that is done for a row. The store refuses what
+        breaks a bound, a choice or a NOT NULL; the rest is the caller's word. Raises KeyError for
+        a name that is no column.
         """
-        return self._fold({**self._defaults, **self._fill(given, now, new_id), **given})
+        row = {**self._defaults, **self._fill(given, now, new_id), **given}
+        if len(row) != len(self.columns):
+            raise KeyError(*(row.keys() - self.columns.keys()))
+        return self._fold(row)
 
     def _fill(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
         """Return what the service fills in where nothing is given."""

@@ -1,6 +1,6 @@
 import asyncio
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -16,6 +16,7 @@ from edge_api.store.plan import Condition, Delete, Insert, Read, Store, Update
 SECRET = b"of this service"
 ADDRESS = "192.0.2.7"
 ANYBODY = Sender(None, ADDRESS)
+LONGEST_EMAIL = f"{'a' * 64}@{'b' * 60}.{'c' * 60}.{'d' * 60}.org"
 
 
 def lead(message: str = "Hello", **changes: Any) -> LeadInput:
@@ -47,6 +48,28 @@ async def refusal(leads: Leads, *arguments: Any) -> Problem:
     with pytest.raises(Problem) as caught:
         await leads.create(*arguments)
     return caught.value
+
+
+@pytest.mark.parametrize("source", ["api", "form", "mcp"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"name": "\u00e9" * 100, "budget_tier": "\U0001f58b" * 50, "email": LONGEST_EMAIL},
+        {"message": "e\u0301\t\n" * 500, "consent": True, "consent_text": "\u2028x" * 1000},
+        {"message": "http://a.test " * 9, "name": "www.a.test", "_gotcha": "x"},
+    ],
+    ids=["plain", "long", "agreed", "trapped"],
+)
+async def test_what_is_stored_is_what_the_table_takes(
+    leads: Leads, store: Store, source: Literal["api", "form", "mcp"], given: dict[str, Any]
+) -> None:
+    """A row is not checked a second time, so that the first check must be as strict."""
+    for _ in range(2):  # the second is a repeat
+        await leads.create(lead(**given), Sender(None, ADDRESS, source))
+
+    for row in await stored(store):
+        assert LEADS.new_row(row, "", str) == row
 
 
 async def test_a_lead_is_stored_whole(leads: Leads, store: Store) -> None:
