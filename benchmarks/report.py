@@ -32,8 +32,9 @@ _RACE_COLUMNS: Final = (
 def write_report(folder: Path, sections: Sequence[Section], *, is_whole: bool) -> None:
     """Write the report and its plots; without `is_whole`, lines that were not measured stay out."""
     folder.mkdir(parents=True, exist_ok=True)
-    for title, drawn in (each for section in sections for each in _draw(section)):
-        (folder / _name_plot(title)).write_text(drawn, encoding="utf-8")
+    for section in sections:
+        for title, drawn in _draw(section):
+            (folder / _name_plot(section, title)).write_text(drawn, encoding="utf-8")
     lines = "\n".join(_write(sections, is_whole))
     (folder / FILE).write_text(f"{lines}\n", encoding="utf-8")
 
@@ -58,10 +59,10 @@ def _write(sections: Sequence[Section], is_whole: bool) -> Iterator[str]:  # noq
     for section in sections:
         yield from ("", f"## {section.title}", "", section.about)
         for race in section.races:
-            yield from ("", f"### {race.title}", *_show(race.title), "")
+            yield from ("", f"### {race.title}", *_show(section, race.title), "")
             yield from _rows(_RACE_COLUMNS, _race_rows(race))
         for chart in section.charts:
-            yield from _show(chart.title)
+            yield from _show(section, chart.title)
         for grid in section.grids:
             yield from ("", f"### {grid.title}", "", *_grid(grid))
     yield from ("", "## Recorded elsewhere", "", *RECORDED)
@@ -133,9 +134,11 @@ def _draw(section: Section) -> Iterator[tuple[str, str]]:
         yield chart.title, draw_chart(chart)
 
 
-def _show(title: str) -> tuple[str, str]:
-    return ("", f"![{title}]({_name_plot(title)})")
+def _show(section: Section, title: str) -> tuple[str, str]:
+    return ("", f"![{title}]({_name_plot(section, title)})")
 
 
-def _name_plot(title: str) -> str:
-    return f"{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}.svg"
+def _name_plot(section: Section, title: str) -> str:
+    """Return the name of a picture's file; two sections may race for the same."""
+    words = f"{section.title} {title}".lower()
+    return f"{re.sub('[^a-z0-9]+', '-', words).strip('-')}.svg"

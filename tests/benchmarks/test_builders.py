@@ -142,7 +142,7 @@ def test_the_report_shows_growth_by_both_measures(
     assert "2 of 100, 2 of 1,000 posts" in text
     assert "| 1,000 | stock Pelican | 16.00 | 8.00, 24.00 | 4.00 x | 32.00 | 4.00 x | 300 |" in text
     assert {path.name for path in tmp_path.glob("*.svg")} == {
-        f"{phase}-by-{by}.svg"
+        f"the-build-{phase}-by-{by}.svg"
         for phase in ("cold-build", "one-edit")
         for by in ("the-clock", "processor-time")
     }

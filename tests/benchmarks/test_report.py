@@ -83,6 +83,20 @@ def test_a_report_has_the_table_the_races_and_their_plots(tmp_path: Path, race: 
     assert "1,200 /s" in "".join(drawn.itertext())
 
 
+def test_sections_that_race_for_the_same_have_plots_of_their_own(
+    tmp_path: Path, race: Race
+) -> None:
+    """Else the second plot would stand in both places."""
+    slower = Race(race.title, {EDGE: [figure(77)], HELLO: [figure(70)]})
+    sections = [Section("Posts", "How.", (race,)), Section("Workers", "How.", (slower,))]
+    write_report(tmp_path, sections, is_whole=False)
+
+    plots = re.findall(r"!\[.*\]\((.*\.svg)\)", (tmp_path / FILE).read_text())
+    shown = [(tmp_path / plot).read_text() for plot in plots]
+    assert ["1,200 /s" in plot for plot in shown] == [True, False]
+    assert ["77 /s" in plot for plot in shown] == [False, True]
+
+
 def test_what_several_sections_reached_is_one(race: Race) -> None:
     """By the names of the lines."""
     one, other = (Section("x", "", reached={name: Reached([1.0])}) for name in (POST, MEMORY))
