@@ -34,13 +34,13 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from multidict import CIMultiDictProxy
 from pydantic import ValidationError
 
-ID_LONGEST: Final = 256
-"""Characters of a request's id: it is given back, and logged by clients."""
+from edge_api.api.mcp.schemas import ID_LONGEST, ID_NUMBERS
+
 ASSUMED_VERSION: Final = "2025-03-26"
 """The revision of a client whose headers name none (2025-06-18, transports)."""
 
 _SHAPE: Final = "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
-_ID: Final = f"id: must be an integer, or a string of {ID_LONGEST} characters or fewer"
+_ID: Final = f"id: must be an integer of 64 bits, or a string of {ID_LONGEST} characters or fewer"
 
 Headers = CIMultiDictProxy[str]
 
@@ -124,16 +124,18 @@ def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
 
 
 def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:
-    given = message["id"]
-    is_text = isinstance(given, str)
-    if not is_text and (not isinstance(given, int) or isinstance(given, bool)):
-        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_ID))
-    if is_text and len(given) > ID_LONGEST:
+    if not _is_id(message["id"]):
         raise Rejection(ErrorData(code=INVALID_REQUEST, message=_ID))
     try:
         return JSONRPCRequest.model_validate(message)
     except ValidationError:
         raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE)) from None
+
+
+def _is_id(given: object) -> bool:
+    if isinstance(given, str):
+        return len(given) <= ID_LONGEST
+    return isinstance(given, int) and not isinstance(given, bool) and given in ID_NUMBERS
 
 
 def _route(

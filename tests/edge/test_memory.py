@@ -77,7 +77,7 @@ async def test_an_edge_settles_with_what_it_serves(
 
 
 async def test_an_edge_settles_when_it_has_loaded_what_agents_need(make_edge: EdgeMaker) -> None:
-    """The SDK is loaded with the first message, and is a third of all that is there."""
+    """The SDK is loaded with the first message, and stays."""
     async with make_edge(alone=True) as edge:
         newcomer = Knot()
         assert is_looked_through(newcomer)

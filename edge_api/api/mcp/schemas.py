@@ -2,7 +2,18 @@
 
 from typing import Any, Final
 
-_ID: Final = {"type": ["string", "integer"], "maxLength": 256, "description": "Given back."}
+ID_LONGEST: Final = 256
+"""Characters of a request's id: it is given back, and logged by clients."""
+ID_NUMBERS: Final = range(-(2**63), 2**63)
+"""Those that ids may be: greater ones come out of JSON as no integers (RFC 8259, section 6)."""
+
+_ID: Final = {
+    "type": ["string", "integer"],
+    "maxLength": ID_LONGEST,
+    "minimum": ID_NUMBERS[0],
+    "maximum": ID_NUMBERS[-1],
+    "description": "Given back.",
+}
 _PARAMS: Final = {"type": ["object", "null"], "description": "As the method wants them."}
 _METHOD: Final = {"type": "string", "description": "Such as `tools/list` or `tools/call`."}
 MESSAGE: Final[dict[str, Any]] = {

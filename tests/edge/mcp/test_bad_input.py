@@ -42,6 +42,8 @@ def as_bytes(value: object) -> bytes:
         (as_bytes({**PING, "id": {}}), -32600),
         (as_bytes({**PING, "id": "x" * 257}), -32600),
         (as_bytes({**PING, "id": 10**40}), -32600),
+        (as_bytes({**PING, "id": 2**63}), -32600),
+        (as_bytes({**PING, "id": -(2**63) - 1}), -32600),
     ],
 )
 async def test_what_is_no_message_is_refused(agent: Agent, data: bytes, code: int) -> None:
@@ -54,7 +56,9 @@ async def test_what_is_no_message_is_refused(agent: Agent, data: bytes, code: in
     assert (await agent.ask("tools/list")).status == 200
 
 
-@pytest.mark.parametrize("request_id", [0, -1, 2**53, "", "a", "x" * 256, "\u7d19"])
+@pytest.mark.parametrize(
+    "request_id", [0, -1, 2**53, 2**63 - 1, -(2**63), "", "a", "x" * 256, "\u7d19"]
+)
 async def test_the_id_is_given_back(agent: Agent, request_id: object) -> None:
     """Whatever id may be, the answer has the same."""
     assert (await agent.ask("tools/list", request_id)).body["id"] == request_id
