@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from edge_api.commands import Subparsers
@@ -88,9 +89,20 @@ def _keep_mail(settings: Settings, relay: str | None) -> Settings:
 
 def _maildir(text: str) -> str:
     try:
-        return read_relay(f"maildir:{text}")
+        relay = read_relay(f"maildir:{text}")
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no folder for mail") from None
+    if not _can_be_written(Path(text)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} cannot be written: mail could not be kept there"
+        )
+    return relay
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Tell whether there is, or can be made, a folder that takes files."""
+    there = next(path for path in (folder, *folder.absolute().parents) if os.access(path, os.F_OK))
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def _port(text: str) -> int:
