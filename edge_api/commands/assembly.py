@@ -131,7 +131,7 @@ async def assemble(
         stack.push_async_callback(access.flush)
         # Who only looks tells nobody anything, and is soon gone.
         loops: list[Loop] = [webhooks.run] if alone else []
-        settled = settle if alone else _go_on
+        settled = settle if alone else _leave_collector
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
@@ -160,7 +160,7 @@ def _load_exchange(service: Service, settled: Settle) -> Exchange:
     return exchange
 
 
-def _go_on() -> None:
+def _leave_collector() -> None:
     pass
 
 

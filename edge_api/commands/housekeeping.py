@@ -32,13 +32,13 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def housekeeping(
-    service: Service, loops: Sequence[Loop], settle: Settle
+    service: Service, loops: Sequence[Loop], settled: Settle
 ) -> AsyncIterator[None]:
     """Keep house, and run the loops of others, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
     tasks = [
         *(asyncio.create_task(loop()) for loop in loops),
-        _start(REFRESH_SECONDS, partial(_follow, service.shelf, settle)),
+        _start(REFRESH_SECONDS, partial(_follow, service.shelf, settled)),
         _start(HOUSEKEEPING_SECONDS, service.access.flush),
         _start(FORGETTING_SECONDS, service.leads.forget_expired),
         _start(FORGETTING_SECONDS, service.access_requests.forget_expired),
@@ -68,9 +68,9 @@ def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Tas
     return asyncio.create_task(every(seconds, work))
 
 
-async def _follow(shelf: Shelf, settle: Settle) -> None:
+async def _follow(shelf: Shelf, settled: Settle) -> None:
     """Take in another build, if there is one."""
     before = shelf.current
     await shelf.refresh()
     if shelf.current is not before:
-        settle()
+        settled()

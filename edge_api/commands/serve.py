@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from edge_api.commands import Subparsers
@@ -17,7 +16,9 @@ from edge_api.commands.inheritance import Inheritance, add_option
 from edge_api.commands.logs import configure_logging
 from edge_api.commands.supervisor import Supervisor
 from edge_api.commands.worker import work
-from edge_api.schema.relay_address import read_relay
+from edge_api.domain.mail.transport import Refused
+from edge_api.outgoing.maildir import make_maildir
+from edge_api.schema.relay_address import MailFolder, parse_relay, read_relay
 from edge_api.settings import SETTINGS, Settings
 from edge_api.web.server import close_all, heed_signals, listen, serve_until, start_on
 
@@ -59,7 +60,11 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     configure_logging(settings.log_format, inherited.number if inherited else None)
     if arguments.workers > 1 and inherited is None:
         return asyncio.run(_supervise(arguments, settings))
-    settings = _keep_mail(settings, arguments.keep_mail)
+    try:
+        settings = _keep_mail(settings, arguments.keep_mail)
+    except Refused as refused:
+        sys.stderr.write(f"--keep-mail: {refused.sentence}\n")
+        return 2
     serving = (
         work(inherited, arguments.host, settings) if inherited else _serve(arguments, settings)
     )
@@ -77,9 +82,16 @@ def _refuse_workers(count: int, settings: Settings) -> str:
 
 
 def _keep_mail(settings: Settings, relay: str | None) -> Settings:
-    """Return the settings with a maildir for a relay, if they have none: mail is seen, not sent."""
+    """Return the settings with a maildir for a relay, if they have none: mail is seen, not sent.
+
+    The folder is made now, since whoever starts the service is told that mail lies there. Raises
+    Refused.
+    """
     if relay is None or settings.smtp_url is not None:
         return settings
+    place = parse_relay(relay)
+    assert isinstance(place, MailFolder)  # noqa: S101  the option takes nothing else
+    make_maildir(place.path)
     owner = settings.owner_email or LOCAL_OWNER
     sender = settings.mail_from or owner
     return replace(
@@ -89,20 +101,9 @@ def _keep_mail(settings: Settings, relay: str | None) -> Settings:
 
 def _maildir(text: str) -> str:
     try:
-        relay = read_relay(f"maildir:{text}")
+        return read_relay(f"maildir:{text}")
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no folder for mail") from None
-    if not _can_be_written(Path(text)):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} cannot be written: mail could not be kept there"
-        )
-    return relay
-
-
-def _can_be_written(folder: Path) -> bool:
-    """Tell whether there is, or can be made, a folder that takes files."""
-    there = next(path for path in (folder, *folder.absolute().parents) if os.access(path, os.F_OK))
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def _port(text: str) -> int:

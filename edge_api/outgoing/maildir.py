@@ -29,10 +29,7 @@ class MaildirTransport:
     @asynccontextmanager
     async def session(self) -> AsyncIterator["MaildirSession"]:
         """Return a way into the folder. Entering it raises Refused."""
-        try:
-            await asyncio.to_thread(_prepare, self._path)
-        except OSError as fault:
-            raise Refused("connect", None, "", _sentence(fault)) from None
+        await asyncio.to_thread(make_maildir, self._path)
         yield MaildirSession(self._path)
 
 
@@ -51,10 +48,14 @@ class MaildirSession:
             raise Refused("data", None, "", _sentence(fault)) from None
 
 
-def _prepare(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for folder in (path, *(path / part for part in _PARTS)):
-        folder.mkdir(_PRIVATE, exist_ok=True)
+def make_maildir(path: Path) -> None:
+    """Make the folder, unless it is there. Raises Refused."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (path, *(path / part for part in _PARTS)):
+            folder.mkdir(_PRIVATE, exist_ok=True)
+    except OSError as fault:
+        raise Refused("connect", None, "", _sentence(fault)) from None
 
 
 def _keep(path: Path, octets: bytes) -> None:

@@ -68,8 +68,9 @@ async def test_what_is_stored_is_what_the_table_takes(
     for _ in range(2):  # the second is a repeat
         await leads.create(lead(**given), Sender(None, ADDRESS, source))
 
-    for row in await stored(store):
-        assert LEADS.new_row(row, "", str) == row
+    rows = await stored(store)
+    assert len(rows) == 2
+    assert [LEADS.new_row(row, "", str) for row in rows] == rows
 
 
 async def test_a_lead_is_stored_whole(leads: Leads, store: Store) -> None:
