@@ -83,7 +83,7 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
     with folder.claimed():
         partial, place = folder.partial(now), folder.place(now)
         copy_store(store, partial)
-        contents = verify(partial)
+        contents = verify(partial, store)
         try:
             kept = _keep_key(key, place)
             partial.rename(place)

@@ -258,7 +258,7 @@ def a_folder(store: Path) -> None:
     ("spoil", "sentence"),
     [
         (corrupt, "is no SQLite database: set DATABASE_URL to another file"),
-        (foreign, "belongs to another program: set DATABASE_URL to another file"),
+        (foreign, "is no store of Fore-edge: set DATABASE_URL to another file"),
         (newer, "has schema version 999 and this edge knows"),
         (a_folder, "is no file: set DATABASE_URL to one"),
     ],

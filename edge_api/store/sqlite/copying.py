@@ -15,17 +15,27 @@ from typing import Final
 from edge_api.store.refusal import StoreRefusal, no_store, refuse_newer
 from edge_api.store.sqlite.connection import BUSY_SECONDS, connect
 from edge_api.store.sqlite.faults import primary_code
-from edge_api.store.sqlite.opening import APPLICATION_ID, refusal_of, schema_version, sync
+from edge_api.store.sqlite.opening import (
+    APPLICATION_ID,
+    RESTORE,
+    STRANGE,
+    refusal_of,
+    require_log,
+    schema_version,
+    sync,
+)
 
 PAGES_AT_ONCE: Final = 256
 """Pages of one step: between two steps others have the disk, and the copy can be interrupted."""
 REPLICATORS_TABLES: Final = ("_litestream_seq", "_litestream_lock")
 """What Litestream keeps in a store that it replicates; a copy has a life of its own."""
 
+_FIX: Final = "name another backup"
+_STRANGE: Final = f"is no store of Fore-edge: {_FIX}"
 _REASONS: Mapping[int, str] = MappingProxyType(
     {
-        sqlite3.SQLITE_CORRUPT: "is damaged",
-        sqlite3.SQLITE_NOTADB: "is no SQLite database",
+        sqlite3.SQLITE_CORRUPT: f"is damaged: {_FIX}",
+        sqlite3.SQLITE_NOTADB: f"is no SQLite database: {_FIX}",
         sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user read the file and its folder",
         sqlite3.SQLITE_READONLY: "cannot be opened: let this user write its folder",
         sqlite3.SQLITE_FULL: "cannot be written: the disk is full, make room",
@@ -57,7 +67,8 @@ def copy_store(source: Path, target: Path) -> None:
     """
     if not source.is_file():
         raise no_store(f"at {source}")
-    with _refusing(source), closing(connect(source, writes=False)) as live:
+    require_log(source.resolve())
+    with _refusing(source, is_store=True), closing(connect(source, writes=False)) as live:
         _copy(live, target)
 
 
@@ -70,13 +81,24 @@ def copy_file(source: Path, target: Path) -> None:
         _copy(kept, target)
 
 
-def verify(path: Path) -> Contents:
-    """Look through a whole copy and return what it holds. Raises StoreRefusal."""
-    with _refusing(path), closing(_open_copy(path)) as copy:
-        _refuse_strange(copy, path)
+def verify(path: Path, store: Path | None = None) -> Contents:
+    """Look through a whole copy and return what it holds.
+
+    `store` is where a copy was made from just now: what is wrong is wrong there. Raises
+    StoreRefusal.
+    """
+    name = store or path
+    with _refusing(name, is_store=store is not None), closing(_open_copy(path)) as copy:
+        (owner,) = copy.execute("PRAGMA application_id").fetchone()
+        if owner != APPLICATION_ID:
+            raise StoreRefusal(
+                f"{name} {STRANGE if store else f'is no store of Fore-edge: {_FIX}'}"
+            )
+        refuse_newer(schema_version(copy), str(name))
         (verdict,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
         if verdict != "ok":
-            raise StoreRefusal(f"{path} is damaged ({str(verdict).splitlines()[-1]})")
+            fault = str(verdict).splitlines()[-1]
+            raise StoreRefusal(f"{name} is damaged ({fault}): {RESTORE if store else _FIX}")
         return Contents(schema_version(copy), MappingProxyType(_count_rows(copy)))
 
 
@@ -106,13 +128,6 @@ def _open_copy(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
 
-def _refuse_strange(copy: sqlite3.Connection, path: Path) -> None:
-    (owner,) = copy.execute("PRAGMA application_id").fetchone()
-    if owner != APPLICATION_ID:
-        raise StoreRefusal(f"{path} is no store of an edge")
-    refuse_newer(schema_version(copy), str(path))
-
-
 def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
     question = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
     names = [str(name) for (name,) in copy.execute(f"{question} ORDER BY name")]
@@ -125,12 +140,12 @@ def _count(table: str) -> str:
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
-    """Turn an engine's error about a file into a refusal."""
+def _refusing(path: Path, *, is_store: bool = False) -> Iterator[None]:
+    """Turn an engine's error about a file, a copy or the store itself, into a refusal."""
     try:
         yield
     except sqlite3.Error as error:
-        reason = _REASONS.get(primary_code(error))
+        reason = None if is_store else _REASONS.get(primary_code(error))
         refusal = refusal_of(error, path) if reason is None else StoreRefusal(f"{path} {reason}")
         raise refusal from None
     except OSError as error:

@@ -5,6 +5,7 @@ Whatever does not hold is refused in one sentence, with the mend, and nothing is
 
 import os
 import sqlite3
+import struct
 from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import Final
 import psutil
 
 from edge_api.schema.history import HISTORY
+from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS
 from edge_api.store.refusal import StoreRefusal, refuse_newer
 from edge_api.store.sqlite.connection import connect
 from edge_api.store.sqlite.faults import primary_code
+from edge_api.store.sqlite.replicator import state_of
 
 OLDEST: Final = (3, 37, 0)
 """The first SQLite with STRICT tables."""
@@ -34,6 +37,21 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 CHECK_SECONDS: Final = 2.0
 """How long the file is looked through for damage before it is opened."""
 
+RESTORE: Final = (
+    "restore it with python -m edge_api restore FILE --force, or where LITESTREAM_REPLICA is set "
+    "with restore --from-replica --force"
+)
+"""How to fix a store that is damaged."""
+STRANGE: Final = (
+    f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE}"
+)
+_STORE_MARK: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
+_MARK_WITHIN: Final = 16 * 1024 * 1024
+"""The first bytes of a file, in which the schema of a store is."""
+_INDEX: Final = struct.Struct("=16xI76xI")
+"""Of a log's index (`-shm`): mxFrame and nBackfill, how many frames of the log are committed and
+how many of those are in the file (SQLite, "WAL-mode File Format", section 2.1)."""
+
 _REASONS: Mapping[int, str] = MappingProxyType(
     {
         sqlite3.SQLITE_BUSY: "is locked by another process: end that, or wait until it is done",
@@ -41,8 +59,10 @@ _REASONS: Mapping[int, str] = MappingProxyType(
         sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user write the file and its folder",
         sqlite3.SQLITE_FULL: "lies on a full disk: make room",
         sqlite3.SQLITE_IOERR: "lies on a disk that is full or fails: make room, or replace it",
-        sqlite3.SQLITE_CORRUPT: "is damaged: restore it from a backup",
-        sqlite3.SQLITE_NOTADB: "is no SQLite database: set DATABASE_URL to another file",
+        sqlite3.SQLITE_CORRUPT: f"is damaged: {RESTORE}",
+        sqlite3.SQLITE_NOTADB: (
+            f"is no SQLite database: set DATABASE_URL to another file; if it was a store, {RESTORE}"
+        ),
     }
 )
 
@@ -55,6 +75,7 @@ def lay_file(path: Path) -> None:
     with closing(sqlite3.connect(":memory:")) as memory:
         modules = {name for (name,) in memory.execute("SELECT name FROM pragma_module_list")}
     refuse_library(sqlite3.sqlite_version_info, modules)
+    require_log(path.resolve())
     _make_file(path)
     refuse_file_system(path.parent, file_system_of(path.parent))
 
@@ -72,7 +93,55 @@ def bring_up(path: Path, now: str) -> None:
 
 def refusal_of(error: sqlite3.Error, path: Path) -> StoreRefusal:
     """Return the refusal that an engine's error is at the start."""
-    return StoreRefusal(f"{path} {_REASONS.get(primary_code(error), f'cannot be used: {error}')}")
+    code = primary_code(error)
+    # No statement of ours fails on a file whose header says what the file is.
+    if code == sqlite3.SQLITE_ERROR or (code == sqlite3.SQLITE_NOTADB and _was_store(path)):
+        return StoreRefusal(f"{path} is damaged ({error}): {RESTORE}")
+    return StoreRefusal(f"{path} {_REASONS.get(code, f'cannot be used: {error}')}")
+
+
+def _was_store(path: Path) -> bool:
+    """Return whether a file that SQLite cannot read is a damaged store.
+
+    Then it still holds the schema, or Litestream has replicated it.
+    """
+    with suppress(OSError), path.open("rb") as file:
+        return _STORE_MARK in file.read(_MARK_WITHIN) or state_of(path).exists()
+    return False
+
+
+def require_log(path: Path) -> None:
+    """Raise StoreRefusal where the store's file or its log was removed without the other.
+
+    SQLite would go on with what is left, and the commits of the log would be lost. Without its
+    `-shm` file a log that was removed is not noticed. The `-shm` file is opened only where no log
+    is there: closing it releases the locks that SQLite holds on it (POSIX, fcntl).
+    """
+    log, index = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
+    with suppress(OSError):  # refused when the file is opened
+        # The log first: where a store is being made, its file is filled before there is a log.
+        if log.exists() and log.stat().st_size and not (path.exists() and path.stat().st_size):
+            state = "empty" if path.exists() else "missing"
+            raise StoreRefusal(
+                f"{path} is {state}, but its log {log.name} is there: put the file back, "
+                f"or {RESTORE}"
+            )
+        # Two looks: other processes may close the store, and open it again, between two lines.
+        if not any(log.exists() or not _has_unsaved(index) for _ in range(2)):
+            raise StoreRefusal(
+                f"the log of {path} is missing ({log.name}), and commits with it: put it back, or "
+                f"{RESTORE}; to go on without them, remove {index.name}"
+            )
+
+
+def _has_unsaved(index: Path) -> bool:
+    """Return whether a log had commits that are not in the store's file."""
+    head = b""
+    if index.exists():
+        with index.open("rb") as file:
+            head = file.read(_INDEX.size)
+    committed, saved = _INDEX.unpack(head) if len(head) == _INDEX.size else (0, 0)
+    return bool(committed > saved)
 
 
 def refuse_library(version: tuple[int, ...], modules: Collection[str]) -> None:
@@ -134,12 +203,14 @@ def sync(path: Path) -> None:
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if owner != APPLICATION_ID and (owner or tables):
-        raise StoreRefusal(f"{path} belongs to another program: set DATABASE_URL to another file")
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    if owner != APPLICATION_ID and EMAIL_UNSUBSCRIBE_TOKENS.name in names:
+        raise StoreRefusal(f"{path} is damaged (application_id is {owner}): {RESTORE}")
+    if owner != APPLICATION_ID and (owner or names):
+        raise StoreRefusal(f"{path} {STRANGE}")
     fault = _find_damage(connection)
     if fault:
-        raise StoreRefusal(f"{path} is damaged ({fault}): restore it from a backup")
+        raise StoreRefusal(f"{path} is damaged ({fault}): {RESTORE}")
     refuse_newer(schema_version(connection), str(path))
 
 

@@ -14,8 +14,9 @@ from edge_api.store.sqlite.copying import verify
 from edge_api.store.sqlite.opening import sync
 from edge_api.store.sqlite.replicator import state_of
 
-LOGS: Final = ("-wal", "-shm")
-"""What SQLite keeps beside a file, by the end of its name."""
+LOGS: Final = ("-shm", "-wal")
+"""What SQLite keeps beside a file, by the end of its name. It removes them in this order too: a
+`-shm` file alone says that a log was lost."""
 REPLACED: Final = ".replaced-"
 """Between the name of a file that was put aside and the instant at which it was."""
 

@@ -124,7 +124,8 @@ def test_a_failure_leaves_the_good_ones_and_nothing_half_written(
     code, _, complained = installation.run("backup", "--keep", "1")
 
     assert code == 1
-    assert "is damaged" in complained
+    assert f"{installation.store} is damaged" in complained
+    assert "restore it with python -m edge_api restore FILE --force" in complained
     assert len(complained.splitlines()) == 1
     assert names_in(folder) == [good.name]
 
@@ -161,7 +162,7 @@ def test_the_store_of_another_program_is_refused(installation: Installation) -> 
     code, _, complained = installation.run("backup")
 
     assert code == 1
-    assert "is no store of an edge" in complained
+    assert f"{installation.store} is no store of Fore-edge: set DATABASE_URL" in complained
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(

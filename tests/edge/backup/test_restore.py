@@ -164,10 +164,10 @@ def run_limited(installation: Installation, largest: str, *words: str) -> tuple[
     ("words", "code", "sentence"),
     [
         (("nowhere.db",), 1, "there is no file"),
-        (("text.db",), 1, "is no SQLite database"),
-        (("other.db",), 1, "is no store of an edge"),
+        (("text.db",), 1, "is no SQLite database: name another backup"),
+        (("other.db",), 1, "is no store of Fore-edge: name another backup"),
         (("newer.db",), 1, "has schema version 9999"),
-        (("damaged.db",), 1, "damaged"),
+        (("damaged.db",), 1, ": name another backup"),
         (("var/edge.db",), 2, "is the store itself"),
         ((), 2, "either a FILE or --from-replica"),
         (("--from-replica",), 2, "needs LITESTREAM_REPLICA"),

@@ -5,6 +5,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import sqlite3
 import stat
 import sys
@@ -21,6 +22,7 @@ from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS
 from edge_api.store.plan import Insert, Read
 from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import open_store
+from edge_api.store.sqlite.copying import copy_store
 from edge_api.store.sqlite.opening import (
     APPLICATION_ID,
     MODULES,
@@ -33,7 +35,7 @@ from edge_api.store.sqlite.opening import (
 from tests.edge.store.samples import clock, make_lead
 
 OPEN_AND_WRITE = """
-import asyncio, sys
+import asyncio, os, signal, sys
 from pathlib import Path
 from edge_api.schema.tables import LEADS
 from edge_api.store.plan import Insert
@@ -44,11 +46,14 @@ async def main():
     store = await open_store(Path(sys.argv[1]), clock)
     try:
         await store.run(Insert(LEADS, [make_lead()]))
+        if "killed" in sys.argv:
+            os.kill(os.getpid(), signal.SIGKILL)
     finally:
         await store.close()
 
 asyncio.run(main())
 """
+RESTORE = "restore it with python -m edge_api restore FILE --force"
 
 
 async def make_store(path: Path) -> None:
@@ -216,7 +221,9 @@ async def test_the_file_of_another_program_is_left_alone(path: Path, statement: 
     change(path, "CREATE TABLE other (a)")
     before = path.read_bytes()
 
-    assert "belongs to another program" in await refusal_of(path)
+    sentence = await refusal_of(path)
+    assert "is no store of Fore-edge: set DATABASE_URL to another file" in sentence
+    assert f"if it was one, {RESTORE}" in sentence
     assert path.read_bytes() == before
 
 
@@ -225,7 +232,9 @@ async def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("Dear diary, " * 1000)
 
-    assert "is no SQLite database" in await refusal_of(path)
+    sentence = await refusal_of(path)
+    assert "is no SQLite database: set DATABASE_URL to another file" in sentence
+    assert f"if it was a store, {RESTORE}" in sentence
     assert path.read_text() == "Dear diary, " * 1000
 
 
@@ -237,10 +246,90 @@ async def test_a_damaged_store_is_refused(path: Path) -> None:
         file.seek(4096)
         file.write(b"\xa5" * 4096)
 
-    assert "is damaged" in await refusal_of(path)
+    assert RESTORE in await refusal_of(path)
 
     path.write_bytes(body[: len(body) // 2])
     assert "is damaged" in await refusal_of(path)
+
+
+@pytest.mark.parametrize(
+    ("start", "length"), [(0, 4), (0, 100), (0, 4096), (16, 2), (44, 4), (60, 4), (60, 40), (64, 4)]
+)
+async def test_a_store_with_a_damaged_header_is_to_be_restored(
+    path: Path, start: int, length: int
+) -> None:
+    """SQLite takes some of these files for no database; it was a store all the same."""
+    await make_store(path)
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(b"\xa5" * length)
+    before = path.read_bytes()
+
+    sentence = await refusal_of(path)
+    assert "is damaged" in sentence
+    assert RESTORE in sentence
+    assert path.read_bytes() == before
+
+
+async def kill_writer(path: Path) -> Path:
+    """Have a process killed that has written to a store; return the log that it leaves."""
+    await make_store(path)
+    words = ("-c", OPEN_AND_WRITE, str(path), "killed")
+    process = await asyncio.create_subprocess_exec(sys.executable, *words)
+    assert await process.wait() == -signal.SIGKILL
+    return path.with_name(f"{path.name}-wal")
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_log_that_is_missing_is_told(path: Path, alone: bool) -> None:  # noqa: FBT001
+    """Commits are in it and not in the file: SQLite would go on without them, and say nothing."""
+    log = await kill_writer(path)
+    kept = log.rename(log.with_name("kept"))
+    before = path.read_bytes()
+
+    sentence = await refusal_of(path, alone=alone)
+    assert (
+        f"the log of {path} is missing (edge.db-wal), and commits with it: put it back" in sentence
+    )
+    assert RESTORE in sentence
+    assert (path.read_bytes(), log.exists()) == (before, False)
+    with pytest.raises(StoreRefusal, match="is missing"):
+        copy_store(path, path.with_name("copy.db"))
+
+    kept.rename(log)
+    store = await open_store(path, clock)
+    (outcome,) = await store.run(Read(LEADS))
+    await store.close()
+    assert len(outcome.rows) == 2
+
+
+async def test_a_log_that_held_nothing_is_not_missed(path: Path) -> None:
+    """Its commits are all in the file, and the store is whole without it."""
+    log = await kill_writer(path)
+    with closing(sqlite3.connect(path)) as checkpointing:
+        checkpointing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        log.rename(log.with_name("kept"))
+        assert path.with_name("edge.db-shm").exists()
+
+        store = await open_store(path, clock)
+        (outcome,) = await store.run(Read(LEADS))
+        await store.close()
+    assert len(outcome.rows) == 2
+
+
+@pytest.mark.parametrize("state", ["missing", "empty"])
+async def test_a_log_without_its_file_is_told(path: Path, state: str) -> None:
+    """SQLite would remove the log, and an empty store would look healthy."""
+    log = await kill_writer(path)
+    path.unlink()
+    if state == "empty":
+        path.touch()
+    before = log.read_bytes()
+
+    sentence = await refusal_of(path)
+    assert f"{path} is {state}, but its log edge.db-wal is there: put the file back" in sentence
+    assert RESTORE in sentence
+    assert (log.read_bytes(), path.exists()) == (before, state == "empty")
 
 
 async def test_a_large_store_is_looked_through_for_a_while_only(
