@@ -41,19 +41,21 @@ def match_sample(table: Table) -> Row:
 
 
 def values_sample(table: Table) -> Row:
-    """Return new values that every row can be given."""
+    """Return a new value for one column: enumerated, else nullable, else the first writable one."""
     writable = [table.columns[name] for name in table.readable if name != table.key]
     enumerated = [column for column in writable if column.choices]
-    column = (enumerated or [column for column in writable if column.nullable])[0]
-    return {column.name: _sample(column)}
+    nullable = [column for column in writable if column.nullable]
+    return {column.name: _sample(column) for column in (enumerated or nullable or writable)[:1]}
 
 
 def _sample(column: Column) -> Any:
     if column.choices:
         return column.choices[-1]
+    least, most = column.bounds
+    number = max(1, least or 0)
     return {
-        Kind.TEXT: _TEXTS.get(column.name, column.name),
-        Kind.INTEGER: 1,
+        Kind.TEXT: _TEXTS.get(column.name, column.name).ljust(least or 0, "0")[:most],
+        Kind.INTEGER: number if most is None else min(number, most),
         Kind.UUID: SAMPLE_ID,
         Kind.TIMESTAMP: SAMPLE_TIME,
         Kind.JSON: {"source": "example"},
