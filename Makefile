@@ -37,12 +37,12 @@ test: check ## everything that proves the project: check, then every test
 	@$(PYTHON_IN_VENV) -m tools.judges
 	@tools/prove
 
-judge: setup ## the long runs: every judge on every page, 200 kills and 100 restarts under load, 10,000 messages, 200 examples an operation
+judge: setup ## the long runs: every judge on every page, 200 kills and 100 restarts under load, 30 restores of a replica, 10,000 messages, 200 examples an operation
 	@tools/provide chromium >/dev/null
 	@tools/provide java >/dev/null
 	@$(PYTHON_IN_VENV) -m tools.judges
-	@PAGES_JUDGED=whole DRILL_KILLS=200 DRILL_RESTARTS=100 MAIL_MESSAGES=10000 OAUTH_ROUNDS=100 \
-		SCHEMATHESIS_EXAMPLES=200 $(PYTHON_IN_VENV) -m pytest \
+	@PAGES_JUDGED=whole DRILL_KILLS=200 DRILL_RESTARTS=100 DRILL_COMMANDS=300 DRILL_RESTORES=30 \
+		MAIL_MESSAGES=10000 OAUTH_ROUNDS=100 SCHEMATHESIS_EXAMPLES=200 $(PYTHON_IN_VENV) -m pytest \
 		--no-header tests/judges/pages tests/drills tests/edge/mail/outbox/test_dispatchers_at_once.py \
 		tests/edge/oauth/test_code_flow.py tests/edge/test_schemathesis.py tests/edge/mcp/test_schemathesis.py
 

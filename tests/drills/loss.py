@@ -51,8 +51,10 @@ class Found:
 class Writers:
     """Clients that post leads, each with a key of its own, until they are told to stop."""
 
-    def __init__(self, edge: ServedEdge) -> None:
+    def __init__(self, edge: ServedEdge, pause: float = 0.0) -> None:
+        """Take the edge, and the seconds that each client waits after a lead."""
         self._edge = edge
+        self._pause = pause
         self._stop = Event()
         self._enough = Event()
         self._threads = ThreadPoolExecutor(WRITERS)
@@ -74,6 +76,7 @@ class Writers:
             key = str(uuid4())
             with suppress(OSError, HTTPException):  # it dies in the middle of an answer
                 self.acknowledged[key] = post(self._edge, key)
+            self._stop.wait(self._pause)
             if len(self.acknowledged) >= BEFORE:
                 self._enough.set()
 

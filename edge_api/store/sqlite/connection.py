@@ -19,6 +19,18 @@ T = TypeVar("T")
 BUSY_SECONDS: Final = 2.0
 """How long a connection waits for another process to let go of a lock."""
 
+REPLICATED_LOG: Final = (
+    "PRAGMA wal_autocheckpoint = 0",
+    # The first commit after a checkpoint begins the log anew, and cuts off what was there before:
+    # a frame of the former log, found where Litestream stopped, would pass for its continuation.
+    "PRAGMA journal_size_limit = 0",
+)
+LOCAL_LOG: Final = (
+    # Fewer, larger checkpoints: 4,000 pages are 16 MiB of log.
+    "PRAGMA wal_autocheckpoint = 4000",
+    # After a peak the log shrinks again, to 64 MiB.
+    "PRAGMA journal_size_limit = 67108864",
+)
 SETTINGS: Final = (
     # A commit is durable when it returns: the log is synced each time, also on Macs, whose disks
     # would keep an ordinary sync in their cache.
@@ -27,10 +39,8 @@ SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
     # What is deleted is overwritten, so that the file does not keep what a person had erased.
     "PRAGMA secure_delete = ON",
-    # Fewer, larger checkpoints: 4,000 pages are 16 MiB of log.
-    "PRAGMA wal_autocheckpoint = 4000",
-    # After a peak the log shrinks again, to 64 MiB.
-    "PRAGMA journal_size_limit = 67108864",
+    # No commit cuts or restarts a log that Litestream may not have copied; see `keep_log`.
+    *REPLICATED_LOG,
     # SQLite's page cache stays at 2 MiB a connection: the system caches the file for all of them.
     # No mmap: a file cut short under it kills the process.
 )
@@ -63,6 +73,12 @@ class Connection(aiosqlite.Connection):
         """
         result: T = await self._execute(partial(work, self._conn))  # type: ignore[no-untyped-call]
         return result
+
+
+def keep_log(connection: sqlite3.Connection, *, replicated: bool) -> None:
+    """Let commits of this connection checkpoint the log, unless a replicator reads that."""
+    for setting in REPLICATED_LOG if replicated else LOCAL_LOG:
+        connection.execute(setting)
 
 
 def empty_log(connection: sqlite3.Connection, *, rewrites: bool = False) -> bool:

@@ -8,7 +8,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -23,13 +23,17 @@ from edge_api.store.sqlite.connection import BUSY_SECONDS
 from edge_api.store.sqlite.faults import is_damage, primary_code, problem_of
 from edge_api.store.sqlite.opening import bring_up, lay_file, refusal_of
 from edge_api.store.sqlite.place import Displaced
-from edge_api.store.sqlite.replicator import end_replicator, released
+from edge_api.store.sqlite.replicator import end_replicator, released, unreplicated
 from edge_api.store.sqlite.session import Session, open_session
 
 ATTEMPT_SECONDS: Final = 0.02
 """Between two attempts to open a store that others are opening or closing."""
 RENEWAL_SECONDS: Final = 1.0
 """Between two attempts to open a store that is damaged or gone."""
+LOG_MOST: Final = 1024 * 1024 * 1024
+"""Bytes at which the edge cuts a log. Litestream cuts it at half of that at the latest."""
+TRIM_SECONDS: Final = 60.0
+"""Between two attempts to do so."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,12 +50,12 @@ async def open_store(
     with ExitStack() as held:
         file = await asyncio.to_thread(_claim_file, path, held if alone else None, create)
         try:
-            session = await _open_patiently(file, spell_instant(clock()))
+            session = await _open_patiently(file, spell_instant(clock()), alone=alone)
         except sqlite3.Error as error:
             raise refusal_of(error, path) from None
         except Displaced:
             raise StoreRefusal(f"{path} was moved while it was opened: start again") from None
-        return SQLiteStore(file, session, held.pop_all())
+        return SQLiteStore(file, session, held.pop_all(), alone=alone)
 
 
 def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
@@ -72,7 +76,7 @@ def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # 
     return file
 
 
-async def _open_patiently(file: Path, now: str) -> Session:
+async def _open_patiently(file: Path, now: str, *, alone: bool) -> Session:
     """Open the store; of several processes that open or close it at once, one after another.
 
     SQLite itself does not wait where two of them turn logging on or off. Raises sqlite3.Error.
@@ -81,7 +85,7 @@ async def _open_patiently(file: Path, now: str) -> Session:
     while True:
         try:
             await asyncio.to_thread(bring_up, file, now)
-            return await open_session(file)
+            return await open_session(file, alone=alone)
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
                 raise
@@ -98,15 +102,18 @@ class SQLiteStore:
 
     version_is_exact = True
 
-    def __init__(self, path: Path, session: Session, held: ExitStack) -> None:
+    def __init__(self, path: Path, session: Session, held: ExitStack, *, alone: bool) -> None:
         self._path = path
         self._session = session
         self._held = held
+        self._alone = alone
         self._probe = Probe(self._look)
         self._generation = 0
         self._is_worn = False
         self._renewal: asyncio.Task[None] | None = None
         self._renewable_at = 0.0
+        self._trimming: asyncio.Task[bool] | None = None
+        self._trimmable_at = 0.0
         self._ending: asyncio.Task[None] | None = None
 
     async def run(self, *plans: Plan) -> list[Outcome]:
@@ -116,9 +123,22 @@ class SQLiteStore:
         """
         session = await self._sound_session()
         try:
-            return await session.run(plans) if plans else []
+            outcomes = await session.run(plans) if plans else []
         except (sqlite3.Error, Displaced) as error:
             raise self._understand(error) from error
+        if session.log_bytes > LOG_MOST:
+            self._trim_log()
+        return outcomes
+
+    def _trim_log(self) -> None:
+        """Cut a log that grows without end, since its replicator is stopped, stuck or not started.
+
+        That is ended for it, and then copies the whole store; so it is not done again at once.
+        """
+        if time.monotonic() > self._trimmable_at:
+            self._trimmable_at = time.monotonic() + TRIM_SECONDS
+            _log.warning("the log of the store is cut at %d MiB", self._session.log_bytes >> 20)
+            self._trimming = asyncio.create_task(self.scrub())
 
     def version(self) -> int:
         """Return a number that differs whenever rows may have changed, by whichever process.
@@ -160,8 +180,27 @@ class SQLiteStore:
     async def _end(self) -> None:
         if self._renewal is not None:
             await self._renewal
-        await self._session.close()
+        if self._trimming is not None:
+            self._trimming.cancel()
+            await asyncio.gather(self._trimming, return_exceptions=True)
+        await self._close_session()
         self._held.close()
+
+    async def _close_session(self) -> None:
+        """Close every connection; of an edge that nobody replicates, with the log in the file.
+
+        SQLite would apply the log of a file that was moved to the one that has taken its place, so
+        the replicator of such a file is ended. Otherwise it goes on: it may not have read the log
+        to its end. Beside an edge a command leaves the log alone.
+        """
+        with suppress(StoreRefusal):  # of a replicator that does not end
+            if self._session.place.is_lost():
+                async with released(self._path):
+                    await self._session.close(cuts_log=True)
+            elif self._alone:
+                with unreplicated(self._path) as is_ours:
+                    await self._session.close(cuts_log=is_ours)
+        await self._session.close()  # it is open yet where the log is not ours to cut
 
     async def _look(self) -> None:
         session = await self._sound_session()
@@ -190,9 +229,9 @@ class SQLiteStore:
 
     async def _open_again(self) -> None:
         # Closed first: SQLite must not meet two logs of one file in one process.
-        await self._session.close()
+        await self._close_session()
         try:
-            self._session = await open_session(self._path)
+            self._session = await open_session(self._path, alone=self._alone)
         except (sqlite3.Error, Displaced, StoreRefusal) as error:
             _log.warning("the store cannot be opened again: %s", error)
             return

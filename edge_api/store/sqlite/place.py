@@ -4,7 +4,10 @@ SQLite goes on writing to a file that was deleted or replaced, and what is commi
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from edge_api.store.sqlite.replicator import lock_of
 
 
 class Displaced(Exception):  # noqa: N818  a state of the world, not a fault of the code
@@ -15,14 +18,33 @@ class Place:
     """The files of an open store, as they were when it was opened."""
 
     def __init__(self, path: Path) -> None:
-        log = path.with_name(f"{path.name}-wal")
-        self._files = {str(file): _identity(str(file)) for file in (path, log)}
+        self._log = path.with_name(f"{path.name}-wal")
+        self._replicators_lock = lock_of(path)
+        self._files = {str(file): _identity(str(file)) for file in (path, self._log)}
 
     def check(self) -> None:
         """Return when every file is where it was (two microseconds). Raises Displaced."""
         for file, identity in self._files.items():
             if _identity(file) != identity:
                 raise Displaced(f"{file} is another file than the one that was opened")
+
+    def is_lost(self) -> bool:
+        """Tell whether a file is not where it was."""
+        try:
+            self.check()
+        except Displaced:
+            return True
+        return False
+
+    def is_replicated(self) -> bool:
+        """Tell whether the store has, or ever had, a replicator (two microseconds)."""
+        return self._replicators_lock.exists()
+
+    def log_bytes(self) -> int:
+        """Return the size of the log's file, 0 where that is gone."""
+        with suppress(OSError):
+            return self._log.stat().st_size
+        return 0
 
 
 def _identity(file: str) -> tuple[int, int]:

@@ -11,8 +11,8 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -79,6 +79,19 @@ async def released(store: Path) -> AsyncIterator[None]:
         os.close(lock)
 
 
+@contextmanager
+def unreplicated(store: Path) -> Iterator[bool]:
+    """Yield whether nobody replicates the store; then nobody begins to meanwhile."""
+    if not lock_of(store).exists():
+        yield True
+        return
+    lock = os.open(lock_of(store), os.O_RDWR | os.O_CLOEXEC)
+    try:
+        yield _try(lock)
+    finally:
+        os.close(lock)
+
+
 async def claim_replicator(store: Path) -> int:
     """Return a lock that the one replicator of a store is to hold, for as long as it lives.
 
@@ -89,7 +102,6 @@ async def claim_replicator(store: Path) -> int:
     try:
         if not _try(lock):
             await _end_left(lock, store)
-        os.ftruncate(lock, 0)
     except BaseException:
         os.close(lock)
         raise
@@ -122,10 +134,12 @@ async def _end_left(lock: int, store: Path) -> None:
 
 
 def _try(lock: int) -> bool:
+    """Take the lock if it is free; whose number stood in its file holds it no more."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    os.ftruncate(lock, 0)
     return True
 
 

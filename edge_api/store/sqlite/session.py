@@ -73,6 +73,16 @@ class Session:
         """Take what was deleted out of the log too, where nobody reads it; tell whether so."""
         return await self._writer.empty_log(rewrites=whole)
 
+    @property
+    def place(self) -> Place:
+        """Where the files lie that are open."""
+        return self._writer.place
+
+    @property
+    def log_bytes(self) -> int:
+        """The size of the log after the edge's last commit."""
+        return self._writer.log_bytes
+
     async def probe(self) -> None:
         """Return when the store could be written.
 
@@ -81,8 +91,12 @@ class Session:
         """
         await self._writer.run(partial(_look, rewrites=self._writer.failed))
 
-    async def close(self) -> None:
-        """Finish what is under way and close every connection, whatever the disk does."""
+    async def close(self, *, cuts_log: bool = False) -> None:
+        """Finish what is under way and close every connection, whatever the disk does.
+
+        `cuts_log` brings the log into the file, wherever that has gone. Without it SQLite does so
+        when nobody else has the file open.
+        """
         if not self.is_open:
             return
         self.is_open = False
@@ -90,7 +104,7 @@ class Session:
         with suppress(TimeoutError, sqlite3.Error):
             await asyncio.wait_for(self._readers.close(), CLOSE_SECONDS)
         with suppress(TimeoutError, sqlite3.Error):
-            await asyncio.wait_for(self._writer.close(), CLOSE_SECONDS)
+            await asyncio.wait_for(self._writer.close(cuts_log=cuts_log), CLOSE_SECONDS)
 
 
 def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
@@ -104,8 +118,8 @@ def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
         connection.execute(f"PRAGMA user_version = {version}")
 
 
-async def open_session(path: Path) -> Session:
-    """Open a store that is known to be sound.
+async def open_session(path: Path, *, alone: bool) -> Session:
+    """Open a store that is known to be sound; `alone` for the one edge that serves it.
 
     Raises sqlite3.Error, Displaced, and StoreRefusal where write-ahead logging does not work.
     """
@@ -125,4 +139,4 @@ async def open_session(path: Path) -> Session:
         quick = [await reader() for _ in range(QUICK)]
         patient = [await reader() for _ in range(PATIENT)]
         stack.pop_all()
-        return Session(Writer(writing, place), Readers(quick, patient), watcher)
+        return Session(Writer(writing, place, alone=alone), Readers(quick, patient), watcher)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from edge_api.store.grouping import Groups
-from edge_api.store.sqlite.connection import Connection, empty_log
+from edge_api.store.sqlite.connection import Connection, empty_log, keep_log
 from edge_api.store.sqlite.place import Place
 
 T = TypeVar("T")
@@ -21,9 +21,14 @@ Work = Callable[[sqlite3.Connection], T]
 class Writer:
     """Commits groups of work on the connection that writes."""
 
-    def __init__(self, connection: Connection, place: Place) -> None:
+    def __init__(self, connection: Connection, place: Place, *, alone: bool = False) -> None:
+        """Take the connection; `alone` is the writer of the one edge that serves the store."""
         self._connection = connection
-        self._place = place
+        self.place = place
+        self._alone = alone
+        self._checkpoints = False
+        self.log_bytes = 0
+        """The size of the log after the last commit, where it is this writer's to keep short."""
         self._groups: Groups[Work[Any]] = Groups(self._commit)
         self._closed = False
 
@@ -46,23 +51,30 @@ class Writer:
         self._groups.refuse_closed()
         return await self._connection.call(partial(empty_log, rewrites=rewrites))
 
-    async def close(self) -> None:
-        """Commit what waits, for a few seconds at the most, and refuse the rest.
-
-        The log is brought into the file, wherever that has gone: it must not be found beside
-        another one that has taken its place.
-        """
+    async def close(self, *, cuts_log: bool = False) -> None:
+        """Commit what waits, for a few seconds at the most, and refuse the rest."""
         if self._closed:
             return
         self._closed = True
         await self._groups.close()
         try:
-            await self._connection.call(empty_log)
+            if cuts_log:
+                await self._connection.call(empty_log)
         finally:
             await self._connection.close()
 
     async def _commit(self, works: Sequence[Work[Any]]) -> list[Any]:
-        return await self._connection.call(partial(commit_together, self._place, works))
+        return await self._connection.call(partial(self._commit_in_thread, works))
+
+    def _commit_in_thread(self, works: Sequence[Work[Any]], connection: sqlite3.Connection) -> Any:
+        """Commit; the edge's own commits checkpoint the log for as long as nobody replicates it."""
+        checkpoints = self._alone and not self.place.is_replicated()
+        if checkpoints != self._checkpoints:
+            keep_log(connection, replicated=not checkpoints)
+            self._checkpoints = checkpoints
+        results = commit_together(self.place, works, connection)
+        self.log_bytes = self.place.log_bytes() if self._alone else 0
+        return results
 
 
 def commit_together(

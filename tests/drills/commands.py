@@ -1,0 +1,33 @@
+"""Commands of the edge, run one after the other in one process beside the edge that serves.
+
+`python -m tests.drills.commands` reads a JSON array of words a line and answers each with its exit
+code. `... truncate` plants a fault: a store that closes cuts the log, whoever replicates that.
+"""
+
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+
+from edge_api.__main__ import main
+from edge_api.store.sqlite import session
+from edge_api.store.sqlite.writer import Writer
+
+
+class TruncatingWriter(Writer):
+    """Cuts the log whenever it closes."""
+
+    async def close(self, *, cuts_log: bool = False) -> None:  # noqa: ARG002  that is the fault
+        """Close, and cut the log."""
+        await super().close(cuts_log=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["truncate"]:
+        session.Writer = TruncatingWriter  # type: ignore[attr-defined]  # planted
+    for line in sys.stdin:
+        said = io.StringIO()
+        with redirect_stdout(said), redirect_stderr(said):
+            code = main(json.loads(line))
+        sys.stdout.write(f"{json.dumps([code, said.getvalue()])}\n")
+        sys.stdout.flush()

@@ -1,0 +1,176 @@
+"""Commands and leads beside Litestream, which is stopped and continued at random.
+
+Every restore of the replica has to be whole, and the last has every acknowledged lead.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from edge_api.commands.replica import fetch_replica
+from edge_api.settings import read_settings
+from edge_api.store.refusal import StoreRefusal
+from edge_api.store.sqlite.copying import verify
+from edge_api.store.sqlite.replicator import lock_of
+from tests.drills.loss import Writers, await_replica, ids, installation_in
+from tests.edge.edge_process import Installation
+
+COMMANDS = int(os.environ.get("DRILL_COMMANDS", "24"))
+RESTORES = int(os.environ.get("DRILL_RESTORES", "3"))
+SEED = 20
+DRILLS_MOST = 8
+"""Of those with the fault about two in three find damage."""
+PAUSE = 0.05
+"""Seconds between two leads of a client: the log grows as fast as on a busy day, not faster."""
+
+
+@dataclass
+class Found:
+    """What a drill found."""
+
+    acknowledged: set[str] = field(default_factory=set)
+    whole: int = 0
+    """Restores that are whole."""
+    damaged: list[str] = field(default_factory=list)
+    """The refusal of each restore that is not."""
+    lost: set[str] = field(default_factory=set)
+    """Acknowledged leads that the last restore lacks."""
+
+
+class Commands:
+    """A process that runs commands, and the keys that it has issued."""
+
+    def __init__(self, process: "subprocess.Popen[str]", random: Random) -> None:
+        self._process = process
+        self._random = random
+        self._keys: list[str] = []
+
+    def run_any(self) -> None:
+        """Run a command at random; keys are issued, listed and revoked most of all."""
+        names = ("issue", "issue", "list", "revoke", "export", "audit", "requests")
+        name = self._random.choice(names)
+        if name == "issue" or not self._keys:
+            issued = self.run("keys", "issue", "--name", "drill", "--json")
+            self._keys.append(str(json.loads(issued)["id"]))
+        elif name == "revoke":
+            self.run("keys", "revoke", self._keys.pop())
+        elif name == "list":
+            self.run("keys", "list")
+        elif name == "export":
+            self.run("privacy", "export", "ann@example.org")
+        elif name == "audit":
+            self.run("audit")
+        else:
+            self.run("requests", "list")
+
+    def run(self, *words: str) -> str:
+        """Run one command, which has to succeed; return what it says."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{json.dumps(words)}\n")
+        self._process.stdin.flush()
+        code, said = json.loads(self._process.stdout.readline())
+        assert code == 0, said
+        return str(said)
+
+
+@contextmanager
+def commands_in(installation: Installation, *fault: str) -> Iterator[Commands]:
+    """Have commands run in a process of their own meanwhile."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.drills.commands", *fault],
+        cwd=installation.folder,
+        env=installation.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield Commands(process, Random(SEED))  # noqa: S311  a drill that can be repeated
+        finally:
+            process.kill()
+
+
+def drill(folder: Path, commands: int, restores: int, *fault: str) -> Found:
+    """Serve, write, run commands and restore; at the end, end the edge and restore once more."""
+    folder.mkdir(exist_ok=True)
+    installation = installation_in(
+        folder, LITESTREAM_REPLICA=f"file://{folder}/replica", SECRET_KEY="k" * 40
+    )
+    found, random = Found(), Random(SEED)  # noqa: S311  a drill that can be repeated
+    with installation.serving() as edge, commands_in(installation, *fault) as running:
+        await_replica(installation.store)
+        writers = Writers(edge, PAUSE)
+        writers.start()
+        try:
+            for number in range(restores):
+                for _ in range(commands * (number + 1) // restores - commands * number // restores):
+                    with stopped_at_random(installation.store, random):
+                        running.run_any()
+                await_replica(installation.store)
+                restore(installation, found)
+        finally:
+            writers.stop()
+        edge.end(signal.SIGTERM)
+    found.acknowledged = set(writers.acknowledged.values())
+    found.lost = found.acknowledged - restore(installation, found)
+    return found
+
+
+@contextmanager
+def stopped_at_random(store: Path, random: Random) -> Iterator[None]:
+    """Stop Litestream meanwhile, three times in four; in most of these when it has caught up.
+
+    Then it may hold no lock on the log, which others write to and can cut.
+    """
+    if random.random() < 1 / 4:
+        yield
+        return
+    if random.random() < 2 / 3:
+        await_replica(store)
+    process = int(lock_of(store).read_text())
+    os.kill(process, signal.SIGSTOP)
+    try:
+        time.sleep(random.uniform(0, 0.2))
+        yield
+        time.sleep(random.uniform(0, 0.2))
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+def restore(installation: Installation, found: Found) -> set[str]:
+    """Restore the replica into another file; return the leads in it, none if it is damaged."""
+    draft = installation.folder / "draft.db"
+    draft.unlink(missing_ok=True)
+    try:
+        fetch_replica(read_settings(installation.settings, None), draft, None)
+        verify(draft)
+    except StoreRefusal as refusal:
+        found.damaged.append(str(refusal))
+        return set()
+    found.whole += 1
+    return ids(draft)
+
+
+def test_every_restore_of_the_replica_is_whole(tmp_path: Path) -> None:
+    """Commands open and close the store beside the edge, and leave the replica whole."""
+    found = drill(tmp_path, COMMANDS, RESTORES)
+
+    assert found.damaged == []
+    assert found.whole == RESTORES + 1
+    assert len(found.acknowledged) >= 40
+    assert found.lost == set()
+
+
+def test_a_command_that_truncates_the_log_is_caught(tmp_path: Path) -> None:
+    """With that fault planted, one of a few drills finds a restore that is damaged."""
+    drills = (drill(tmp_path / str(number), 24, 3, "truncate") for number in range(DRILLS_MOST))
+    assert any(found.damaged for found in drills)

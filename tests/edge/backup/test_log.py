@@ -1,0 +1,160 @@
+"""The log of a store beside Litestream: nobody cuts or restarts it while Litestream may need it.
+
+Litestream is stopped each time, as a busy machine stops it, while the log is written to.
+"""
+
+import asyncio
+import os
+import signal
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from edge_api.commands.replica import fetch_replica
+from edge_api.commands.replication import Replication, make_replication
+from edge_api.schema.tables import LEADS
+from edge_api.settings import Settings, read_settings
+from edge_api.store.plan import Insert
+from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.store.sqlite import engine as sqlite_engine
+from edge_api.store.sqlite.copying import verify
+from edge_api.store.sqlite.replicator import lock_of
+from tests.drills.loss import await_replica, ids, installation_in
+from tests.edge.store.samples import clock, make_lead
+
+
+class ReplicatedEdge:
+    """An open store that Litestream replicates into a folder."""
+
+    def __init__(self, folder: Path, settings: Settings, store: SQLiteStore) -> None:
+        replication = make_replication(settings)
+        assert replication is not None
+        self.replication: Replication = replication
+        self.store = store
+        self.path = folder / "var" / "edge.db"
+        self._draft = folder / "draft.db"
+        self._settings = settings
+        replication.start()
+
+    async def catch_up(self) -> None:
+        """Return when the replica has all that was committed before."""
+        await asyncio.to_thread(await_replica, self.path)
+
+    async def insert(self, number: int, size: int = 10) -> None:
+        """Store leads in one transaction, with messages of a size in characters."""
+        leads = [make_lead(message="m" * size) for _ in range(number)]
+        await self.store.run(Insert(LEADS, leads))
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to Litestream."""
+        os.kill(int(lock_of(self.path).read_text()), number)
+
+    def check_replica(self) -> None:
+        """Restore the replica into another file, and compare its leads. Raises StoreRefusal."""
+        fetch_replica(self._settings, self._draft, None)
+        verify(self._draft)
+        assert ids(self._draft) == ids(self.path)
+
+    async def close(self) -> None:
+        """End both, as an edge does."""
+        await self.store.close()
+        await self.replication.close()
+
+
+@pytest.fixture
+async def edge(tmp_path: Path) -> AsyncIterator[ReplicatedEdge]:
+    """Return an edge whose replica has some rows, each in a transaction of its own."""
+    installation = installation_in(tmp_path, LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
+    store = await open_store(installation.store, clock, alone=True)
+    edge = ReplicatedEdge(tmp_path, read_settings(installation.settings, None), store)
+    try:
+        await edge.catch_up()
+        for _ in range(30):
+            await edge.insert(1)
+        await edge.catch_up()
+        yield edge
+    finally:
+        await edge.close()
+
+
+async def test_a_command_beside_an_edge_leaves_the_log(edge: ReplicatedEdge) -> None:
+    """It opens the store, commits and closes; what Litestream has not read yet stays."""
+    edge.send(signal.SIGSTOP)
+    await edge.insert(60, 1000)
+    command = await open_store(edge.path, clock)
+    await command.run(Insert(LEADS, [make_lead()]))
+    await command.close()
+    await edge.insert(1)
+    edge.send(signal.SIGCONT)
+
+    await edge.catch_up()
+    edge.check_replica()
+
+
+async def test_commits_never_restart_a_replicated_log(edge: ReplicatedEdge) -> None:
+    """More than SQLite would let a log grow before it copies it into the file by itself."""
+    await edge.insert(150, 1900)
+    await edge.catch_up()
+    edge.send(signal.SIGSTOP)
+    for _ in range(40):
+        await edge.insert(100, 1900)
+    await edge.insert(1)
+    edge.send(signal.SIGCONT)
+
+    await edge.catch_up()
+    edge.check_replica()
+
+
+async def test_an_edge_that_closes_leaves_the_log_to_litestream(edge: ReplicatedEdge) -> None:
+    """What Litestream has not read when the store closes reaches the replica after that."""
+    edge.send(signal.SIGSTOP)
+    await edge.insert(5)
+    await edge.store.close()
+    edge.send(signal.SIGCONT)
+    await edge.replication.close()
+
+    edge.check_replica()
+
+
+async def test_a_cut_that_a_reader_prevents_does_no_harm(
+    edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Litestream is ended for the cut, a reader prevents that, and Litestream starts again."""
+    monkeypatch.setattr("edge_api.store.sqlite.replicator.END_SECONDS", 0.5)
+    edge.send(signal.SIGSTOP)
+    await edge.insert(60, 1000)
+    with closing(sqlite3.connect(edge.path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM leads").fetchone()
+        await edge.insert(1)
+        assert not await edge.store.scrub()
+    await edge.insert(1)
+
+    await edge.catch_up()
+    edge.check_replica()
+
+
+async def test_a_log_that_grows_without_end_is_cut(
+    edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Litestream hangs; before the disk is full its process is ended, and the log is cut."""
+    monkeypatch.setattr("edge_api.store.sqlite.replicator.END_SECONDS", 0.5)
+    monkeypatch.setattr(sqlite_engine, "LOG_MOST", 2**20)
+    log = edge.path.with_name("edge.db-wal")
+    edge.send(signal.SIGSTOP)
+    await edge.insert(1000, 1900)
+    assert await asyncio.to_thread(lambda: log.stat().st_size) > 2**20
+    for _ in range(600):
+        if await asyncio.to_thread(lambda: log.stat().st_size) < 2**20:
+            break
+        await asyncio.sleep(0.05)
+    else:
+        pytest.fail("the log was not cut")
+
+    assert "the log of the store is cut" in caplog.text
+    await edge.insert(1)
+    await edge.catch_up()
+    edge.check_replica()
