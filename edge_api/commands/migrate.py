@@ -1,21 +1,52 @@
-"""`migrate`: bring the store to the present schema; `serve` does the same at its start."""
+"""`migrate`: bring the store to the present schema, or print that schema."""
 
 import argparse
 import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
 from edge_api.commands import Subparsers
 from edge_api.commands.opened import opened
 from edge_api.schema.database_address import show_database
+from edge_api.schema.tables import TABLES
 from edge_api.settings import Settings
+from edge_api.store.ddl import Spelling, create_all
+from edge_api.store.postgres.ddl import SPELLING as POSTGRESQL
+from edge_api.store.sqlite.ddl import SPELLING as SQLITE
+
+_ENGINES: Final[Mapping[str, Spelling]] = MappingProxyType(
+    {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
+)
 
 
 def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
-    subparsers.add_parser("migrate", help="bring the store to the present schema")
+    parser = subparsers.add_parser(
+        "migrate",
+        help="bring the store to the present schema",
+        description="Bring the store to the present schema, and create it if it is missing. All "
+        "steps that it lacks are applied, or none. `serve` does the same at its start.",
+        epilog="example: python -m edge_api migrate --print",
+    )
+    parser.add_argument(
+        "--print",
+        dest="prints",
+        action="store_true",
+        help="print the DDL of all tables for SQLite and for PostgreSQL; open no store",
+    )
 
 
-def run(_arguments: argparse.Namespace, settings: Settings) -> int:
-    """Open the store, which applies the steps that are missing. Returns 0."""
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Open the store, which applies the steps that are missing, or print the DDL. Returns 0."""
+    if arguments.prints:
+        for engine, spelling in _ENGINES.items():
+            print(f"-- {engine}\n")
+            print(
+                *(f"{statement};" for statement in create_all(TABLES.values(), spelling)), sep="\n"
+            )
+            print()
+        return 0
     asyncio.run(_migrate(settings))
     print(
         f"{settings.database_path or show_database(settings.database_url)} is at the present schema"

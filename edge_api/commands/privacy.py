@@ -18,23 +18,11 @@ from edge_api.domain.privacy import Found, Privacy
 from edge_api.domain.retention import Retention
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS, IDEMPOTENCY_KEYS, SUPPRESSED_EMAILS
 from edge_api.settings import Settings
 from edge_api.store.plan import Store
 
-_WITHHELD: Final[Mapping[Table, frozenset[str]]] = MappingProxyType(
-    {
-        EMAIL_OUTBOX: frozenset({"lease"}),
-        WEBHOOK_DELIVERIES: frozenset({"lease"}),
-        EMAIL_UNSUBSCRIBE_TOKENS: frozenset({"token"}),
-        ACCESS_REQUESTS: frozenset({"claim_digest"}),
-        IDEMPOTENCY_KEYS: frozenset({"id", "request_digest"}),
-    }
-)
-"""What lets somebody act in another's name, or says nothing about the person."""
 SCRUB_SECONDS: Final = 10.0
 """How long an erasure waits for readers of the store's log."""
 _BEYOND: Final = """\
@@ -133,7 +121,7 @@ def _document(found: Found, email: str) -> dict[str, Any]:
 
 
 def _shown(table: Table, row: Row) -> Row:
-    hidden = _WITHHELD.get(table, frozenset()) | table.hidden
+    hidden = table.hidden.union(table.personal.withheld if table.personal else ())
     return {name: value for name, value in row.items() if name not in hidden}
 
 
@@ -161,8 +149,9 @@ def _is_confirmed(found: Found) -> bool:
 def _report(found: Found) -> None:
     for table, rows in _erased(found):
         print(f"{table.name}: {_rows(len(rows))} erased")
-    if found[SUPPRESSED_EMAILS]:
-        print("suppressed_emails: the address is kept, so that it is not mailed")
+    for table, rows in found.items():
+        if rows and table.personal and table.personal.kept:
+            print(f"{table.name}: {table.personal.kept}")
     for row in found[ACCESS_REQUESTS]:
         if row["credential_id"]:
             print(f"the credential {row['credential_id']} works on; keys revoke ends it")
@@ -170,8 +159,12 @@ def _report(found: Found) -> None:
 
 
 def _erased(found: Found) -> list[tuple[Table, Any]]:
-    """Return the tables that lose rows; a suppression stays."""
-    return [(table, rows) for table, rows in found.items() if rows and table != SUPPRESSED_EMAILS]
+    """Return the tables that lose rows, and these rows."""
+    return [
+        (table, rows)
+        for table, rows in found.items()
+        if rows and not (table.personal and table.personal.kept)
+    ]
 
 
 def _rows(number: int) -> str:

@@ -169,12 +169,14 @@ _REMINDER = (
 
 def _tell_carried(carried: Restoration) -> Sequence[str]:
     told = {
-        "revoked or used since, and still so": carried.ended,
-        "suppressions and lines of the mail log were taken over": carried.remembered,
+        "revoked, removed or used since, and still so": carried.ended,
+        "suppressions, lines of the mail log and the like were taken over": carried.remembered,
         "mails and events had been told since, and are not told again": carried.told,
-        "leads came since, and are in the former store alone": carried.leads_lost,
-        "leads had been deleted since and are back: erase again whom you had erased": (
-            carried.leads_back
-        ),
     }
+    for table, number in carried.lost.items():
+        told[f"{table} came since, and are in the former store alone"] = number
+    for table, number in carried.back.items():
+        told[f"{table} had been deleted since and are back: erase again whom you had erased"] = (
+            number
+        )
     return [f"{number:,} {what}" for what, number in told.items() if number]

@@ -1,91 +1,20 @@
-"""What of a store has to stand after an older state of it was restored.
+"""What a restored older state takes over from the state that it replaces.
 
-A key that was revoked since stays revoked, who wants no mail gets none, and what was told is not
-told again, nor anything to an address that was removed. Everything else is as it was then. It
-knows both stores as plans, and no files.
+A key that was revoked since stays revoked, who wants no mail gets none, and what was sent is not
+sent again, nor anything to an address that was removed. Each table declares what becomes of its
+rows (`Table.endings`, `Table.restored`). It knows both stores as plans, and no files.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from edge_api.domain.actor import OPERATOR, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.paging import any_of, missing, pages
-from edge_api.schema.oauth_tables import (
-    ACCESS_REQUESTS,
-    AUTHORIZATION_CODES,
-    OAUTH_CLIENTS,
-    OAUTH_GRANTS,
-    REFRESH_TOKENS,
-    REVOKED_TOKENS,
-    USED_ASSERTIONS,
-)
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.problems import Problem
-from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import (
-    CREDENTIALS,
-    EMAIL_SEND_LOG,
-    EMAIL_UNSUBSCRIBE_TOKENS,
-    LEADS,
-    SUPPRESSED_EMAILS,
-)
+from edge_api.schema.table import Ending, Restored, Row, Table
+from edge_api.schema.tables import TABLES
 from edge_api.store.plan import Condition, Delete, Insert, Read, Store, Update
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """What ends once and for all in the rows of a table."""
-
-    table: Table
-    columns: tuple[str, ...]
-    """What says so, and is carried over."""
-    over: Condition
-    """Holds of the rows for which it has ended."""
-    open: Callable[[Row], Condition]
-    """Takes a row that has ended, and returns what holds of it as long as it has not."""
-
-
-def _marked(table: Table, when: str, *others: str) -> Ending:
-    """Return the ending whose instant stands in a column."""
-    is_open = Condition(when, "is", None)
-    is_over = Condition(when, "is", None, negated=True)
-    return Ending(table, (when, *others), is_over, lambda _: is_open)
-
-
-ENDINGS: Final = (
-    _marked(CREDENTIALS, "revoked_at"),
-    _marked(CREDENTIALS, "rotated_at", "expires_at"),
-    _marked(OAUTH_CLIENTS, "revoked_at"),
-    Ending(
-        OAUTH_CLIENTS,
-        ("secret_digest", "secret_last_four"),
-        Condition("secret_digest", "is", None, negated=True),
-        lambda row: Condition("secret_digest", "neq", row["secret_digest"]),
-    ),
-    _marked(OAUTH_GRANTS, "revoked_at"),
-    _marked(AUTHORIZATION_CODES, "used_at"),
-    _marked(REFRESH_TOKENS, "used_at"),
-    Ending(
-        ACCESS_REQUESTS,
-        ("status", "decided_at"),
-        Condition("status", "eq", "denied"),
-        lambda _: Condition("status", "in", ("pending", "approved")),
-    ),
-    _marked(EMAIL_UNSUBSCRIBE_TOKENS, "used_at"),
-    _marked(WEBHOOK_ENDPOINTS, "disabled_at", "disabled_for"),
-)
-REMEMBERED: Final = (
-    SUPPRESSED_EMAILS,
-    EMAIL_UNSUBSCRIBE_TOKENS,
-    EMAIL_SEND_LOG,
-    REVOKED_TOKENS,
-    USED_ASSERTIONS,
-)
-"""The tables whose rows say what must not happen, or what has happened outside."""
-WAITING: Final = (EMAIL_OUTBOX, WEBHOOK_DELIVERIES)
-"""The tables whose rows go when they have been told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +27,10 @@ class Restoration:
     """Suppressions, links to unsubscribe and lines of the mail log that were new since."""
     told: int
     """Mails and events that waited then, and had been told or given up since."""
-    leads_lost: int
-    """Leads that came since, and are only in the former state."""
-    leads_back: int
-    """Leads that had been deleted since, and are there again."""
+    lost: Mapping[str, int]
+    """Rows of each compared table that came since, and are only in the former state."""
+    back: Mapping[str, int]
+    """Rows of each that had been deleted since, and are there again."""
 
 
 async def carry_over(former: Store, restored: Store, clock: Clock) -> Restoration:
@@ -110,14 +39,19 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Restoratio
     It can be repeated. Raises Problem.
     """
     bearer = _Bearer(former, restored, clock)
+    compared = _tables("compared")
     return Restoration(
-        ended=sum([await bearer.end(ending) for ending in ENDINGS])
-        + await bearer.forget(WEBHOOK_ENDPOINTS),
-        remembered=sum([await bearer.remember(table) for table in REMEMBERED]),
-        told=sum([await bearer.forget(table) for table in WAITING]),
-        leads_lost=await _count_missing(former, restored, LEADS),
-        leads_back=await _count_missing(restored, former, LEADS),
+        ended=sum([await bearer.end(t, ending) for t in TABLES.values() for ending in t.endings])
+        + sum([await bearer.forget(table) for table in _tables("removed")]),
+        remembered=sum([await bearer.remember(table) for table in _tables("added")]),
+        told=sum([await bearer.forget(table) for table in _tables("delivered")]),
+        lost={table.name: await _count_missing(former, restored, table) for table in compared},
+        back={table.name: await _count_missing(restored, former, table) for table in compared},
     )
+
+
+def _tables(restored: Restored) -> list[Table]:
+    return [table for table in TABLES.values() if table.restored == restored]
 
 
 class _Bearer:
@@ -128,20 +62,20 @@ class _Bearer:
         self._restored = restored
         self._clock = clock
 
-    async def end(self, ending: Ending) -> int:
+    async def end(self, table: Table, ending: Ending) -> int:
         """End what had ended, as it had."""
         number = 0
-        async for rows in pages(self._former, Read(ending.table, where=(ending.over,))):
+        async for rows in pages(self._former, Read(table, where=(_has_ended(ending),))):
             plans = [
                 Update(
-                    ending.table,
+                    table,
                     {column: row[column] for column in ending.columns},
-                    (_same(ending.table, row), ending.open(row)),
+                    (_same(table, row), _goes_on(ending, row)),
                 )
                 for row in rows
             ]
             number += sum(len(outcome.rows) for outcome in await self._restored.run(*plans))
-        return await self._note(ending.table, number, *ending.columns)
+        return await self._note(table, number, *ending.columns)
 
     async def remember(self, table: Table) -> int:
         """Store what is missing; what a unique column knows already is there by another id."""
@@ -181,3 +115,19 @@ async def _count_missing(source: Store, target: Store, table: Table) -> int:
 
 def _same(table: Table, row: Row) -> Condition:
     return Condition(table.key, "eq", row[table.key])
+
+
+def _has_ended(ending: Ending) -> Condition:
+    """Return what holds of the rows of the former state in which it has ended."""
+    if ending.value is not None:
+        return Condition(ending.columns[0], "eq", ending.value)
+    return Condition(ending.columns[0], "is", None, negated=True)
+
+
+def _goes_on(ending: Ending, row: Row) -> Condition:
+    """Return what holds of a row that has ended for as long as the restored one has not."""
+    if ending.value is not None:
+        return Condition(ending.columns[0], "in", ending.before)
+    if ending.replaces:
+        return Condition(ending.columns[0], "neq", row[ending.columns[0]])
+    return Condition(ending.columns[0], "is", None)

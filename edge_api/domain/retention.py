@@ -1,10 +1,11 @@
 """How long rows are kept: what is older than the settings allow is deleted.
 
-Age alone counts, whatever became of a row. The secret of an unsubscribe link goes with the last
-row that names its address, unless it was used.
+Each table declares how its rows age (`Table.retention`). Age alone counts, whatever became of a
+row. The secret of an unsubscribe link goes with the last row that names its address, unless it was
+used.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
@@ -13,26 +14,17 @@ from edge_api.domain.actor import SERVICE, Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.mail.suppression import fold_recipient
 from edge_api.schema.kinds import spell_instant
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
 from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import AUDIT_LOG, EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS
+from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
 from edge_api.settings import Settings
 from edge_api.store.plan import AffectedBy, Condition, Delete, Order, Plan, Read, Store, Where
 
-AGE: Final[Mapping[Table, str]] = MappingProxyType(
-    {LEADS: "created_at", EMAIL_SEND_LOG: "created_at", AUDIT_LOG: "at"}
-)
-"""The tables of which rows are deleted by their age, and the column that tells it."""
-NAMED_IN: Final[Mapping[Table, str]] = MappingProxyType(
-    {
-        EMAIL_SEND_LOG: "recipient_email",
-        LEADS: "email",
-        EMAIL_OUTBOX: "recipient_email",
-    }
+MAILED: Final[Mapping[Table, str]] = MappingProxyType(
+    {table: data.mailed for table in TABLES.values() if (data := table.personal) and data.mailed}
 )
 """The tables whose rows keep the token of an address, and the column that names it.
 
-What waits comes last: it is written with a lead or after it, and is mailed with the token.
+What waits comes after the leads: it is written with one or after it, and is mailed with the token.
 """
 UNUSED: Final = Condition("used_at", "is", None)
 """Of a token: one that was used says how its address came to be suppressed."""
@@ -48,16 +40,18 @@ class Retention:
     def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
         self._store = store
         self._clock = clock
-        self._days: Mapping[Table, int] = {
-            LEADS: settings.retain_leads_days,
-            EMAIL_SEND_LOG: settings.retain_mail_log_days,
-            AUDIT_LOG: settings.retain_audit_days,
+        self._limits: Mapping[Table, tuple[str, int]] = {
+            table: (rule.since, days)
+            for table in TABLES.values()
+            if (rule := table.retention)
+            and rule.setting
+            and (days := getattr(settings, rule.setting))
         }
 
     @property
     def is_limited(self) -> bool:
         """Tell whether anything is deleted by its age."""
-        return any(self._days.values())
+        return bool(self._limits)
 
     async def apply(self, actor: Actor = SERVICE) -> Mapping[Table, int]:
         """Delete what is too old; return how many rows of each table. Raises Problem.
@@ -65,37 +59,38 @@ class Retention:
         Tokens are named where any went. The log of the store is emptied where nobody reads from
         it at this moment.
         """
-        deleted = {table: await self._delete(table, actor) for table in AGE if self._days[table]}
+        deleted = {
+            table: await self._delete(table, since, days, actor)
+            for table, (since, days) in self._limits.items()
+        }
         if forgotten := await self._forget_tokens(actor):
             deleted[EMAIL_UNSUBSCRIBE_TOKENS] = forgotten
         if any(deleted.values()):
             await self._store.scrub()
         return deleted
 
-    async def _delete(self, table: Table, actor: Actor) -> int:
-        before = spell_instant(self._clock() - timedelta(days=self._days[table]))
-        old, oldest = (Condition(AGE[table], "lt", before),), (Order(AGE[table]),)
+    async def _delete(self, table: Table, since: str, days: int, actor: Actor) -> int:
+        before = spell_instant(self._clock() - timedelta(days=days))
+        old, oldest = (Condition(since, "lt", before),), (Order(since),)
         number = 0
         while True:
-            (outcome,) = await self._store.run(Read(table, ("id",), old, oldest, ROWS_AT_ONCE))
-            ids = tuple(row["id"] for row in outcome.rows)
-            if not ids:
+            (outcome,) = await self._store.run(Read(table, (table.key,), old, oldest, ROWS_AT_ONCE))
+            keys = tuple(row[table.key] for row in outcome.rows)
+            if not keys:
                 return number
-            await self._store.run(*self._plans(table, ids, actor))
-            number += len(ids)
-
-    def _plans(self, table: Table, ids: tuple[str, ...], actor: Actor) -> Sequence[Plan]:
-        plans: list[Plan] = [Delete(table, (Condition("id", "in", ids),))]
-        change = Change("forget", table, AffectedBy(0), (AGE[table],))
-        plans.append(audit_entry(actor, change, self._clock()))
-        if table is LEADS:  # nobody is told any more of what is gone
-            of_them = (Condition("subject_id", "in", ids),)
-            plans += (Delete(waiting, of_them) for waiting in (EMAIL_OUTBOX, WEBHOOK_DELIVERIES))
-        return plans
+            change = Change("forget", table, AffectedBy(0), (since,))
+            await self._store.run(
+                Delete(table, (Condition(table.key, "in", keys),)),
+                audit_entry(actor, change, self._clock()),
+                *_delete_children(table, keys),
+            )
+            number += len(keys)
 
     async def _forget_tokens(self, actor: Actor) -> int:
         """Delete unused tokens that are as old as anything that is kept, and named nowhere."""
-        days = max(self._days[LEADS], self._days[EMAIL_SEND_LOG])
+        days = max(
+            (days for table, (_, days) in self._limits.items() if table in MAILED), default=0
+        )
         if not days:
             return 0
         before = spell_instant(self._clock() - timedelta(days=days))
@@ -110,7 +105,7 @@ class Retention:
         """Return every address that a row names, in the one spelling of each."""
         return {
             fold_recipient(row[column])
-            for table, column in NAMED_IN.items()
+            for table, column in MAILED.items()
             async for row in self._every_row(table, column)
         }
 
@@ -134,3 +129,11 @@ class Retention:
             audit_entry(actor, change, self._clock()),
         )
         return len(deleted.rows)
+
+
+def _delete_children(table: Table, keys: tuple[str, ...]) -> Iterator[Plan]:
+    """Yield what deletes the rows of other tables that go with rows of this one."""
+    for child in TABLES.values():
+        column, parent = (child.retention and child.retention.row_of) or ("", "")
+        if parent == table.name:
+            yield Delete(child, (Condition(column, "in", keys),))

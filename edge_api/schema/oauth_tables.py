@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from edge_api.schema.kinds import Json, Kind, NewId, Now, Text, Timestamp, Trait, Uuid
-from edge_api.schema.table import Index, RowModel, Table
+from edge_api.schema.table import Ending, Index, PersonalData, Retention, RowModel, Table
 
 CLIENT_ID_LONGEST = 2048
 """Characters: a client may be known by the URL of its metadata document."""
@@ -121,6 +121,11 @@ OAUTH_CLIENTS = Table(
     ClientRow,
     "Programs that may ask for access.",
     (Index("oauth_clients_recent", ("kind", "created_at")),),
+    personal=None,
+    endings=(
+        Ending(("revoked_at",)),
+        Ending(("secret_digest", "secret_last_four"), replaces=True),
+    ),
 )
 OAUTH_GRANTS = Table(
     "oauth_grants",
@@ -130,12 +135,16 @@ OAUTH_GRANTS = Table(
         Index("oauth_grants_credential", ("credential_id",)),
         Index("oauth_grants_client", ("client_id",)),
     ),
+    personal=None,
+    endings=(Ending(("revoked_at",)),),
 )
 AUTHORIZATION_CODES = Table(
     "oauth_codes",
     AuthorizationCodeRow,
     "Authorization codes, as digests.",
     (Index("oauth_codes_expiry", ("expires_at",)),),
+    personal=None,
+    endings=(Ending(("used_at",)),),
 )
 REFRESH_TOKENS = Table(
     "oauth_refresh_tokens",
@@ -145,20 +154,28 @@ REFRESH_TOKENS = Table(
         Index("oauth_refresh_tokens_expiry", ("expires_at",)),
         Index("oauth_refresh_tokens_grant", ("grant_id",)),
     ),
+    personal=None,
+    endings=(Ending(("used_at",)),),
 )
 REVOKED_TOKENS = Table(
     "oauth_revoked_tokens",
     RevokedTokenRow,
     "Access tokens that were revoked before their time.",
     (Index("oauth_revoked_tokens_expiry", ("expires_at",)),),
+    personal=None,
+    restored="added",
 )
 USED_ASSERTIONS = Table(
     "oauth_assertions",
     AssertionRow,
     "Client assertions that were used.",
     (Index("oauth_assertions_expiry", ("expires_at",)),),
+    personal=None,
+    restored="added",
 )
-SIGNING_KEYS = Table("oauth_signing_keys", SigningKeyRow, "Keys that sign access tokens.")
+SIGNING_KEYS = Table(
+    "oauth_signing_keys", SigningKeyRow, "Keys that sign access tokens.", personal=None
+)
 ACCESS_REQUESTS = Table(
     "access_requests",
     AccessRequestRow,
@@ -168,6 +185,10 @@ ACCESS_REQUESTS = Table(
         Index("access_requests_status", ("status", "created_at")),
         Index("access_requests_expiry", ("expires_at",)),
     ),
+    personal=PersonalData(("email",), withheld=frozenset({"claim_digest"})),
+    retention=Retention(),
+    restored="saved",
+    endings=(Ending(("status", "decided_at"), value="denied", before=("pending", "approved")),),
 )
 
 OAUTH_TABLES: tuple[Table, ...] = (

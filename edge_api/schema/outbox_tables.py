@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from edge_api.schema.kinds import Integer, Kind, NewId, Now, Text, Timestamp, Trait, Uuid
-from edge_api.schema.table import Index, RowModel, Table
+from edge_api.schema.table import Ending, Index, PersonalData, Retention, RowModel, Table
 
 URL_LONGEST = 2048
 """Characters of a webhook's address."""
@@ -73,12 +73,23 @@ EMAIL_OUTBOX = Table(
         Index("email_outbox_due", ("dead_at", "due_at")),
         Index("email_outbox_subject", ("subject_id",)),
     ),
+    personal=PersonalData(
+        ("recipient_email", "subject_id"),
+        through=("leads",),
+        withheld=frozenset({"lease"}),
+        mailed="recipient_email",
+    ),
+    retention=Retention(row_of=("subject_id", "leads")),
+    restored="delivered",
 )
 WEBHOOK_ENDPOINTS = Table(
     "webhook_endpoints",
     WebhookEndpointRow,
     "Addresses that events are told to.",
     (Index("webhook_endpoints_url", ("url",), unique=True),),
+    personal=None,
+    restored="removed",
+    endings=(Ending(("disabled_at", "disabled_for")),),
 )
 WEBHOOK_DELIVERIES = Table(
     "webhook_deliveries",
@@ -88,5 +99,10 @@ WEBHOOK_DELIVERIES = Table(
         Index("webhook_deliveries_due", ("dead_at", "due_at")),
         Index("webhook_deliveries_subject", ("subject_id",)),
     ),
+    personal=PersonalData(
+        ("subject_id", "body"), through=("leads",), withheld=frozenset({"lease"})
+    ),
+    retention=Retention(row_of=("subject_id", "leads")),
+    restored="delivered",
 )
 OUTBOX_TABLES = (EMAIL_OUTBOX, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES)

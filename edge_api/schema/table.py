@@ -1,10 +1,12 @@
 """What a table is: a pydantic model of its row, with what the model cannot say.
 
 From this one declaration come the checks of inserts and updates, typed filters, the DDL, JSON
-Schema, the columns of the administrative interface and their page in the documentation.
+Schema, the columns of the administrative interface and their page in the documentation, and what
+export, erasure, retention and restore do with its rows.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -64,12 +66,82 @@ class Index:
     """For a partial index: the column and the text that it must equal."""
 
 
+@dataclass(frozen=True, slots=True)
+class PersonalData:
+    """The data subject of a table's rows (GDPR, Article 4(1)), and their rights to these rows.
+
+    `privacy export` shows such rows (Article 15), `privacy erase` deletes them (Article 17).
+    """
+
+    subject: tuple[str, ...]
+    """Columns that name the data subject: by their e-mail address, alone or within a text, or by
+    the key of a row about them in one of the tables `through`."""
+    through: tuple[str, ...] = ()
+    withheld: frozenset[str] = frozenset()
+    """Columns that an export leaves out: secrets, and what says nothing about the person."""
+    cleared: tuple[str, ...] = ()
+    """Columns that an erasure sets to NULL where the row is `kept`."""
+    kept: str = ""
+    """What an erasure keeps of a row, and why; without it the row is deleted."""
+    mailed: str = ""
+    """The column whose address gets mail: it keeps the address's unsubscribe token."""
+
+
+RetentionSetting = Literal["retain_leads_days", "retain_mail_log_days", "retain_audit_days"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """When rows are deleted without a request; with no member given, by code of their own.
+
+    Raises ValueError for an instant without a setting, or a setting without an instant.
+    """
+
+    since: str = ""
+    """The column with the instant from which the days of `setting` count."""
+    setting: RetentionSetting | None = None
+    row_of: tuple[str, str] | None = None
+    """A column and a table: a row goes with the row of that table whose key the column has."""
+
+    def __post_init__(self) -> None:
+        if bool(self.since) != bool(self.setting):
+            raise ValueError("retention: declare since and setting together")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A change of a row that a restore of an older state must not undo."""
+
+    columns: tuple[str, ...]
+    """What is carried over. The first one says that it happened: it is no longer NULL."""
+    value: str | None = None
+    """Where the first column says it by a value: this one."""
+    before: tuple[str, ...] = ()
+    """The values of the first column that `value` replaces."""
+    replaces: bool = False
+    """Whether the first column is replaced by another value, and never NULL again."""
+
+
+Restored = Literal["saved", "compared", "added", "removed", "delivered"]
+"""What a restore does with whole rows, beside the endings of single ones.
+
+- `saved`: they are as in the backup.
+- `compared`: likewise, and it reports how many came and how many were deleted since.
+- `added`: rows that came since are added, since they say what must not happen (again).
+- `removed`: rows that were deleted since are deleted, since what they allow was taken back.
+- `delivered`: likewise, since they waited to be sent and have been.
+"""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table: its row, its key, what must be unique, and who may see which columns.
+    """One table: its row, its key, what must be unique, who may see it, and how its rows end.
 
     Each is declared once, so two are the same only if they are one object: statements are kept by
     the tables that they are for, and to look one up takes no look at all that a table says.
+
+    Raises ValueError for a declaration that names no column of the row, or that leaves unsaid what
+    becomes of personal data.
     """
 
     name: str
@@ -85,6 +157,45 @@ class Table:
     """Whether the administrative interface reaches it."""
     sole_row: bool = False
     """Whether the table holds one row at the most, whose key is 1."""
+    personal: PersonalData | None = field(kw_only=True)
+    """Whose personal data its rows are; `None` for nobody's. It has no default on purpose."""
+    retention: Retention | None = field(default=None, kw_only=True)
+    """When its rows go; by default when somebody deletes them."""
+    restored: Restored | None = field(default=None, kw_only=True)
+    """What a restore does with its rows; by default `saved`."""
+    endings: tuple[Ending, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        unknown = set(self._named()) - self.row.model_fields.keys()
+        if unknown:
+            raise ValueError(f"{self.name}: no such column: {', '.join(sorted(unknown))}")
+        subject = self.personal.subject if self.personal else ()
+        for name in filter(_ADDRESS.search, self.row.model_fields):
+            if name not in subject:
+                raise ValueError(
+                    f"{self.name}: {name} is an e-mail address, so its rows are personal data: "
+                    f'declare personal=PersonalData(("{name}",)), retention=... and restored=...'
+                )
+        if self.personal and (self.retention is None or self.restored is None):
+            raise ValueError(
+                f"{self.name}: its rows are personal data: declare how long they are kept "
+                "(retention=...) and what a restore does with them (restored=...)"
+            )
+
+    def _named(self) -> Iterator[str]:
+        """Yield the columns that declarations about rows name."""
+        if data := self.personal:
+            yield from (*data.subject, *data.withheld, *data.cleared, *filter(None, [data.mailed]))
+        if rule := self.retention:
+            yield from filter(None, (rule.since, *(rule.row_of or ())[:1]))
+        yield from chain.from_iterable(ending.columns for ending in self.endings)
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The tables whose keys its rows hold, for personal data and retention."""
+        through = self.personal.through if self.personal else ()
+        row_of = (self.retention and self.retention.row_of) or ()
+        return (*through, *row_of[1:])
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:
@@ -260,6 +371,8 @@ def _sqlstate(fault: str, value: Any, kind: Kind) -> str:
     return _SQLSTATES.get(fault, "23514")
 
 
+_ADDRESS = re.compile(r"(?:^|_)e?_?mail(?:_address)?$")
+"""The names of columns that hold e-mail addresses."""
 _SQLSTATES = {
     "missing": "23502",
     "string_type": "22P02",

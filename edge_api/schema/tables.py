@@ -1,18 +1,19 @@
 """The tables: five that administrators reach, and the service's own.
 
-A sixth administrative table is one more entry here and one more step in `history`.
+A sixth administrative table is one more entry here and one more step in `history`, as
+ARCHITECTURE.md describes.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from edge_api.schema.kinds import Integer, Json, Kind, NewId, Now, Text, Timestamp, Touched, Trait
 from edge_api.schema.oauth_tables import OAUTH_TABLES
 from edge_api.schema.outbox_tables import OUTBOX_TABLES
-from edge_api.schema.table import Index, RowModel, Table
+from edge_api.schema.table import Ending, Index, PersonalData, Retention, RowModel, Table
 
 EMAIL_LONGEST = 255
 """The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
@@ -166,6 +167,9 @@ LEADS = Table(
     ),
     hidden=frozenset({"dedupe_hash"}),
     administrative=True,
+    personal=PersonalData(("email",), mailed="email"),
+    retention=Retention("created_at", "retain_leads_days"),
+    restored="compared",
 )
 EMAIL_SEND_LOG = Table(
     "email_send_log",
@@ -178,6 +182,13 @@ EMAIL_SEND_LOG = Table(
         Index("email_send_log_sent_once", ("message_id",), unique=True, where=("status", "sent")),
     ),
     administrative=True,
+    personal=PersonalData(
+        ("recipient_email", "message_id", "error_message", "metadata"),
+        through=("leads",),
+        mailed="recipient_email",
+    ),
+    retention=Retention("created_at", "retain_mail_log_days"),
+    restored="added",
 )
 EMAIL_SEND_STATE = Table(
     "email_send_state",
@@ -185,6 +196,7 @@ EMAIL_SEND_STATE = Table(
     "How the dispatcher of mail goes about it: one row.",
     administrative=True,
     sole_row=True,
+    personal=None,
 )
 EMAIL_UNSUBSCRIBE_TOKENS = Table(
     "email_unsubscribe_tokens",
@@ -196,6 +208,10 @@ EMAIL_UNSUBSCRIBE_TOKENS = Table(
     ),
     folded=frozenset({"email"}),
     administrative=True,
+    personal=PersonalData(("email",), withheld=frozenset({"token"})),
+    retention=Retention(),
+    restored="added",
+    endings=(Ending(("used_at",)),),
 )
 SUPPRESSED_EMAILS = Table(
     "suppressed_emails",
@@ -204,43 +220,75 @@ SUPPRESSED_EMAILS = Table(
     (Index("suppressed_emails_email", ("email",), unique=True),),
     folded=frozenset({"email"}),
     administrative=True,
+    personal=PersonalData(
+        ("email",),
+        cleared=("metadata",),
+        kept="the address is kept, so that it is not mailed",
+    ),
+    retention=Retention(),
+    restored="added",
 )
 CREDENTIALS = Table(
     "credentials",
     CredentialRow,
     "API keys and access tokens, as digests.",
     (Index("credentials_digest", ("digest",), unique=True),),
+    personal=None,
+    endings=(Ending(("revoked_at",)), Ending(("rotated_at", "expires_at"))),
 )
 IDEMPOTENCY_KEYS = Table(
     "idempotency_keys",
     IdempotencyRow,
     "Answers that are given again to a repeated request.",
     (Index("idempotency_keys_expiry", ("expires_at",)),),
+    personal=PersonalData(
+        ("response",), through=("leads",), withheld=frozenset({"id", "request_digest"})
+    ),
+    retention=Retention(),
+    restored="saved",
 )
 AUDIT_LOG = Table(
     "audit_log",
     AuditRow,
     "Every administrative write and every change of a credential.",
     (Index("audit_log_recent", ("-at", "-id")),),
+    personal=None,
+    retention=Retention("at", "retain_audit_days"),
 )
 
-TABLES: Mapping[str, Table] = MappingProxyType(
-    {
-        table.name: table
-        for table in (
-            LEADS,
-            EMAIL_SEND_LOG,
-            EMAIL_SEND_STATE,
-            EMAIL_UNSUBSCRIBE_TOKENS,
-            SUPPRESSED_EMAILS,
-            CREDENTIALS,
-            IDEMPOTENCY_KEYS,
-            AUDIT_LOG,
-            *OAUTH_TABLES,
-            *OUTBOX_TABLES,
-        )
-    }
+
+def by_name(*tables: Table) -> Mapping[str, Table]:
+    """Return tables by name. Raises ValueError for one whose `parents` are not as they must be.
+
+    A data subject's rows are found in this order. Keys of parents are sought within texts, where
+    only UUIDs cannot be taken for something else.
+    """
+    found: dict[str, Table] = {}
+    for table in tables:
+        for name in table.parents:
+            parent = found.get(name)
+            if not (parent and parent.personal and parent.columns[parent.key].kind is Kind.UUID):
+                raise ValueError(
+                    f"{table.name}: {name} must be declared before it, hold personal data and have "
+                    "a UUID as its key"
+                )
+        found[table.name] = table
+    return MappingProxyType(found)
+
+
+TABLES: Final = by_name(
+    LEADS,
+    EMAIL_SEND_LOG,
+    *OUTBOX_TABLES,
+    EMAIL_SEND_STATE,
+    EMAIL_UNSUBSCRIBE_TOKENS,
+    SUPPRESSED_EMAILS,
+    CREDENTIALS,
+    AUDIT_LOG,
+    *OAUTH_TABLES,
+    IDEMPOTENCY_KEYS,
 )
+"""Every table by name, in the order in which rows are exported, erased and copied."""
 ADMINISTRATIVE: Mapping[str, Table] = MappingProxyType(
     {name: table for name, table in TABLES.items() if table.administrative}
 )

@@ -94,15 +94,16 @@ class ServedEdge:
 
     def get(self, path: str, headers: Headers | None = None) -> tuple[int, Headers, bytes]:
         """Return status, headers and body of one GET."""
-        return self._ask("GET", path, None, headers or {})
+        return self.ask("GET", path, None, headers or {})
 
     def post(self, path: str, body: bytes, headers: Headers) -> tuple[int, Headers, bytes]:
         """Return the same of one POST."""
-        return self._ask("POST", path, body, headers)
+        return self.ask("POST", path, body, headers)
 
-    def _ask(
+    def ask(
         self, method: str, path: str, body: bytes | None, headers: Headers
     ) -> tuple[int, Headers, bytes]:
+        """Return the same of one request of any method."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, dict(headers))

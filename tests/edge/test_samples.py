@@ -15,7 +15,7 @@ class PlainRow(RowModel):
     """A row without nullable and without enumerated columns."""
 
     id: NewId
-    email: Text
+    code: Text
     created_at: Now
 
 
@@ -38,7 +38,7 @@ class KeyRow(RowModel):
 @pytest.mark.parametrize("row", [PlainRow, BoundedRow])
 def test_a_table_without_nullable_and_enumerated_columns_has_examples(row: type[RowModel]) -> None:
     """Each example is what the table takes."""
-    table = Table("examples", row, "Examples.")
+    table = Table("examples", row, "Examples.", personal=None)
     values = values_sample(table)
 
     assert values
@@ -51,7 +51,7 @@ def test_a_table_without_nullable_and_enumerated_columns_has_examples(row: type[
 
 def test_a_row_that_is_a_key_alone_has_no_new_values() -> None:
     """There is nothing to change in it."""
-    assert values_sample(Table("examples", KeyRow, "Examples.")) == {}
+    assert values_sample(Table("examples", KeyRow, "Examples.", personal=None)) == {}
 
 
 def test_examples_prefer_what_every_row_can_be_given() -> None:

@@ -336,7 +336,7 @@ async def test_what_must_not_be_undone_is_carried_over(
     await go_on(former)
     told = await carry_over(former, restored, clock)
 
-    assert told == Restoration(ended=1, remembered=2, told=1, leads_lost=2, leads_back=1)
+    assert told == Restoration(ended=1, remembered=2, told=1, lost={"leads": 2}, back={"leads": 1})
     revoked = {row["digest"][0]: row["revoked_at"] for row in await rows(restored, CREDENTIALS)}
     assert revoked == {"a": LATER, "b": None}
     assert await rows(restored, SUPPRESSED_EMAILS) == await rows(former, SUPPRESSED_EMAILS)
@@ -357,7 +357,7 @@ async def test_carrying_over_can_be_repeated(stores: tuple[SQLiteStore, SQLiteSt
     await carry_over(former, restored, clock)
     again = await carry_over(former, restored, clock)
 
-    assert again == Restoration(ended=0, remembered=0, told=0, leads_lost=2, leads_back=1)
+    assert again == Restoration(ended=0, remembered=0, told=0, lost={"leads": 2}, back={"leads": 1})
     assert await rows(restored, SUPPRESSED_EMAILS) == [known]
 
 

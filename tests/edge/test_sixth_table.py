@@ -1,0 +1,201 @@
+"""A sixth administrative table in a copy of the product: one entry and one step, and it is whole.
+
+The step is what `migrate --print` gives. Then each part that has to know the table is asked.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
+from tests.edge.engines import ENGINES, placed
+
+ROW = '''
+class SubscriberRow(RowModel):
+    """Somebody who reads by mail."""
+
+    id: NewId
+    email: Address
+    created_at: Now
+
+
+'''
+TABLE = """
+SUBSCRIBERS = Table(
+    "subscribers",
+    SubscriberRow,
+    "People who read by mail.",
+    (Index("subscribers_email", ("email",), unique=True),),
+    administrative=True,
+    personal=PersonalData(("email",)),
+    retention=Retention("created_at", "retain_leads_days"),
+    restored="compared",
+)
+
+
+def by_name("""
+PATH = "/api/public/v1/admin/subscribers"
+ANN, BOB, OLD = ({"email": f"{name}@example.org"} for name in ("ann", "bob", "old"))
+LONG_AGO = "2001-01-01T00:00:00.000000Z"
+
+
+@pytest.fixture(params=ENGINES)
+def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
+    """Return an installation of a copy of the product that has a sixth table."""
+    copy = tmp_path / "copy"
+    shutil.copytree(
+        ROOT / "edge_api", copy / "edge_api", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    with placed(request.param, request, tmp_path) as url:
+        settings = {
+            "DATABASE_URL": url,
+            "PORT": str(free_port()),
+            "PYTHONPATH": str(copy),
+            "SECRET_KEY": "a secret of thirty-two characters",
+        }
+        made = Installation(tmp_path, settings)
+        declare(copy / "edge_api" / "schema" / "tables.py")
+        add_step(copy / "edge_api" / "schema" / "history", said(made, "migrate", "--print"))
+        said(made, "migrate")
+        yield made
+
+
+def declare(module: Path) -> None:
+    """Add the entry: the row, the table, and its place among the others."""
+    text = module.read_text(encoding="utf-8")
+    for old, new in (
+        ("class CredentialRow(", f"{ROW.lstrip()}class CredentialRow("),
+        ("\ndef by_name(", TABLE),
+        (
+            "    SUPPRESSED_EMAILS,\n    CREDENTIALS,",
+            "    SUPPRESSED_EMAILS,\n    SUBSCRIBERS,\n    CREDENTIALS,",
+        ),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    module.write_text(text, encoding="utf-8")
+
+
+def add_step(history: Path, printed: str) -> None:
+    """Add a step with the statements that were printed for the table."""
+    dialects = [
+        tuple(text for text in part.split(";\n") if re.search(r"\bsubscribers\b", text))
+        for part in printed.split("-- PostgreSQL")
+    ]
+    assert [len(statements) for statements in dialects] == [2, 2]
+    step = '"""The next step."""\n\nfrom edge_api.schema.history.step import Step\n\nSTEP = Step(\n'
+    step += f'    "Readers by mail.", {dialects[0]!r}, {dialects[1]!r}\n)\n'
+    (history / "step_of_subscribers.py").write_text(step, encoding="utf-8")
+    package = history / "__init__.py"
+    text = package.read_text(encoding="utf-8")
+    text = re.sub(r"^(from .* import .*)$", r"\1, step_of_subscribers", text, flags=re.MULTILINE)
+    text = re.sub(r"^(HISTORY = .*)\)$", r"\1, step_of_subscribers.STEP)", text, flags=re.MULTILINE)
+    package.write_text(text, encoding="utf-8")
+
+
+def said(installation: Installation, *words: str) -> str:
+    """Run a command that has to succeed, and return what it prints."""
+    code, output, complained = installation.run(*words)
+    assert code == 0, complained
+    return output
+
+
+class Admin:
+    """An administrator's client of the table."""
+
+    def __init__(self, edge: ServedEdge, key: str) -> None:
+        self._edge = edge
+        self._headers = {"X-API-Key": key, "Content-Type": "application/json"}
+
+    def ask(self, method: str, query: str = "", body: object = None) -> tuple[int, Any]:
+        """Return status and rows of one request."""
+        sent = None if body is None else json.dumps(body).encode()
+        status, _, answer = self._edge.ask(method, PATH + query, sent, self._headers)
+        return status, json.loads(answer)
+
+    def emails(self) -> set[str]:
+        """Return the addresses of all rows."""
+        _, rows = self.ask("GET")
+        return {row["email"] for row in rows}
+
+
+def issue_key(installation: Installation, *words: str) -> str:
+    """Return a key that may read and change administrative tables."""
+    scopes = ("--scopes", "admin:read admin:write mcp")
+    issued = json.loads(
+        said(installation, "keys", "issue", "--name", "t", *scopes, "--json", *words)
+    )
+    return str(issued["key"])
+
+
+def test_a_sixth_table_is_whole(installation: Installation) -> None:
+    """The administrative interface, the documents, export, erasure, retention."""
+    key, token = issue_key(installation), issue_key(installation, "--type", "access_token")
+    with installation.serving() as edge:
+        admin = Admin(edge, key)
+        status, (ann, bob) = admin.ask("POST", body=[ANN, BOB])
+        assert status == 201
+        change = {"match": {"id": bob["id"]}, "values": {"email": "rob@example.org"}}
+        assert admin.ask("PATCH", body=change)[1] == [{**bob, "email": "rob@example.org"}]
+        assert admin.ask("GET", f"?email=eq.{ANN['email']}") == (200, [ann])
+        assert admin.ask("POST", body=ANN)[0] == 409
+        status, gone = admin.ask("DELETE", body={"match": {"email": "rob@example.org"}})
+        assert (status, len(gone), admin.emails()) == (200, 1, {"ann@example.org"})
+        check_documents(edge, token)
+        admin.ask("POST", body=[BOB, {**OLD, "created_at": LONG_AGO}])
+
+        told = json.loads(said(installation, "privacy", "export", "Ann@Example.org", "--json"))
+        assert told["subscribers"] == [ann]
+        erased = said(installation, "privacy", "erase", "ANN@example.org", "--yes")
+        assert erased.startswith("subscribers: 1 row erased\n")
+        assert admin.emails() == {"bob@example.org", "old@example.org"}
+        kept = said(installation.changed(RETAIN_LEADS_DAYS="30"), "privacy", "retain")
+        assert "subscribers: 1 row deleted\n" in kept
+        assert admin.emails() == {"bob@example.org"}
+    entries = json.loads(said(installation, "audit", "--json"))
+    assert {(entry["verb"], entry["table_name"]) for entry in entries} >= {
+        ("erase", "subscribers"),
+        ("forget", "subscribers"),
+    }
+
+
+def check_documents(edge: ServedEdge, token: str) -> None:
+    """Look for the table in the OpenAPI document and among the tools of agents."""
+    document = json.loads(edge.get("/api/public/v1/openapi.json")[2])
+    assert set(document["paths"][PATH]) >= {"get", "post", "patch", "delete"}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-06-18",
+    }
+    status, _, answer = edge.post("/api/public/mcp", json.dumps(message).encode(), headers)
+    assert status == 200, answer
+    (tool,) = [
+        each for each in json.loads(answer)["result"]["tools"] if each["name"] == "query_table"
+    ]
+    assert "subscribers" in tool["inputSchema"]["properties"]["table"]["enum"]
+
+
+@pytest.mark.parametrize("installation", ENGINES[:1], indirect=True)
+def test_a_sixth_table_comes_back(installation: Installation) -> None:
+    """A backup holds it, and a restore says whom to erase again, and what came since."""
+    key = issue_key(installation)
+    with installation.serving() as edge:
+        Admin(edge, key).ask("POST", body=[ANN, BOB])
+        backup = json.loads(said(installation, "backup", "--json"))
+        said(installation, "privacy", "erase", "ann@example.org", "--yes")
+        Admin(edge, key).ask("POST", body=OLD)
+    output = said(installation, "restore", backup["file"], "--force")
+
+    assert backup["rows"]["subscribers"] == 2
+    assert "1 subscribers came since, and are in the former store alone" in output
+    assert "1 subscribers had been deleted since and are back: erase again" in output
+    with installation.serving() as edge:
+        assert Admin(edge, key).emails() == {"ann@example.org", "bob@example.org"}
