@@ -94,7 +94,7 @@ async def assemble(
         ground = Ground(store, clock, settings.site_url, secret, Fetcher(), schemes)
         oauth = OAuthServer(ground)
         access = Access(store, clock, settings.site_url, oauth.bearers)
-        windows = await stack.enter_async_context(counted(settings, secret))
+        windows = await stack.enter_async_context(counted(settings, secret, store))
         limiter = Limiter(settings, shared=windows)
         webhooks = Dispatcher(store, clock, webhook_wrapping(settings), webhook_teller(settings))
         mailing = make_mailing(settings, store, clock, secret)

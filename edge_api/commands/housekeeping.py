@@ -10,6 +10,7 @@ from typing import Final
 from edge_api.api.service import Service
 from edge_api.domain.edition import Shelf
 from edge_api.domain.retention import Retention
+from edge_api.schema.problems import is_unavailable
 
 REFRESH_SECONDS: Final = 0.5
 """How often the edge looks whether another build is current; it follows one within a second."""
@@ -55,13 +56,17 @@ async def housekeeping(
 
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-    """Do `work` again and again; a failure is logged and tried again."""
+    """Do `work` again and again; a failure is logged and tried again.
+
+    That the store is away is logged by the store itself.
+    """
     while True:
         await asyncio.sleep(seconds)
         try:
             await work()
-        except Exception:  # noqa: BLE001  the next turn may succeed
-            _log.exception("background work failed; it is tried again")
+        except Exception as error:  # noqa: BLE001  the next turn may succeed
+            if not is_unavailable(error):
+                _log.exception("background work failed; it is tried again")
 
 
 def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:

@@ -35,15 +35,17 @@ async def open_at(url: str, clock: Clock, *, alone: bool = False, create: bool =
 
 
 @asynccontextmanager
-async def counted(settings: Settings, secret: bytes) -> AsyncIterator[StoredWindows | None]:
+async def counted(
+    settings: Settings, secret: bytes, store: Store
+) -> AsyncIterator[StoredWindows | None]:
     """Open where edges on one store count together, the store being open; `None` for a file.
 
     Raises StoreRefusal.
     """
-    if settings.database_path:
+    if not isinstance(store, postgres.PostgresStore):
         yield None
         return
-    windows = await postgres.open_windows(settings.database_url, secret)
+    windows = await postgres.open_windows(settings.database_url, secret, store.outage.note)
     try:
         yield windows
     finally:

@@ -111,3 +111,8 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
         self.oauth = oauth or kind.oauth
         self.headers = headers
         super().__init__(self.sentence)
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Return whether an error is the problem `unavailable`, as of a store that is away."""
+    return isinstance(error, Problem) and error.code == "unavailable"

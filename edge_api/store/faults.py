@@ -12,6 +12,8 @@ _RETRY: Mapping[str, str] = MappingProxyType({"Retry-After": "2"})
 
 
 LATER: Final = "; try again later"
+OVERDUE: Final = "57014"
+"""PostgreSQL's code for a read that was ended because it took too long."""
 
 
 def unavailable(sentence: str) -> Problem:
@@ -22,7 +24,7 @@ def unavailable(sentence: str) -> Problem:
 def overdue() -> Problem:
     """Return the problem of a read that was ended because it took too long."""
     sentence = "The query took too long; narrow it, or sort by a column with an index"
-    return Problem("unavailable", sentence, sqlstate="57014", headers=_RETRY)
+    return Problem("unavailable", sentence, sqlstate=OVERDUE, headers=_RETRY)
 
 
 def changed_meanwhile() -> Problem:

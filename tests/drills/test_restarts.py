@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import re
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,8 @@ HASTY_RESTARTS = 20
 """At the most: each has a good chance to fall between an early answer and the commit."""
 HOW = (signal.SIGINT, signal.SIGQUIT)
 """The server is ended in order, and as in a crash."""
+WHOLE_TURN_SECONDS = 6.0
+"""Longer than any of the edge's loops that work on the store waits for its next turn."""
 BETWEEN = 20
 """Leads that are acknowledged between two restarts, at the least."""
 
@@ -84,6 +88,47 @@ async def test_restarts_of_the_server_lose_nothing(
     assert difference == Difference()
     assert (outcome.refused, outcome.cut, outcome.silent) == (0, 0, 0)
     assert len(outcome.acknowledged) >= BETWEEN * RESTARTS
+
+
+async def test_an_outage_is_two_lines_in_the_log(
+    installation: Installation, postgresql: PostgreSQL
+) -> None:
+    """One when the server goes, one when it is back, whoever meets it meanwhile, and no trace."""
+    mail = {"SMTP_URL": f"maildir:{installation.folder}/mail", "OWNER_EMAIL": "owner@keepers.net"}
+    installation = installation.changed(**mail)
+    origin, log = f"http://127.0.0.1:{installation.settings['PORT']}", installation.folder / "log"
+    with launched(installation, "serve") as process:
+        await greeted(process)
+        async with Writers([origin]) as writers:
+            for number in range(2):
+                await writers.acknowledge_more(BETWEEN)
+                await asyncio.to_thread(postgresql.end, HOW[number])
+                await asyncio.sleep(WHOLE_TURN_SECONDS)
+                await asyncio.to_thread(postgresql.start)
+                await asyncio.to_thread(await_line, log, "available again", number + 1)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 30) == 0
+
+    assert writers.outcome.answers[503] > 2
+    lines = log.read_text().splitlines()
+    states = [line for line in lines if "the store is " in line]
+    assert ["available again" in line for line in states] == [False, True] * 2, lines
+    for line in states[1::2]:
+        words = re.search(r"available again after ([0-9.]+) s; ([0-9]+) attempts failed", line)
+        assert words
+        assert float(words[1]) > WHOLE_TURN_SECONDS / 2
+        assert int(words[2]) > 2
+    others = [line for line in lines if line not in states and " INFO " not in line]
+    assert [line for line in others if "which could not be written down" not in line] == []
+
+
+def await_line(log: Path, words: str, times: int) -> None:
+    """Return when words are in a log so often; a minute is more than it takes."""
+    for _ in range(1200):
+        if log.read_text().count(words) >= times:
+            return
+        time.sleep(0.05)
+    raise AssertionError(log.read_text())
 
 
 async def test_an_edge_that_answers_before_the_commit_is_caught(

@@ -16,7 +16,7 @@ from edge_api.domain.mail.delivery import Delivery, Line
 from edge_api.domain.mail.entry import Entry
 from edge_api.domain.mail.state import READ_STATE, SendState, state_of
 from edge_api.domain.mail.transport import Transport
-from edge_api.schema.problems import Problem
+from edge_api.schema.problems import Problem, is_unavailable
 from edge_api.store.plan import Store
 
 TICK_SECONDS: Final = 5.0
@@ -86,7 +86,8 @@ class Dispatcher:
         try:
             return await self.tick()
         except Problem as problem:
-            _log.warning("mail waits: %s", problem.sentence)
+            if not is_unavailable(problem):  # the store logs itself that it is away
+                _log.warning("mail waits: %s", problem.sentence)
         except Exception as error:  # noqa: BLE001  the next turn may succeed
             # Neither words nor trace: an address may stand in them.
             _log.error("mail waits: %s", type(error).__name__)

@@ -19,7 +19,7 @@ from edge_api.domain.webhooks.messenger import Answer, Messenger
 from edge_api.domain.webhooks.signature import sign
 from edge_api.domain.webhooks.standing import enabled, find, secrets_of
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES
-from edge_api.schema.problems import Problem
+from edge_api.schema.problems import Problem, is_unavailable
 from edge_api.schema.table import Row
 from edge_api.store.plan import Insert, Plan, Store
 
@@ -77,8 +77,9 @@ class Dispatcher:
                 self._awake.clear()
                 try:
                     await self._begin()
-                except Exception:  # noqa: BLE001  the next turn may succeed
-                    _log.exception("webhooks: the store cannot be looked at; it is tried again")
+                except Exception as error:  # noqa: BLE001  the next turn may succeed
+                    if not is_unavailable(error):  # the store logs itself that it is away
+                        _log.exception("webhooks: nothing can be looked up; it is tried again")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(REST_SECONDS):
                         await self._awake.wait()
@@ -117,8 +118,9 @@ class Dispatcher:
         try:
             while not self._is_ending and await self._tell_batch(endpoint_id):
                 pass
-        except Exception:  # noqa: BLE001  what was claimed is due again after its lease
-            _log.exception("webhooks: telling %s was cut short; it goes on", endpoint_id)
+        except Exception as error:  # noqa: BLE001  what was claimed is due again after its lease
+            if not is_unavailable(error):
+                _log.exception("webhooks: telling %s was cut short; it goes on", endpoint_id)
         finally:
             self._telling.pop(endpoint_id, None)
 
@@ -153,7 +155,8 @@ class Dispatcher:
         try:
             await self._store.run(*plans)
         except Problem as problem:
-            if problem.code != "conflict":  # that one is somebody else's by now
+            # A conflict: somebody else has it by now. A store that is away logs that itself.
+            if problem.code not in ("conflict", "unavailable"):
                 _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, problem.sentence)
         except Exception:  # noqa: BLE001  one delivery must not hold up the others
             _log.exception("webhook %s to endpoint %s, attempt %d", *what)

@@ -4,7 +4,6 @@ It knows plans and declared tables, and nothing of what rows mean.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -13,6 +12,7 @@ from typing import TypeVar
 
 from edge_api.schema.history import HISTORY
 from edge_api.schema.kinds import spell_instant
+from edge_api.schema.problems import Problem
 from edge_api.store.faults import unavailable
 from edge_api.store.plan import Outcome, Plan, Read
 from edge_api.store.postgres.connection import MARGIN_SECONDS, Connection, connect, milliseconds
@@ -22,11 +22,9 @@ from edge_api.store.postgres.readers import Readers
 from edge_api.store.postgres.scrubbing import scrub_tables
 from edge_api.store.postgres.watching import STALE_SECONDS, Watch
 from edge_api.store.postgres.writer import Planned, Writer
-from edge_api.store.probe import Probe
+from edge_api.store.probe import Outage, Probe
 
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
 
 
 async def open_store(
@@ -65,6 +63,7 @@ class PostgresStore:
         self._writer = writer
         self._watch = watch
         self._probe = Probe(self._look)
+        self.outage = Outage(self._look)
         self._ending: asyncio.Task[None] | None = None
 
     async def run(self, *plans: Plan) -> list[Outcome]:
@@ -110,6 +109,7 @@ class PostgresStore:
         await asyncio.shield(self._ending)
 
     async def _end(self) -> None:
+        self.outage.close()
         await self._watch.close()
         await asyncio.gather(self._readers.close(), self._writer.close())
 
@@ -137,12 +137,16 @@ class PostgresStore:
             raise unavailable("The store is closed")
 
     async def _understood(self, doing: Awaitable[T]) -> T:
-        """Return what `doing` returns; what the engine raises becomes a Problem, and is logged."""
+        """Return what `doing` returns; what the engine raises becomes a Problem."""
         try:
             return await doing
+        except Problem as problem:
+            self.outage.note(problem, problem)
+            raise
         except EngineError as error:
-            _log.warning("the store: %s", str(error) or type(error).__name__)
-            raise problem_of(error) from error
+            fault = problem_of(error)
+            self.outage.note(fault, error)
+            raise fault from error
 
 
 async def _look(connection: Connection, *, rewrites: bool) -> None:

@@ -12,7 +12,7 @@ import asyncpg
 
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
-from edge_api.store.faults import broken_rule, exists_already, overdue, unavailable
+from edge_api.store.faults import OVERDUE, broken_rule, exists_already, overdue, unavailable
 
 _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 """What asyncpg raises for a connection that is of no use any more. InternalClientError is among
@@ -20,7 +20,6 @@ that: it is what a statement gets that is sent while the server's farewell comes
 EngineError = (asyncpg.PostgresError, *_Broken)
 """What asyncpg raises: for the server, for the connection, for the network."""
 
-_OVERDUE: Final = "57014"
 AWAY: Final = "The store's server cannot be reached"
 
 _SENTENCES: Mapping[str, str] = MappingProxyType(
@@ -54,7 +53,7 @@ def sqlstate_of(error: BaseException) -> str:
 def is_disconnection(error: BaseException) -> bool:
     """Tell whether an error may have kept an answer of the server from arriving."""
     if isinstance(error, asyncpg.PostgresError):
-        return _sentence_of(sqlstate_of(error)) == AWAY and sqlstate_of(error) != _OVERDUE
+        return _sentence_of(sqlstate_of(error)) == AWAY and sqlstate_of(error) != OVERDUE
     return isinstance(error, _Broken)
 
 
@@ -62,7 +61,7 @@ def problem_of(error: Exception) -> Exception:
     """Return the problem that an engine's error is to a client; the error itself if it is ours."""
     if isinstance(error, asyncpg.PostgresError):
         sqlstate = sqlstate_of(error)
-        if sqlstate == _OVERDUE:
+        if sqlstate == OVERDUE:
             return overdue()
         sentence = _sentence_of(sqlstate)
         return error if sentence is None else unavailable(sentence)

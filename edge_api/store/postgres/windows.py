@@ -5,7 +5,7 @@ which key is not known here: a key is only kept as a hash.
 """
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -24,6 +24,8 @@ from edge_api.store.postgres.connection import (
 from edge_api.store.postgres.faults import EngineError, problem_of
 from edge_api.store.postgres.opening import refusal_of
 from edge_api.store.postgres.writer import WRITE_LOCK
+
+Note = Callable[[Exception, object], None]
 
 CONNECTIONS: Final = 2
 """The most at once: a hit takes less than a millisecond of one."""
@@ -121,16 +123,17 @@ GROUP BY share.key
 """A window without hits is told as one row whose age is null."""
 
 
-async def open_windows(url: str, secret: bytes) -> "StoredWindows":
+async def open_windows(url: str, secret: bytes, note: Note | None = None) -> "StoredWindows":
     """Return the windows kept in the database at `url`, which has a store in it already.
 
-    `secret` is the same for all edges that count together. Raises StoreRefusal.
+    `secret` is the same for all edges that count together; `note` counts failed attempts, as
+    `Outage.note` does. Raises StoreRefusal.
     """
     try:
         await _make_tables(url)
         pool = await asyncpg.create_pool(
             url,
-            min_size=1,
+            min_size=0,  # else a task of the pool's own would try to connect, and log each failure
             max_size=CONNECTIONS,
             timeout=CONNECT_SECONDS,
             command_timeout=HIT_SECONDS + MARGIN_SECONDS,
@@ -144,7 +147,7 @@ async def open_windows(url: str, secret: bytes) -> "StoredWindows":
         )
     except EngineError as error:
         raise refusal_of(error, url) from None
-    return StoredWindows(pool, secret)
+    return StoredWindows(pool, secret, note)
 
 
 async def _make_tables(url: str) -> None:
@@ -162,8 +165,11 @@ async def _make_tables(url: str) -> None:
 class StoredWindows:
     """Counts hits. Every method raises Problem `unavailable` while the server is away."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", secret: bytes) -> None:
+    def __init__(
+        self, pool: "asyncpg.Pool[asyncpg.Record]", secret: bytes, note: Note | None = None
+    ) -> None:
         self._pool = pool
+        self._note = note
         self._secret = secret
         self._edge = uuid4()
 
@@ -217,7 +223,10 @@ class StoredWindows:
             async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
                 return await connection.fetch(statement, *values)
         except EngineError as error:
-            raise problem_of(error) from error
+            fault = problem_of(error)
+            if self._note:
+                self._note(fault, error)
+            raise fault from error
 
     def _digest(self, limit: Limit, key: str) -> bytes:
         """Return what a key is kept as: addresses of people are nobody's to read in a database."""

@@ -4,7 +4,6 @@ It knows plans and declared tables, and nothing of what rows mean.
 """
 
 import asyncio
-import logging
 import sqlite3
 import time
 from collections.abc import Callable
@@ -14,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.schema.kinds import spell_instant
+from edge_api.schema.problems import Problem
 from edge_api.store.faults import unavailable
 from edge_api.store.plan import Outcome, Plan
-from edge_api.store.probe import Probe
+from edge_api.store.probe import Outage, Probe
 from edge_api.store.refusal import StoreRefusal, no_store
 from edge_api.store.sqlite.claim import Claim
 from edge_api.store.sqlite.connection import BUSY_SECONDS
@@ -34,8 +34,6 @@ LOG_MOST: Final = 1024 * 1024 * 1024
 """Bytes at which the edge cuts a log. Litestream cuts it at half of that at the latest."""
 TRIM_SECONDS: Final = 60.0
 """Between two attempts to do so."""
-
-_log = logging.getLogger(__name__)
 
 
 async def open_store(
@@ -108,6 +106,7 @@ class SQLiteStore:
         self._held = held
         self._alone = alone
         self._probe = Probe(self._look)
+        self._outage = Outage(self._look)
         self._generation = 0
         self._is_worn = False
         self._renewal: asyncio.Task[None] | None = None
@@ -178,6 +177,7 @@ class SQLiteStore:
         await asyncio.shield(self._ending)
 
     async def _end(self) -> None:
+        self._outage.close()
         if self._renewal is not None:
             await self._renewal
         if self._trimming is not None:
@@ -206,6 +206,9 @@ class SQLiteStore:
         session = await self._sound_session()
         try:
             await session.probe()
+        except Problem as problem:
+            self._outage.note(problem, problem)
+            raise
         except (sqlite3.Error, Displaced) as error:
             raise self._understand(error) from error
 
@@ -233,16 +236,18 @@ class SQLiteStore:
         try:
             self._session = await open_session(self._path, alone=self._alone)
         except (sqlite3.Error, Displaced, StoreRefusal) as error:
-            _log.warning("the store cannot be opened again: %s", error)
+            self._outage.note(unavailable("The store cannot be opened again"), error)
             return
         self._generation += 1
         self._is_worn = False
 
     def _understand(self, error: sqlite3.Error | Displaced) -> Exception:
         """Return what to raise for an engine's error, and remember what it says of the session."""
-        _log.warning("the store: %s", error)
         if isinstance(error, Displaced):
             self._is_worn = True
-            return unavailable("The store's file was moved or deleted")
-        self._is_worn = self._is_worn or is_damage(error)
-        return problem_of(error)
+            fault: Exception = unavailable("The store's file was moved or deleted")
+        else:
+            self._is_worn = self._is_worn or is_damage(error)
+            fault = problem_of(error)
+        self._outage.note(fault, error)
+        return fault

@@ -1,0 +1,86 @@
+"""A store that is away is told once, and that it is back; faults of ours keep their traces."""
+
+import asyncio
+import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from edge_api.commands.housekeeping import every
+from edge_api.domain.actor import Clock
+from edge_api.schema.problems import Problem
+from edge_api.schema.tables import LEADS
+from edge_api.store.faults import unavailable
+from edge_api.store.plan import Insert, Read
+from edge_api.store.sqlite import open_store
+from tests.edge.store.samples import make_lead
+
+
+async def await_lines(caplog: pytest.LogCaptureFixture, number: int) -> list[str]:
+    """Return what was logged, once it is so many lines; ten seconds is more than it takes."""
+    for _ in range(200):
+        if len(caplog.records) >= number:
+            break
+        await asyncio.sleep(0.05)
+    return [record.getMessage() for record in caplog.records]
+
+
+async def test_each_time_that_a_store_is_locked_is_two_lines(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many are refused meanwhile."""
+    caplog.set_level(logging.INFO)
+    store = await open_store(tmp_path / "edge.db", clock)
+    lines = []
+    with closing(sqlite3.connect(tmp_path / "edge.db", isolation_level=None)) as rival:
+        for outage in (1, 2):
+            rival.execute("BEGIN IMMEDIATE")
+            writing = [store.run(Insert(LEADS, [make_lead()])) for _ in range(20)]
+            results = await asyncio.gather(*writing, return_exceptions=True)
+            assert {type(result) for result in results} == {Problem}
+            rival.execute("ROLLBACK")
+            lines = await await_lines(caplog, 2 * outage)
+    await store.run(Insert(LEADS, [make_lead()]))
+    await store.close()
+
+    assert lines[::2] == ["the store is unavailable: database is locked"] * 2
+    for line in lines[1::2]:
+        assert line.startswith("the store is available again after ")
+        assert int(line.split("; ")[1].split()[0]) >= 20
+    assert len(caplog.records) == 4
+
+
+async def test_a_read_that_took_too_long_is_no_outage(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The store is there, and the client is told: nothing is logged."""
+    store = await open_store(tmp_path / "edge.db", clock)
+    await store.run(Insert(LEADS, [make_lead(notes="x" * 2000) for _ in range(1000)]))
+    with pytest.raises(Problem):
+        await store.run(Read(LEADS, order=(), counted=True, seconds=0.0))
+    await store.close()
+
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("fault", [unavailable("The store is away"), RuntimeError("ours")])
+async def test_background_work_logs_what_nobody_else_does(
+    fault: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault of ours with its trace; not that the store is away, which it logs itself."""
+    turns, third = iter(range(10)), asyncio.Event()
+
+    async def work() -> None:
+        if next(turns) == 2:
+            third.set()
+        raise fault
+
+    task = asyncio.create_task(every(0.001, work))
+    await third.wait()
+    task.cancel()
+
+    traces = [record for record in caplog.records if record.exc_info]
+    assert len(caplog.records) == len(traces)
+    assert bool(traces) == isinstance(fault, RuntimeError)
