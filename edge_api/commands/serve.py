@@ -20,7 +20,14 @@ from edge_api.domain.mail.transport import Refused
 from edge_api.outgoing.maildir import make_maildir
 from edge_api.schema.relay_address import MailFolder, parse_relay, read_relay
 from edge_api.settings import SETTINGS, Settings
-from edge_api.web.server import close_all, heed_signals, listen, serve_until, start_on
+from edge_api.web.server import (
+    close_all,
+    heed_signals,
+    listen,
+    raise_descriptor_limit,
+    serve_until,
+    start_on,
+)
 
 try:
     from uvloop import new_event_loop
@@ -58,6 +65,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         return 2
     inherited: Inheritance | None = arguments.inherited
     configure_logging(settings.log_format, inherited.number if inherited else None)
+    raise_descriptor_limit()
     if arguments.workers > 1 and inherited is None:
         return asyncio.run(_supervise(arguments, settings))
     try:

@@ -3,11 +3,14 @@
 import asyncio
 import errno
 import logging
+import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final, cast
 
 from aiohttp import web
@@ -30,6 +33,16 @@ GRACE_SECONDS: Final = 10.0
 LINGER_SECONDS: Final = 2.0
 """How long the rest of a refused body is still read, so that the answer to it arrives."""
 BACKLOG: Final = 1024
+ACCEPTED_AT_ONCE: Final = 32
+"""The most connections that are taken before any of them is looked at."""
+HEAD_SECONDS: Final = 15.0
+"""How long the head of a request may take, from its first byte or from a new connection."""
+DESCRIPTORS_MOST: Final = 65_536
+"""Up to here the limit of open files is raised, where the system allows it."""
+DESCRIPTORS_RESERVED: Final = 128
+"""Descriptors at the least that connections leave to files, the store and its replicator."""
+REPORT_SECONDS: Final = 60.0
+"""Between two lines in the log about connections that were closed for want of descriptors."""
 REQUEST_LINE_MOST: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
 
@@ -47,15 +60,26 @@ class Protocol(RequestHandler):
     A message that it cannot parse gets an error of the service's shape.
     """
 
-    def __init__(self, repeats: Repeats, *args: Any, **more: Any) -> None:
+    def __init__(
+        self, repeats: Repeats, connections: "Connections", *args: Any, **more: Any
+    ) -> None:
         super().__init__(*args, **more)
         self._conversation = Conversation(repeats)
+        self._connections = connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for a request, where there is room for one more connection."""
+        super().connection_made(transport)
+        self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Answer a request that came before in the same bytes; read any other."""
         transport = cast("asyncio.Transport", self.transport)
-        if not self._conversation.answer(data, transport):
-            super().data_received(data)
+        if self._conversation.answer(data, transport):
+            self._connections.note_idle(self)
+            return
+        self._connections.note_bytes(self)
+        super().data_received(data)
 
     async def finish_response(
         self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -63,6 +87,7 @@ class Protocol(RequestHandler):
         """Send an answer, and note how it may be given again."""
         finished = await super().finish_response(request, resp, start_time)
         self._conversation.note(cast("Request", request), resp)
+        self._connections.note_idle(self)
         return finished
 
     def close(self) -> None:
@@ -74,6 +99,7 @@ class Protocol(RequestHandler):
         """Stop what is done for nobody any more, where that is allowed."""
         request, task = cast("Request | None", self._current_request), self._task_handler
         super().connection_lost(exc)
+        self._connections.remove(self)
         if request is not None and request.ends_with_client and task is not None:
             task.cancel()
 
@@ -104,12 +130,109 @@ def _sentence(fault: BaseException | None) -> str:
     return "The request is not valid HTTP"
 
 
+class Connections:
+    """The connections of a server, `most` at a time, none of which waits for a head for long.
+
+    One more takes the place of the one whose head has been incomplete for the longest time, or
+    else of the one that has been idle for the longest time. Where all are being answered it is
+    closed itself.
+    """
+
+    def __init__(self, most: int, head_seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._most = most
+        self._head_seconds = head_seconds
+        self._count = 0
+        # Oldest first. A connection with a request under way is in neither.
+        self._incomplete: dict[Protocol, float] = {}
+        self._idle: dict[Protocol, None] = {}
+        self._closed = 0
+        self._report_at = 0.0
+        self._sweep()
+
+    def add(self, connection: Protocol) -> None:
+        """Take in a new connection, whose first request has not come."""
+        self._count += 1
+        self._incomplete[connection] = self._loop.time()
+        if self._count > self._most:
+            self._closed += 1
+            # The new one is the last of the incomplete ones.
+            others = self._idle if len(self._incomplete) == 1 and self._idle else self._incomplete
+            self._close(next(iter(others)))
+
+    def remove(self, connection: Protocol) -> None:
+        """Forget a connection that has ended."""
+        self._count -= 1
+        self._leave(connection)
+
+    def note_bytes(self, connection: Protocol) -> None:
+        """Note that bytes have come: unless a request is under way, a head begins or goes on."""
+        if connection in self._idle:
+            del self._idle[connection]
+            self._incomplete[connection] = self._loop.time()
+
+    def note_request(self, connection: Protocol) -> None:
+        """Note that a head is complete, and its request is under way."""
+        self._leave(connection)
+
+    def note_idle(self, connection: Protocol) -> None:
+        """Note that a request is answered."""
+        self._leave(connection)
+        if connection.transport is not None:
+            self._idle[connection] = None
+
+    def close(self) -> None:
+        """Close none any more."""
+        self._sweeping.cancel()
+
+    def _leave(self, connection: Protocol) -> None:
+        self._incomplete.pop(connection, None)
+        self._idle.pop(connection, None)
+
+    def _close(self, connection: Protocol) -> None:
+        self._leave(connection)
+        connection.force_close()
+
+    def _sweep(self) -> None:
+        """Close connections whose head takes too long, and report those closed for others."""
+        now = self._loop.time()
+        latest = now - self._head_seconds
+        overdue = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
+        for connection, _ in overdue:
+            self._close(connection)
+        if self._closed and now >= self._report_at:
+            _log.warning(
+                "%d connections were closed to keep descriptors free: at most %d are kept; "
+                "raise the limit of open files (LimitNOFILE, ulimit -n), or see who opens them",
+                *(self._closed, self._most),
+            )
+            self._closed, self._report_at = 0, now + REPORT_SECONDS
+        self._sweeping = self._loop.call_later(min(1.0, self._head_seconds / 4), self._sweep)
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process open as many files as the system allows, within bounds."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_MOST if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MOST)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # some systems allow less than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_connections() -> int:
+    """Return how many connections this process may hold, so that descriptors are left."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = DESCRIPTORS_MOST if soft == resource.RLIM_INFINITY else soft
+    return max(limit - max(DESCRIPTORS_RESERVED, limit // 8), limit // 2)
+
+
 @dataclass(slots=True)
 class Server:
     """A running server."""
 
     runner: web.ServerRunner
     listeners: Sequence[asyncio.Server]
+    connections: Connections
     port: int
 
     def refuse(self) -> None:
@@ -122,6 +245,7 @@ class Server:
         self.refuse()
         ending = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._break_off)
         await self.runner.cleanup()
+        self.connections.close()
         ending.cancel()
 
     def _break_off(self) -> None:
@@ -172,13 +296,20 @@ async def start_on(
     Without `repeats` each request is read.
     """
     loop = asyncio.get_running_loop()
+    connections = Connections(most_connections(), HEAD_SECONDS)
+
+    def make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> Request:
+        connections.note_request(protocol)
+        return Request(message, payload, protocol, writer, task, loop)
+
     answer = cast("Callable[[BaseRequest], Awaitable[web.StreamResponse]]", handler)
-    server = web.Server(answer, request_factory=partial(Request, loop=loop))
+    server = web.Server(answer, request_factory=cast("Any", make_request))
     runner = web.ServerRunner(server, shutdown_timeout=GRACE_SECONDS)
     await runner.setup()
     factory = partial(
         Protocol,
         repeats or Repeats(lambda: None),
+        connections,
         server,
         loop=loop,
         access_log=None,  # that is how aiohttp switches it off
@@ -187,8 +318,12 @@ async def start_on(
         max_line_size=REQUEST_LINE_MOST,
     )
     port = sockets[0].getsockname()[1]
-    listeners = [await loop.create_server(factory, sock=each, backlog=BACKLOG) for each in sockets]
-    return Server(runner, listeners, port)
+    listeners = []
+    for each in sockets:
+        # To an event loop the backlog is also how many it accepts in one turn.
+        listeners.append(await loop.create_server(factory, sock=each, backlog=ACCEPTED_AT_ONCE))
+        each.listen(BACKLOG)
+    return Server(runner, listeners, connections, port)
 
 
 def heed_signals() -> asyncio.Event:

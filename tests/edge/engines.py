@@ -41,6 +41,7 @@ _ALIKE = (
     "site/test_site_http.py",
     "site/test_swaps.py",
     "test_agent_readiness.py",
+    "test_connections.py",
     "test_corpus.py",
     "test_http_rules.py",
     "test_messages.py",

@@ -1,0 +1,194 @@
+"""Connections that bring no request: they are closed in time, and take no room from others."""
+
+import asyncio
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.web import server as server_module
+from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
+from tests.edge.raw_http import connect
+from tests.edge.small_builds import make_post, point_at, write_build
+
+PING = b"GET /api/public/ping HTTP/1.1\r\nHost: x\r\n\r\n"
+HALF = b"GET /api/public/ping HTTP/1.1\r\nHost: x\r\nX-Slow: "
+SLOW_LEAD = (
+    b"POST /api/public/v1/leads HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 1000\r\n\r\n{"
+)
+LIMITED = """
+import resource, sys
+from edge_api.__main__ import main
+from edge_api.web import server
+
+server.HEAD_SECONDS = 4.0
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
+sys.exit(main(["serve"]))
+"""
+"""An edge with fewer descriptors, which cuts slow heads off sooner."""
+HELD = 400
+MESSAGE = "connections were closed to keep descriptors free"
+
+
+@pytest.fixture
+async def hasty_edge(make_edge: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a running edge that waits for a head for a moment only."""
+    monkeypatch.setattr(server_module, "HEAD_SECONDS", 0.4)
+    async with make_edge() as running:
+        yield running
+
+
+@pytest.mark.parametrize("begin", [b"", b"G", HALF, PING + HALF], ids=["0", "1", "half", "second"])
+async def test_a_head_that_does_not_come_is_cut_off(hasty_edge: Any, begin: bytes) -> None:
+    """Whatever came of it; on a kept connection as on a new one."""
+    async with connect(hasty_edge.url) as client:
+        if begin.startswith(PING):
+            assert await client.is_reusable()
+            begin = begin.removeprefix(PING)
+        client.writer.write(begin)
+        assert await client.is_closed()
+
+
+async def test_a_head_that_drips_in_is_cut_off(hasty_edge: Any) -> None:
+    """Each byte that comes gives it no more time."""
+    async with connect(hasty_edge.url) as client:
+        client.writer.write(HALF)
+
+        async def drip() -> None:
+            for _ in range(600):
+                client.writer.write(b"x")
+                await asyncio.sleep(0.05)
+
+        dripping = asyncio.create_task(drip())
+        assert await client.is_closed()
+        assert not dripping.done()
+        dripping.cancel()
+
+
+async def test_an_idle_connection_keeps_its_own_time(hasty_edge: Any) -> None:
+    """One that has brought a request is kept while others, which bring none, come and go."""
+    async with connect(hasty_edge.url) as idle:
+        assert await idle.is_reusable()
+        for _ in range(3):
+            async with connect(hasty_edge.url) as slow:
+                slow.writer.write(HALF)
+                assert await slow.is_closed()
+        assert await idle.is_reusable()
+
+
+async def test_a_request_under_way_is_not_cut_off(hasty_edge: Any) -> None:
+    """Its head has come; its body has a time of its own, and is told when that is over."""
+    async with connect(hasty_edge.url) as client:
+        assert (await client.ask(SLOW_LEAD)).status == 408
+
+
+async def test_a_connection_too_many_takes_the_place_of_one_that_asks_for_nothing(
+    make_edge: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The oldest incomplete head goes first, then what is idle; what is answered stays."""
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(server_module, "most_connections", lambda: 3)
+    async with make_edge() as running, connect(running.url) as busy, connect(running.url) as idle:
+        busy.writer.write(SLOW_LEAD)
+        assert await idle.is_reusable()
+        async with connect(running.url) as slow:
+            slow.writer.write(HALF)
+            await asyncio.sleep(0.1)
+            async with connect(running.url) as asking:
+                assert await asking.is_reusable()
+                assert await slow.is_closed()
+                async with connect(running.url) as another:
+                    assert await another.is_reusable()
+                    assert await idle.is_closed()
+        assert (await busy.answer()).status == 408
+        for _ in range(100):
+            if caplog.records:
+                break
+            await asyncio.sleep(0.05)
+
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"2 {MESSAGE}")
+
+
+@contextmanager
+def limited(folder: Path, soft: int, hard: int) -> Iterator[ServedEdge]:
+    """Serve with so many descriptors; the log is in the folder."""
+    port = free_port()
+    builds, url = folder / "build", f"http://127.0.0.1:{port}"
+    point_at(builds, write_build(builds, posts=[make_post("a")], site_url=url))
+    settings = {
+        "PORT": str(port),
+        "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
+        "BUILD_DIR": str(builds),
+    }
+    environment = Installation(folder, settings).environment
+    program = [sys.executable, "-c", LIMITED.format(soft=soft, hard=hard)]
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen(
+            program, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            yield ServedEdge(process, port, process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Return whether the edge has closed a connection, without waiting."""
+    connection.settimeout(0)
+    with suppress(BlockingIOError):
+        try:
+            return connection.recv(1) == b""
+        except ConnectionError:
+            return True
+    return False
+
+
+def test_connections_that_are_held_open_shut_nobody_out(tmp_path: Path) -> None:
+    """More of them than there are descriptors: who asks is answered, each time."""
+    with limited(tmp_path, 256, 256) as edge, ExitStack() as stack:
+        held = []
+        for _ in range(HELD):
+            held.append(
+                stack.enter_context(socket.create_connection(("127.0.0.1", edge.port), timeout=5))
+            )
+            with suppress(ConnectionError):
+                held[-1].sendall(HALF)
+        paths = ["/", "/api/public/ping", "/api/public/v1/readiness", "/api/public/v1/leads"]
+        statuses = [edge.get(paths[number % 4])[0] for number in range(40)]
+        assert statuses == [200 if number % 4 < 3 else 401 for number in range(40)]
+
+        deadline = time.monotonic() + PATIENCE
+        while not all(map(is_closed, held)):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert edge.get("/api/public/v1/readiness")[0] == 200
+        edge.process.send_signal(signal.SIGTERM)
+        assert edge.process.wait(30) == 0
+
+    lines = [line for line in (tmp_path / "log").read_text().splitlines() if " INFO " not in line]
+    assert len(lines) == 1
+    assert MESSAGE in lines[0]
+
+
+def test_the_soft_limit_of_descriptors_is_raised(tmp_path: Path) -> None:
+    """To the hard one, which the system gives to a service: 400 connections are nothing then."""
+    with limited(tmp_path, 128, 2048) as edge, ExitStack() as stack:
+        for _ in range(HELD):
+            held = socket.create_connection(("127.0.0.1", edge.port), timeout=5)
+            stack.enter_context(held).sendall(PING)
+            assert held.recv(12) == b"HTTP/1.1 200"
+    lines = [line for line in (tmp_path / "log").read_text().splitlines() if " INFO " not in line]
+    assert lines == []
