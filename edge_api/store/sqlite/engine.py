@@ -4,6 +4,7 @@ It knows plans and declared tables, and nothing of what rows mean.
 """
 
 import asyncio
+import logging
 import sqlite3
 import time
 from collections.abc import Callable
@@ -34,6 +35,8 @@ LOG_MOST: Final = 1024 * 1024 * 1024
 """Bytes at which the edge cuts a log. Litestream cuts it at half of that at the latest."""
 TRIM_SECONDS: Final = 60.0
 """Between two attempts to do so."""
+
+_log = logging.getLogger(__name__)
 
 
 async def open_store(
