@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from edge_api.commands import Subparsers
 from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.development_key import DEVELOPMENT, development_key_path
+from edge_api.commands.private_file import complain_of_dotenv, is_exposed
 from edge_api.commands.replication import find_lag
 from edge_api.commands.secret_key import secret_key_path
 from edge_api.commands.verification import report
@@ -58,8 +58,10 @@ def _files(settings: Settings) -> Iterator[str]:
     if not (settings.build_dir / "current").exists():
         yield f"BUILD_DIR: {settings.build_dir} holds no build; run python -m site_build build"
     for path in _private_files(settings):
-        if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        if is_exposed(path):
             yield f"{path} can be read by others; run chmod 600 {path}"
+    if complaint := complain_of_dotenv():
+        yield complaint
     if not settings.is_loopback and settings.site_url.startswith("http://"):
         yield "SITE_URL is http: put a proxy that speaks https before the service"
 
