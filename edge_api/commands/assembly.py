@@ -35,6 +35,7 @@ from edge_api.commands.memory import settle
 from edge_api.commands.opened import counted, open_store
 from edge_api.commands.replication import make_replication
 from edge_api.commands.secret_key import secret_key
+from edge_api.commands.verification import VERIFY_SECONDS, make_verification
 from edge_api.commands.webhooks import webhook_teller, webhook_wrapping
 from edge_api.domain.access import Access
 from edge_api.domain.access_requests import AccessRequests
@@ -100,6 +101,7 @@ async def assemble(
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, shelf)
         stack.push_async_callback(analyst.close)
+        verification = make_verification(settings, replication) if alone else None
         service = Service(
             settings=settings,
             clock=clock,
@@ -115,7 +117,7 @@ async def assemble(
                 {
                     "mail": mailing.status.check,
                     "webhooks": partial(look, store),
-                    **({"replica": replication.check} if replication else {}),
+                    **(verification.checks if verification else {}),
                 },
             ),
             papers=make_papers(settings),
@@ -131,6 +133,8 @@ async def assemble(
         stack.push_async_callback(access.flush)
         # Who only looks tells nobody anything, and is soon gone.
         loops: list[Loop] = [webhooks.run] if alone else []
+        if verification:
+            loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         settled = settle if alone else _leave_collector
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))

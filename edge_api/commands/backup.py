@@ -14,6 +14,8 @@ from edge_api.commands.clock import system_clock
 from edge_api.commands.embedded import embedded_store
 from edge_api.commands.private_file import write_private
 from edge_api.commands.secret_key import secret_key_path
+from edge_api.commands.verification import Result, digest_of, keep_result
+from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings
 from edge_api.store.refusal import StoreRefusal, no_store
 from edge_api.store.sqlite.copying import Contents, copy_store, verify
@@ -88,9 +90,13 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
             kept = _keep_key(key, place)
             partial.rename(place)
             sync(folder.path)
+            made_at = spell_instant(now)
+            made = Result(str(place.resolve()), made_at, made_at=made_at, digest=digest_of(place))
+            keep_result(store, "backup", made)
             removed = folder.rotate(keep, place)
         except OSError as error:
-            raise StoreRefusal(f"{folder.path} cannot be written: {error.strerror}") from None
+            named = error.filename or folder.path
+            raise StoreRefusal(f"{named} cannot be written: {error.strerror}") from None
     return _Backup(place, contents, kept, removed)
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +9,10 @@ from pathlib import Path
 from edge_api.commands import Subparsers
 from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.development_key import DEVELOPMENT, development_key_path
+from edge_api.commands.private_file import complain_of_dotenv, is_exposed
 from edge_api.commands.replication import find_lag
 from edge_api.commands.secret_key import secret_key_path
+from edge_api.commands.verification import report
 from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.keys import Keys, state_of
 from edge_api.schema.kinds import spell_instant
@@ -30,18 +31,22 @@ class _Findings:
 
 def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
-    subparsers.add_parser("doctor", help="say what is wrong with this installation")
+    parser = subparsers.add_parser("doctor", help="say what is wrong with this installation")
+    parser.add_argument(
+        "--deep", action="store_true", help="restore the replica, and read the newest backup"
+    )
 
 
-def run(_arguments: argparse.Namespace, settings: Settings) -> int:
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each thing that is wrong. Returns 1 when there is one."""
     findings = asyncio.run(_parts(settings))
-    complaints = [*_files(settings), *findings.complaints, *find_lag(settings)]
+    faults, notes = report(settings, deep=arguments.deep)
+    complaints = [*_files(settings), *findings.complaints, *find_lag(settings), *faults]
     for complaint in complaints:
         print(f"- {complaint}")
     if not complaints:
         print("nothing is wrong")
-    for note in findings.notes:
+    for note in (*findings.notes, *notes):
         print(note)
     return 1 if complaints else 0
 
@@ -53,8 +58,10 @@ def _files(settings: Settings) -> Iterator[str]:
     if not (settings.build_dir / "current").exists():
         yield f"BUILD_DIR: {settings.build_dir} holds no build; run python -m site_build build"
     for path in _private_files(settings):
-        if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        if is_exposed(path):
             yield f"{path} can be read by others; run chmod 600 {path}"
+    if complaint := complain_of_dotenv():
+        yield complaint
     if not settings.is_loopback and settings.site_url.startswith("http://"):
         yield "SITE_URL is http: put a proxy that speaks https before the service"
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -92,19 +92,23 @@ def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
     """
     if settings.litestream_replica is None:
         raise Problem("invalid", "--from-replica needs LITESTREAM_REPLICA, which says where it is")
+    _restore(settings, draft, ("-timestamp", f"{at:%Y-%m-%dT%H:%M:%S.%f}Z") if at else ())
+
+
+def fetch_latest(settings: Settings, draft: Path) -> int:
+    """Do the same for the present state; return how many transactions that has.
+
+    Raises StoreRefusal.
+    """
+    return int(json.loads(_restore(settings, draft, ("-json",)))["txid"], 16)
+
+
+def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
+    """Restore the replica of the settings, which have one; return what Litestream prints."""
     store = embedded_store(settings, "restore").resolve()
-    config = configuration(store, settings.litestream_replica)
-    instant = ("-timestamp", f"{at:%Y-%m-%dT%H:%M:%S.%f}Z") if at else ()
+    config = configuration(store, str(settings.litestream_replica))
     ended = subprocess.run(  # noqa: S603  our own words
-        (
-            find_program(),
-            "restore",
-            *_OPTIONS,
-            *instant,
-            "-o",
-            str(draft),
-            config["dbs"][0]["path"],
-        ),
+        (find_program(), "restore", *_OPTIONS, *options, "-o", str(draft), str(store)),
         input=json.dumps(config),
         capture_output=True,
         text=True,
@@ -116,6 +120,7 @@ def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
         reason = (ended.stderr.strip().splitlines() or ["no reason was given"])[-1]
         raise StoreRefusal(f"the replica cannot be restored: {reason.removeprefix('Error: ')}")
     draft.chmod(0o600)
+    return ended.stdout
 
 
 def parse_instant(text: str) -> datetime:

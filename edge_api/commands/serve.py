@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -14,6 +15,7 @@ from edge_api.commands.assembly import assemble
 from edge_api.commands.greeting import greet
 from edge_api.commands.inheritance import Inheritance, add_option
 from edge_api.commands.logs import configure_logging
+from edge_api.commands.private_file import complain_of_dotenv
 from edge_api.commands.supervisor import Supervisor
 from edge_api.commands.worker import work
 from edge_api.domain.mail.transport import Refused
@@ -38,6 +40,8 @@ WORKERS_MOST: Final = 64
 """More cores than an edge was ever tried on; each worker has ten connections of the database."""
 LOCAL_OWNER: Final = "owner@localhost"
 """Who is told of leads where mail only goes into a folder, and nobody is named."""
+
+_log = logging.getLogger(__name__)
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -66,6 +70,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     inherited: Inheritance | None = arguments.inherited
     configure_logging(settings.log_format, inherited.number if inherited else None)
     raise_descriptor_limit()
+    if inherited is None and (complaint := complain_of_dotenv()):
+        _log.warning("%s", complaint)
     if arguments.workers > 1 and inherited is None:
         return asyncio.run(_supervise(arguments, settings))
     try:

@@ -34,6 +34,10 @@ class Check:
         return {"status": self.state, **said, **self.facts}
 
 
+Look = Callable[[], Awaitable[Check | None]]
+"""Looks at one part; `None` where there is no such part."""
+
+
 @dataclass(slots=True)
 class Health:
     """Looks at the parts when asked; remembers only what others have noticed."""
@@ -42,7 +46,7 @@ class Health:
     shelf: Shelf
     clock: Clock
     version: str
-    others: Mapping[str, Callable[[], Awaitable[Check]]] = field(default_factory=dict)
+    others: Mapping[str, Look] = field(default_factory=dict)
     """What looks at parts that are told of here by their names alone."""
     draining: bool = False
     """The process has been told to end and finishes what is under way."""
@@ -83,7 +87,7 @@ class Health:
 
     async def _others(self) -> dict[str, Check]:
         found = await asyncio.gather(*map(_look, self.others.values()))
-        return dict(zip(self.others, found, strict=True))
+        return {name: check for name, check in zip(self.others, found, strict=True) if check}
 
     def _index(self) -> Check:
         edition, trouble = self.shelf.current, self.shelf.trouble
@@ -103,7 +107,7 @@ class Health:
         return Check("pass")
 
 
-async def _look(look: Callable[[], Awaitable[Check]]) -> Check:
+async def _look(look: Look) -> Check | None:
     """Return what a look finds, or that it finds nothing in time, as where a network is cut."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):

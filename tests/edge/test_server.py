@@ -319,6 +319,42 @@ def test_doctor_finds_nothing_where_nothing_is_wrong(installation: Installation)
         assert edge.end(signal.SIGTERM)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("SECRET_KEY=" + "k" * 40, "SECRET_KEY"),
+        ("SMTP_URL=smtps://user:word@relay.example", "SMTP_URL"),
+        ("AWS_SECRET_ACCESS_KEY=b", "AWS_SECRET_ACCESS_KEY"),
+        ("DATABASE_URL=postgresql://edge:word@db.example/journal", "DATABASE_URL"),
+    ],
+)
+def test_a_secret_that_others_can_read_is_reported(
+    installation: Installation, line: str, name: str
+) -> None:
+    """`doctor` complains of `.env` and `serve` warns once, until its rights are right."""
+    dotenv = installation.folder / ".env"
+    dotenv.write_text(f"PORT=9000\n{line}\n")
+    dotenv.chmod(0o640)
+    sentence = f".env holds {name} and can be read by others; run chmod 600 .env"
+    asked = installation.changed(OWNER_EMAIL="owner@example.org", MAIL_DISPATCHER="off")
+    with asked.serving() as edge:
+        code, output, _ = asked.run("doctor")
+        assert (code, f"- {sentence}\n" in output) == (1, True)
+        assert edge.end(signal.SIGTERM)[1].count(sentence) == 1
+    dotenv.chmod(0o600)
+    with asked.serving() as edge:
+        assert ".env" not in asked.run("doctor")[1]
+        assert ".env" not in edge.end(signal.SIGTERM)[1]
+
+
+def test_settings_that_are_no_secrets_may_be_read(installation: Installation) -> None:
+    """Nothing is wrong with a `.env` for all to read that holds a port."""
+    dotenv = installation.folder / ".env"
+    dotenv.write_text("PORT=9000\nSECRET_KEY=\nDATABASE_URL=sqlite:///var/edge.db\n")
+    dotenv.chmod(0o644)
+    assert ".env" not in installation.run("doctor")[1]
+
+
 def test_doctor_tells_of_those_who_wait_for_a_decision(installation: Installation) -> None:
     """It is nothing wrong, so the status stays 0; once decided, nothing is said."""
     headers = {"Content-Type": "application/json"}

@@ -102,6 +102,61 @@ def verify(path: Path, store: Path | None = None) -> Contents:
         return Contents(schema_version(copy), MappingProxyType(_count_rows(copy)))
 
 
+def note_keys(live: Path, keys: Path) -> None:
+    """Note the key of each row of a live store, all of one instant, in the new file `keys`.
+
+    Raises StoreRefusal.
+    """
+    with _refusing(live), closing(_attached(keys, live=live)) as connection:
+        connection.execute("BEGIN")
+        for table, columns in _keys_of(connection):
+            connection.execute(f"CREATE TABLE {table} AS SELECT {columns} FROM live.{table}")  # noqa: S608
+        connection.execute("COMMIT")
+
+
+def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
+    """Return how many rows of each table a copy lacks, tables that lack none left out.
+
+    The copy was made after the keys were noted, while others went on writing. A row that was noted
+    and is still in the store must be in the copy, whatever came or went meanwhile; of the other
+    rows nothing can be said. So counts may differ without a fault, and no lost row makes up for
+    another. The one exception: a row that is deleted and stored again, under the same key, while
+    the copy is made. Raises StoreRefusal.
+    """
+    lost = {}
+    with _refusing(copy), closing(_attached(keys, live=live, copy=copy)) as connection:
+        for table, columns in _keys_of(connection):
+            (count,) = connection.execute(
+                f"SELECT count(*) FROM main.{table} "  # noqa: S608  names that the file itself gave
+                f"WHERE ({columns}) IN (SELECT {columns} FROM live.{table}) "
+                f"AND ({columns}) NOT IN (SELECT {columns} FROM copy.{table})"
+            ).fetchone()
+            if count:
+                lost[table.strip('"')] = int(count)
+    return lost
+
+
+def _attached(keys: Path, **others: Path) -> sqlite3.Connection:
+    """Open the file of keys, and beside it others that are only read: nobody's log is cut."""
+    connection = sqlite3.connect(
+        f"{keys.absolute().as_uri()}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+    )
+    connection.execute("PRAGMA synchronous = OFF")
+    for name, path in others.items():
+        connection.execute(f"ATTACH ? AS {name}", (f"{path.absolute().as_uri()}?mode=ro",))
+    return connection
+
+
+def _keys_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return the tables of the live store and the columns of their primary keys, all quoted."""
+    found = connection.execute(
+        """SELECT t.name, group_concat('"' || c.name || '"')
+        FROM live.sqlite_schema AS t, pragma_table_info(t.name, 'live') AS c
+        WHERE t.type = 'table' AND c.pk GROUP BY t.name"""
+    )
+    return [(f'"{name}"', keys) for name, keys in found if name not in REPLICATORS_TABLES]
+
+
 def _copy(live: sqlite3.Connection, target: Path) -> None:
     with _refusing(target):
         os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

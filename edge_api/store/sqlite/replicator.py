@@ -45,8 +45,11 @@ def state_of(store: Path) -> Path:
     return store.with_name(f".{store.name}-litestream")
 
 
-def sync_replica(store: Path, seconds: float) -> None:
-    """Return when the replica has what was committed before. Raises ReplicatorError."""
+def sync_replica(store: Path, seconds: float) -> int:
+    """Return when the replica has what was committed before: how many transactions it has.
+
+    Raises ReplicatorError.
+    """
     body = json.dumps({"path": str(store), "timeout": round(seconds), "wait": True})
     connection = _Connection(str(socket_of(store)), seconds + 1)
     try:
@@ -59,6 +62,7 @@ def sync_replica(store: Path, seconds: float) -> None:
         connection.close()
     if answer.status != HTTPStatus.OK:
         raise ReplicatorError(said)
+    return int(json.loads(said)["replicated_txid"])
 
 
 @asynccontextmanager

@@ -355,9 +355,9 @@ def test_readiness_warns_of_a_replica_that_is_behind(tmp_path: Path) -> None:
 def test_readiness_tells_of_the_replica(installation: Installation) -> None:
     """The report names the part and its state, and no place."""
     with installation.serving() as edge:
-        assert edge.await_body("/api/public/v1/readiness", b'"replica":{"status":"pass"}')
+        assert edge.await_body("/api/public/v1/readiness", b'"replica":{"status":"pass",')
         report = json.loads(edge.get("/api/public/v1/readiness")[2])
-    assert report["checks"]["replica"] == {"status": "pass"}
+    assert report["checks"]["replica"] == {"status": "pass", "verified": False}
 
 
 def test_doctor_says_that_a_served_store_is_not_replicated(installation: Installation) -> None:
