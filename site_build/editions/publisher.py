@@ -53,7 +53,7 @@ News = Served | Prepared | Refused
 
 
 class Publisher:
-    """Turns changes and instants into editions; `tell` hears of each, and once of each refusal."""
+    """Turns changes and instants into editions; `tell` hears of each, and once of each error."""
 
     def __init__(self, order: Order, tell: Callable[[News], None]) -> None:
         self._order = order
@@ -64,13 +64,13 @@ class Publisher:
         self._ahead: Report | None = None
         """The edition that was made for that instant."""
         self._backoff = Backoff()
-        self._told: set[str] = set()
-        """What has been refused since the last change or edition."""
+        self._told: set[object] = set()
+        """The errors that were reported since the last edition."""
 
     def note_change(self) -> None:
         """Remember that what is served may be out of date, and what was refused may be mended."""
         self._stale = True
-        self._start_afresh()
+        self._backoff.reset()
 
     def act(self, now: datetime) -> None:
         """Do the next thing that is due at `now` (UTC), if any."""
@@ -82,13 +82,14 @@ class Publisher:
             return  # Somebody builds by hand; that may be over at the next glance.
         except ContentError as error:
             self._wait_for_change(now)
-            self._refuse(error, "content")
+            self._refuse(error, error.findings)
         except BuildError as error:
             self._retry_later(now)
             self._refuse(error, str(error))
         else:
             if news:
-                self._start_afresh()
+                self._backoff.reset()
+                self._told.clear()
                 self._tell(news)
 
     def _step(self, now: datetime) -> News | None:
@@ -130,15 +131,11 @@ class Publisher:
             self._withdraw()
         self._backoff.begin(now, self._due)
 
-    def _refuse(self, error: BuildError, subject: str) -> None:
-        """Tell what stopped a build, unless its subject was told already."""
+    def _refuse(self, error: BuildError, subject: object) -> None:
+        """Report what stopped a build, unless its subject was reported since the last edition."""
         if subject not in self._told:
             self._told.add(subject)
             self._tell(Refused(error))
-
-    def _start_afresh(self) -> None:
-        self._backoff.reset()
-        self._told.clear()
 
     def _withdraw(self) -> None:
         """Forget the edition that was made ahead: it may say what its author has taken back."""

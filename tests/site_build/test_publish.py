@@ -197,7 +197,7 @@ def test_bad_content_is_tried_again_at_the_known_instant(watchman: Watchman) -> 
     assert watchman.act(DUE) == []
 
     watchman.edit()
-    assert watchman.act(DUE) == [Refused]
+    assert watchman.act(DUE) == []
     bad.unlink()
     watchman.edit()
     assert watchman.act(DUE) == [Served]
@@ -251,15 +251,40 @@ def test_a_scheduled_post_outlives_a_build_that_was_stopped(watchman: Watchman) 
 
 
 def test_a_change_ends_the_pause(watchman: Watchman) -> None:
-    """After a change the build is tried at once, and what stops it is told again."""
+    """After a change the build is tried at once."""
     place = block(watchman, "current")
     watchman.act(DAWN)
-    watchman.edit()
-
-    assert watchman.act(DAWN) == [Refused]
     place.rmdir()
     watchman.edit()
     assert watchman.act(DAWN) == [Served, Prepared]
+
+
+def test_each_error_is_reported_once_until_a_build_succeeds(watchman: Watchman) -> None:
+    """Changes that leave an error as it was add nothing to the log; another error does."""
+    place = block(watchman, "current")
+    assert watchman.act(DAWN) == [Refused]
+    for _ in range(3):
+        watchman.edit()
+        assert watchman.act(DAWN) == []
+
+    bad = watchman.desk.write("posts/bad.md", "no front matter")
+    watchman.edit()
+    assert watchman.act(DAWN) == [Refused]
+    watchman.edit()
+    assert watchman.act(DAWN) == []
+    bad.write_text("---\ntitle: Bad\n---\n", "utf-8")
+    watchman.edit()
+    assert watchman.act(DAWN) == [Refused]
+
+    bad.unlink()
+    watchman.edit()
+    assert watchman.act(DAWN) == []
+    place.rmdir()
+    watchman.edit()
+    assert watchman.act(DAWN) == [Served, Prepared]
+    block(watchman, "current")
+    watchman.edit()
+    assert watchman.act(DAWN) == [Refused]
 
 
 def test_nothing_taken_back_appears_while_builds_are_stopped(watchman: Watchman) -> None:
