@@ -25,6 +25,7 @@ from edge_api.commands.clock import system_clock
 from edge_api.commands.housekeeping import (
     EXCHANGE_SECONDS,
     FORGETTING_SECONDS,
+    LOOK_SECONDS,
     Loop,
     Settle,
     every,
@@ -46,10 +47,12 @@ from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter, list_rates
 from edge_api.domain.mail.feedback import Feedback
 from edge_api.domain.oauth.server import Ground, OAuthServer
+from edge_api.domain.publishing import Publishing
 from edge_api.domain.rows import Rows
 from edge_api.domain.webhooks.dispatcher import Dispatcher
 from edge_api.domain.webhooks.standing import look
 from edge_api.outgoing.fetch import Fetcher
+from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
 from edge_api.web.app import App
@@ -67,6 +70,7 @@ class Assembly:
     service: Service
     app: App
     mcp: McpEndpoint
+    publishing: Publishing
 
 
 @asynccontextmanager
@@ -90,6 +94,9 @@ async def assemble(
         shelf = Shelf(settings.build_dir, settings.site_url, open_search)
         stack.push_async_callback(shelf.close)
         await shelf.refresh()
+        installed = InstalledCode(PACKAGE)
+        publishing = Publishing(settings.build_dir, settings.content_dir, clock, installed)
+        await publishing.look()
         secret = secret_key(settings)
         schemes = settings.redirect_schemes
         ground = Ground(store, clock, settings.site_url, secret, Fetcher(), schemes)
@@ -117,6 +124,8 @@ async def assemble(
                 {
                     "mail": mailing.status.check,
                     "webhooks": partial(look, store),
+                    "watcher": publishing.watcher,
+                    "code": publishing.code,
                     **(verification.checks if verification else {}),
                 },
             ),
@@ -135,6 +144,7 @@ async def assemble(
         loops: list[Loop] = [webhooks.run] if alone else []
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
+        loops.append(partial(every, LOOK_SECONDS, publishing.look))
         settled = settle if alone else _leave_collector
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
@@ -145,7 +155,7 @@ async def assemble(
         mcp = mcp_endpoint(service, settled)
         app = App(service, ROUTED, Site(service), {MCP_PATH: mcp})
         settled()
-        yield Assembly(service, app, mcp)
+        yield Assembly(service, app, mcp, publishing)
 
 
 def mcp_endpoint(service: Service, settled: Settle) -> McpEndpoint:

@@ -78,12 +78,14 @@ async def _parts(settings: Settings) -> _Findings:
     try:
         async with assemble(settings, create=False) as assembly:
             report = await assembly.service.health.report()
+            failure = assembly.publishing.failure
             keys = [] if settings.is_loopback else await _development_keys(assembly)
             notes = await _waiting(assembly)
     except StoreRefusal as refusal:
         return _Findings([str(refusal)])
     faults = [check["error"] for check in report["checks"].values() if "error" in check]
-    return _Findings([*faults, *keys], notes)
+    builds = [f"the watcher's last build failed: {failure}"] if failure else []
+    return _Findings([*faults, *builds, *keys], notes)
 
 
 async def _waiting(assembly: Assembly) -> list[str]:

@@ -14,6 +14,8 @@ from edge_api.schema.problems import is_unavailable
 
 REFRESH_SECONDS: Final = 0.5
 """How often the edge looks whether another build is current; it follows one within a second."""
+LOOK_SECONDS: Final = 10.0
+"""How often the edge looks at the watcher's heartbeat and at the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
 """How often edges on one store tell one another what each has counted by itself."""
 HOUSEKEEPING_SECONDS: Final = 5.0

@@ -1,6 +1,7 @@
 """`publish`: build whenever the content changes and whenever a scheduled post is due."""
 
 import argparse
+import os
 import signal
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,13 +9,16 @@ from types import FrameType
 
 from rich.console import Console
 
+from edge_api.schema.installed_code import InstalledCode
 from site_build import arguments as options
 from site_build.bridge.plugin import list_sources
 from site_build.commands.build import add_target
 from site_build.editions.edition import Order
-from site_build.editions.publisher import News, Prepared, Refused, Served, publish
+from site_build.editions.heartbeat import HeartbeatThread
+from site_build.editions.publisher import News, Outdated, Prepared, Refused, Served, publish
 from site_build.faults import ContentError
 from site_build.incremental.spread import count_processors
+from site_build.making.recipe import SOURCES
 from site_build.terminal import count, open_console, print_findings
 from site_build.text import write_instant
 
@@ -26,13 +30,18 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
     options.add_content(parser, settings)
     add_target(parser, settings)
     options.add_judgement(parser)
+    parser.add_argument(
+        "--stay", action="store_true", help="go on where other code is installed (else: status 75)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Publish until a signal ends it; SIGTERM, by which services are stopped, is a success.
 
-    Raises KeyboardInterrupt for any other.
+    Returns 75 (EX_TEMPFAIL of sysexits.h) where other code is installed, for whoever starts it
+    again. Raises KeyboardInterrupt for any other signal.
     """
+    code = InstalledCode(*SOURCES)
     ending = _Ending()
     signal.signal(signal.SIGTERM, ending.hear)
     order = Order(
@@ -44,11 +53,14 @@ def run(arguments: argparse.Namespace) -> int:
         strict=arguments.strict,
     )
     try:
-        publish(order, list_sources(order.content), _Chronicle(open_console(), order).tell)
+        sources, tell = list_sources(order.content), _Chronicle(open_console(), order).tell
+        with HeartbeatThread(order.output, code) as heart:
+            publish(order, sources, tell, heart, stays=arguments.stay)
     except KeyboardInterrupt:
         if not ending.heard:
             raise
-    return 0
+        return 0
+    return os.EX_TEMPFAIL
 
 
 class _Ending:
@@ -84,4 +96,6 @@ class _Chronicle:
                     print_findings(self._console, self._order.content, error.findings)
                     then = "until the content is mended"
                 self._console.print(f"{error}; what is served stays, {then}")
+            case Outdated():
+                self._console.print("the installed code has changed; it runs after a new start")
         self._console.file.flush()

@@ -15,6 +15,7 @@ from watchfiles import watch
 
 from site_build.editions.backoff import Backoff
 from site_build.editions.edition import Order, build, prepare, serve_prepared, withdraw
+from site_build.editions.heartbeat import HeartbeatThread
 from site_build.faults import BuildError, BusyError, ContentError
 from site_build.request import Report
 
@@ -49,7 +50,12 @@ class Refused:
     error: BuildError
 
 
-News = Served | Prepared | Refused
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """Other code is installed than this process runs."""
+
+
+News = Served | Prepared | Refused | Outdated
 
 
 class Publisher:
@@ -66,6 +72,8 @@ class Publisher:
         self._backoff = Backoff()
         self._told: set[object] = set()
         """The errors that were reported since the last edition."""
+        self.failure = ""
+        """Why the last build failed, in one line; empty where it did not."""
 
     def note_change(self) -> None:
         """Remember that what is served may be out of date, and what was refused may be mended."""
@@ -90,6 +98,7 @@ class Publisher:
             if news:
                 self._backoff.reset()
                 self._told.clear()
+                self.failure = ""
                 self._tell(news)
 
     def _step(self, now: datetime) -> News | None:
@@ -133,6 +142,7 @@ class Publisher:
 
     def _refuse(self, error: BuildError, subject: object) -> None:
         """Report what stopped a build, unless its subject was reported since the last edition."""
+        self.failure = str(error).partition("\n")[0]
         if subject not in self._told:
             self._told.add(subject)
             self._tell(Refused(error))
@@ -144,17 +154,31 @@ class Publisher:
             withdraw(self._order.output)
 
 
-def publish(order: Order, watched: Iterable[Path], tell: Callable[[News], None]) -> None:
-    """Publish until interrupted; the order's own instant does not count.
+def publish(
+    order: Order,
+    watched: Iterable[Path],
+    tell: Callable[[News], None],
+    heart: HeartbeatThread,
+    *,
+    stays: bool,
+) -> None:
+    """Publish until interrupted, or until other code is installed; then `stays` only reports it.
 
-    `watched` are the files and folders that an edition is made from. Raises KeyboardInterrupt when
-    a signal ends it.
+    The order's own instant does not count; `watched` are the files and folders that an edition is
+    made from. Raises KeyboardInterrupt when a signal ends it.
     """
     publisher = Publisher(order, tell)
+    is_told = False
     for changed in _glance(watched):
         if changed:
             publisher.note_change()
         publisher.act(datetime.now(UTC))
+        heart.note(publisher.failure)
+        if heart.is_outdated and not is_told:
+            is_told = True
+            tell(Outdated())
+            if not stays:
+                return
 
 
 def _glance(watched: Iterable[Path]) -> Iterator[bool]:

@@ -1,17 +1,22 @@
 """Publishing: the served edition follows the content and the clock."""
 
 import fcntl
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from edge_api.schema.heartbeat import Heartbeat
+from edge_api.schema.installed_code import InstalledCode
 from site_build.editions.backoff import Backoff
+from site_build.editions.heartbeat import HeartbeatThread
 from site_build.editions.publisher import News, Prepared, Publisher, Refused, Served
 from site_build.faults import BuildError, ContentError
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
@@ -275,13 +280,16 @@ def test_each_error_is_reported_once_until_a_build_succeeds(watchman: Watchman) 
     bad.write_text("---\ntitle: Bad\n---\n", "utf-8")
     watchman.edit()
     assert watchman.act(DAWN) == [Refused]
+    assert watchman.publisher.failure.startswith("nothing was built: ")
 
     bad.unlink()
     watchman.edit()
     assert watchman.act(DAWN) == []
+    assert "current is a folder" in watchman.publisher.failure
     place.rmdir()
     watchman.edit()
     assert watchman.act(DAWN) == [Served, Prepared]
+    assert watchman.publisher.failure == ""
     block(watchman, "current")
     watchman.edit()
     assert watchman.act(DAWN) == [Refused]
@@ -353,6 +361,11 @@ def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> 
         desk.post("soon", due.isoformat().replace("+00:00", "Z"))
         wait_until((journal / "soon" / "index.html").is_file)
         assert datetime.now(UTC) >= due
+        beat = Heartbeat.read(desk.output)
+        assert beat is not None
+        assert (beat.pid, beat.failure, beat.code_changed) == (process.pid, "", False)
+        desk.write("posts/bad.md", "no front matter")
+        wait_until(lambda: "nothing was built" in (desk.output / ".watcher").read_text("utf-8"))
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=PATIENCE)
     finally:
@@ -360,5 +373,93 @@ def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> 
         process.wait()
 
     assert process.returncode == 0
+    assert Heartbeat.read(desk.output) is None
     assert "Traceback" not in said
     assert f"is ready for {due:%Y-%m-%dT%H:%M:%SZ}" in said
+
+
+class Beats:
+    """A heartbeat thread that beats often, over a folder of code that the test changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.code = folder / "code"
+        self.code.mkdir()
+        self.output = folder / "build"
+        self.heart = HeartbeatThread(self.output, InstalledCode(self.code), beat_seconds=0.05)
+
+    def read(self) -> Heartbeat | None:
+        """Return the heartbeat."""
+        return Heartbeat.read(self.output)
+
+    def shows(self, condition: Callable[[Heartbeat], bool]) -> None:
+        """Wait until the heartbeat fulfils a condition."""
+
+        def is_fulfilled() -> bool:
+            beat = self.read()
+            return beat is not None and condition(beat)
+
+        wait_until(is_fulfilled)
+
+
+@pytest.fixture
+def beats(tmp_path: Path) -> Beats:
+    """Return a heartbeat that has not begun."""
+    return Beats(tmp_path)
+
+
+def test_a_long_build_does_not_stop_the_heartbeat(beats: Beats) -> None:
+    """It goes on while the watcher is at work, and says since when it is."""
+    with beats.heart:
+        beats.heart.note("")
+        beats.shows(lambda beat: beat.pid == os.getpid())
+        first = beats.read()
+        assert first is not None
+        beats.shows(lambda beat: beat.at > first.at and beat.active_at == first.active_at)
+        beats.heart.note("")
+        beats.shows(lambda beat: beat.active_at > first.active_at)
+
+
+def test_a_failure_is_in_the_heartbeat_until_a_build_succeeds(beats: Beats) -> None:
+    """It is written at once, not after the usual pause."""
+    heart = HeartbeatThread(beats.output, InstalledCode(beats.code), beat_seconds=3600)
+    with heart:
+        heart.note("no room: \udcff.md")
+        beats.shows(lambda beat: beat.failure == "no room: ?.md")
+        heart.note("")
+        beats.shows(lambda beat: beat.failure == "")
+
+
+@pytest.mark.parametrize(
+    ("error", "stays"), [(KeyboardInterrupt, False), (ValueError, True), (None, True)]
+)
+def test_who_ends_by_a_signal_takes_the_heartbeat_away(
+    beats: Beats, error: type[BaseException] | None, *, stays: bool
+) -> None:
+    """Whoever fails, or ends for the sake of new code, leaves it to grow old."""
+    with suppress(KeyboardInterrupt, ValueError), beats.heart:
+        beats.shows(lambda _: True)
+        if error:
+            raise error
+
+    assert (beats.read() is not None) is stays
+    assert not beats.heart.is_alive()
+
+
+def test_code_that_changes_is_noticed_when_it_is_whole(beats: Beats) -> None:
+    """The watcher is outdated once two looks have found the same new files."""
+    with beats.heart:
+        beats.shows(lambda beat: not beat.code_changed)
+        assert not beats.heart.is_outdated
+        (beats.code / "module.py").touch()
+        beats.shows(lambda beat: beat.code_changed)
+        wait_until(lambda: beats.heart.is_outdated)
+
+
+def test_a_disk_that_takes_nothing_does_not_end_the_heartbeat(beats: Beats) -> None:
+    """When there is room again it goes on."""
+    beats.output.touch()
+    with beats.heart:
+        beats.heart.note("")
+        beats.heart.join(0.2)
+        beats.output.unlink()
+        beats.shows(lambda _: True)
