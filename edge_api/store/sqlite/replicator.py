@@ -69,9 +69,10 @@ def sync_replica(store: Path, seconds: float) -> int:
 async def released(store: Path) -> AsyncIterator[None]:
     """Have nobody replicate the store meanwhile, where somebody does.
 
-    Litestream holds the log open on purpose: nobody else can cut it. It is ended, and started again
-    by whoever keeps it running. To have it `stop` and `start` in one life is not enough: it would
-    go on from what it remembers of the log, and its replica would be damaged.
+    Litestream often holds a read lock on the log, so that a cut fails; without one it would miss
+    what the cut takes away. It is ended, and started again by whoever keeps it running. To have it
+    `stop` and `start` in one life is not enough: it would go on from what it remembers of the log,
+    and its replica would be damaged.
     """
     if not lock_of(store).exists():
         yield
