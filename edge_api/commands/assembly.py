@@ -22,6 +22,7 @@ from edge_api.api.service import Papers, Service
 from edge_api.api.utility import VERSION
 from edge_api.commands.analysis import make_analyst
 from edge_api.commands.clock import system_clock
+from edge_api.commands.daily_verification import VERIFY_SECONDS, DailyVerification
 from edge_api.commands.housekeeping import (
     EXCHANGE_SECONDS,
     FORGETTING_SECONDS,
@@ -36,7 +37,6 @@ from edge_api.commands.memory import settle
 from edge_api.commands.opened import counted, open_store
 from edge_api.commands.replication import make_replication
 from edge_api.commands.secret_key import secret_key
-from edge_api.commands.verification import VERIFY_SECONDS, make_verification
 from edge_api.commands.webhooks import webhook_teller, webhook_wrapping
 from edge_api.domain.access import Access
 from edge_api.domain.access_requests import AccessRequests
@@ -108,7 +108,8 @@ async def assemble(
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, shelf)
         stack.push_async_callback(analyst.close)
-        verification = make_verification(settings, replication) if alone else None
+        is_file = alone and settings.database_path is not None
+        verification = DailyVerification(settings, replication) if is_file else None
         service = Service(
             settings=settings,
             clock=clock,

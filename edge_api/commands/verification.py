@@ -1,34 +1,29 @@
 """Verification that the replica and the newest backup of a store in a file can be restored.
 
-A serving edge does it once a day, in a process of its own, which runs this module; `doctor --deep`
-does it at once. The results are kept beside the store and outlive the edge.
+A serving edge has it done once a day, by a process that runs this module; `doctor --deep` does it
+at once. The results are kept beside the store and outlive the edge.
 """
 
-import asyncio
 import fcntl
 import hashlib
 import json
-import logging
 import math
 import os
 import shutil
 import signal
-import sys
 import time
-from asyncio.subprocess import DEVNULL
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from edge_api.commands.clock import system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.commands.replica import fetch_latest
-from edge_api.commands.replication import PATIENCE_SECONDS, Replication
-from edge_api.domain.health import Check, Look
+from edge_api.commands.replication import PATIENCE_SECONDS
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings, read_settings
 from edge_api.store.refusal import StoreRefusal
@@ -40,17 +35,13 @@ PARTS: Final[Mapping[str, str]] = MappingProxyType(
     {"replica": "the replica", "backup": "the newest backup"}
 )
 """What is verified, and how sentences call it."""
-VERIFY_SECONDS: Final = 60.0
-"""Between two looks whether a verification is due; the first comes as long after the start."""
 DUE_SECONDS: Final = 24 * 3600.0
 """How old a good result may be before the next verification."""
 RETRY_SECONDS: Final = 3600.0
 """The same of a bad result."""
 OLD_SECONDS: Final = 2 * DUE_SECONDS
 """How old a good result may be before it counts no more."""
-NEVER_SECONDS: Final = 3600.0
-"""How long an edge may serve without any result before readiness warns."""
-LONGEST_SECONDS: Final = 6 * 3600.0
+LONGEST_SECONDS: Final = 6 * 3600
 """How long one verification may take."""
 ATTEMPTS: Final = 2
 """How often a fault must be found: Litestream may be ended, or put files together, meanwhile."""
@@ -60,9 +51,7 @@ ROOM_LEFT: Final = 128 * 1024 * 1024
 """Bytes of the disk that stay free while a copy of the store is on it."""
 NICENESS: Final = 19
 """The lowest priority (POSIX, nice)."""
-_DEEP: Final = "run python -m edge_api doctor --deep"
-
-_log = logging.getLogger(__name__)
+DEEP: Final = "run python -m edge_api doctor --deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +126,7 @@ def read_result(settings: Settings, part: str) -> Result | None:
         return None
     except (OSError, ValueError, TypeError) as error:
         fault = f"the last result of verifying {PARTS[part]} cannot be read"
-        return Result("", spell_instant(system_clock()), fault, str(error))
+        return Result("", spell_instant(datetime.fromtimestamp(0, UTC)), fault, str(error))
     of_another = part == "replica" and result.subject != _subject_of(settings)
     return None if of_another else result
 
@@ -175,12 +164,12 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
     for part in PARTS:
         result = read_result(settings, part)
         if result and (fault := result.find_fault(part)):
-            faults.append(f"{fault} ({result.reason or _DEEP})")
+            faults.append(f"{fault} ({result.reason or DEEP})")
         elif result:
             made = f" (made at {result.made_at})" if result.made_at else ""
             notes.append(f"{PARTS[part]}{made} is whole: verified at {result.at}")
         elif part == "replica" and settings.litestream_replica:
-            notes.append(f"the replica has not been verified yet; {_DEEP}")
+            notes.append(f"the replica has not been verified yet; {DEEP}")
         elif part == "backup" and deep:
             notes.append("there is no backup: python -m edge_api backup makes one")
     return faults, notes
@@ -192,7 +181,7 @@ def scratch(store: Path) -> Iterator[Path]:
 
     Raises StoreRefusal where another process has it, and OSError.
     """
-    folder = store.with_name(f".{store.name}-verifying")
+    folder = _scratch_of(store)
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -208,91 +197,13 @@ def scratch(store: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-class Verification:
-    """Verifies for a serving edge, and tells readiness."""
-
-    def __init__(self, settings: Settings, replication: Replication | None = None) -> None:
-        self._settings = settings
-        self._replication = replication
-        self._began = time.monotonic()
-        self._not_before = 0.0
-
-    @property
-    def checks(self) -> Mapping[str, Look]:
-        """What readiness is to look at."""
-        replica = {"replica": self.check_replica} if self._settings.litestream_replica else {}
-        return {**replica, "backup": self.check_backup}
-
-    async def apply(self) -> None:
-        """Verify what is due, in a process that ends with this one."""
-        store = _store_of(self._settings)
-        await asyncio.to_thread(_clear, store)  # what one that was killed has left
-        due = parts_due(self._settings)
-        if not due or time.monotonic() < self._not_before:
-            return
-        self._not_before = time.monotonic() + RETRY_SECONDS  # even if it does not come to a result
-        try:
-            await self._start(store)
-        except TimeoutError:
-            _log.warning("a verification was ended, since it took too long")
-        for part in due:
-            result = read_result(self._settings, part)
-            if result and result.fault:
-                _log.warning("%s (%s)", result.fault, result.reason)
-
-    async def _start(self, store: Path) -> None:
-        """Run this module to its end. Raises TimeoutError and OSError."""
-        settings = self._settings
-        given = {
-            "DATABASE_URL": settings.database_url,
-            "LITESTREAM_REPLICA": settings.litestream_replica or "",
-        }
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", __name__),
-            stdin=DEVNULL,
-            stdout=DEVNULL,
-            env={**os.environ, **given},
-            start_new_session=True,  # it is ended together with what it has started
-        )
-        try:
-            async with asyncio.timeout(LONGEST_SECONDS):
-                await process.wait()
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
-                _clear(store)
-
-    async def check_replica(self) -> Check:
-        """Return how far the replica is, and what its last verification found."""
-        lag = await self._replication.check() if self._replication else Check("pass")
-        result = read_result(self._settings, "replica")
-        if result is None:
-            is_late = time.monotonic() - self._began > NEVER_SECONDS
-            fault = "the replica has not been verified yet" if is_late else ""
-        else:
-            fault = result.find_fault("replica")
-        return _check(result, lag.sentence, fault)
-
-    async def check_backup(self) -> Check | None:
-        """Return what the last verification of the newest backup found; `None` without one."""
-        result = read_result(self._settings, "backup")
-        return _check(result, "", result.find_fault("backup")) if result else None
-
-
-def make_verification(settings: Settings, replication: Replication | None) -> Verification | None:
-    """Return what verifies for a serving edge; `None` where a server keeps the store."""
-    return Verification(settings, replication) if settings.database_path else None
-
-
-def _check(result: Result | None, lag: str, fault: str) -> Check:
-    facts: dict[str, Any] = {"verified": result is not None and not fault}
-    if result:
-        facts["verified_at"] = result.at
-    if result and result.made_at:
-        facts["made_at"] = result.made_at
-    sentences = "; ".join(filter(None, (lag, fault and f"{fault}; {_DEEP}")))
-    return Check("warn" if sentences else "pass", sentences, facts)
+def clear_scratch(settings: Settings) -> None:
+    """Empty the folder for scratch files, if there is one and no other process has it."""
+    store = _store_of(settings)
+    with suppress(StoreRefusal, OSError):
+        if _scratch_of(store).exists():
+            with scratch(store):
+                pass
 
 
 def _store_of(settings: Settings) -> Path:
@@ -303,6 +214,10 @@ def _store_of(settings: Settings) -> Path:
 def _result_of(store: Path, part: str) -> Path:
     store = store.resolve()
     return store.with_name(f"{store.name}-{part}.json")
+
+
+def _scratch_of(store: Path) -> Path:
+    return store.with_name(f".{store.name}-verifying")
 
 
 def _subject_of(settings: Settings) -> str:
@@ -387,11 +302,12 @@ def _require_room(store: Path) -> None:
     """Raise _FaultError where a copy of the store would take what the store needs."""
     log = store.with_name(f"{store.name}-wal")
     size = store.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    needed = size + size // 4 + ROOM_LEFT  # the keys of all rows are less than a quarter
     free = shutil.disk_usage(store.parent).free
-    if free < size + ROOM_LEFT:
+    if free < needed:
         raise _FaultError(
             "the replica cannot be verified: the disk has too little room",
-            f"{(size + ROOM_LEFT) >> 20} MB are needed, {free >> 20} MB are free",
+            f"{needed >> 20} MB are needed, {free >> 20} MB are free",
         )
 
 
@@ -409,15 +325,10 @@ def _empty(folder: Path) -> None:
         path.unlink()
 
 
-def _clear(store: Path) -> None:
-    """Empty the folder for scratch files, unless another process has it."""
-    with suppress(StoreRefusal, OSError), scratch(store):
-        pass
-
-
 def main() -> None:
     """Verify what is due, as the process that an edge starts."""
     os.nice(NICENESS)
+    signal.alarm(LONGEST_SECONDS)
     settings = read_settings(os.environ)
     with suppress(StoreRefusal):  # another process verifies
         verify_parts(settings, parts_due(settings))

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -15,14 +17,15 @@ from typing import Any
 import psutil
 import pytest
 
-from edge_api.commands import verification
+from edge_api.commands import daily_verification, verification
 from edge_api.commands.assembly import assemble
-from edge_api.commands.verification import Verification, parts_due, read_result
+from edge_api.commands.daily_verification import DailyVerification
+from edge_api.commands.verification import parts_due, read_result
 from edge_api.settings import Settings, read_settings
 from edge_api.store.sqlite.copying import count_lost, note_keys
 from tests.drills.loss import as_json, await_replica, installation_in, post, said
 from tests.edge.backup.test_replication import await_truth, silent_server
-from tests.edge.edge_process import Installation, ServedEdge
+from tests.edge.edge_process import PATIENCE, Installation, ServedEdge
 
 READINESS = "/api/public/v1/readiness"
 DEEP = "run python -m edge_api doctor --deep"
@@ -270,7 +273,7 @@ def test_what_was_verified_is_verified_again_in_time(
     for at, due in (("2020-01-01", True), ("2999-01-01", True)):
         kept.write_text(json.dumps({**result, "at": f"{at}T00:00:00.000000Z"}))
         assert (parts_due(settings) == ("backup",)) is due
-        check = asyncio.run(Verification(settings).check_backup())
+        check = asyncio.run(DailyVerification(settings).check_backup())
         assert check is not None
         assert (check.state, check.facts["verified"]) == ("warn", False)
         assert "has not been verified for more than 2 days" in check.sentence
@@ -278,7 +281,7 @@ def test_what_was_verified_is_verified_again_in_time(
     kept.write_text(json.dumps({**result, "fault": "damaged"}))
     assert parts_due(settings) == ("backup",)
     kept.write_text("no JSON")
-    check = asyncio.run(Verification(settings).check_backup())
+    check = asyncio.run(DailyVerification(settings).check_backup())
     assert check is not None
     assert "cannot be read" in check.sentence
 
@@ -288,9 +291,9 @@ def test_a_replica_that_is_never_verified_is_reported(
 ) -> None:
     """A fresh installation passes for an hour; after that readiness warns."""
     settings = read_settings(replicated.settings, None)
-    fresh = asyncio.run(Verification(settings).check_replica())
-    monkeypatch.setattr(verification, "NEVER_SECONDS", -1.0)
-    stale = asyncio.run(Verification(settings).check_replica())
+    fresh = asyncio.run(DailyVerification(settings).check_replica())
+    monkeypatch.setattr(daily_verification, "NEVER_SECONDS", -1.0)
+    stale = asyncio.run(DailyVerification(settings).check_replica())
 
     assert (fresh.state, fresh.facts) == ("pass", {"verified": False})
     assert (stale.state, stale.facts) == ("warn", {"verified": False})
@@ -308,14 +311,40 @@ async def test_a_verification_ends_with_the_edge(
         address = f"s3://bucket/path?endpoint=127.0.0.1:{port}&region=none"
         settings = read_settings({**plain.settings, "LITESTREAM_REPLICA": address}, None)
         before = set(psutil.Process().children(recursive=True))
-        verifying = asyncio.create_task(Verification(settings).apply())
+        verifying = asyncio.create_task(DailyVerification(settings).apply())
         await asyncio.to_thread(await_truth, lambda: "litestream" in new_names(before))
         assert "keys.db" in scratch_of(plain)
+        started = set(psutil.Process().children(recursive=True)) - before
         verifying.cancel()
         await asyncio.gather(verifying, return_exceptions=True)
+        _, left = await asyncio.to_thread(psutil.wait_procs, started, PATIENCE / 2)
 
-    assert new_names(before) == set()
+    assert left == []
     assert scratch_of(plain) == []
+
+
+LIMITED = "from edge_api.commands import verification as v; v.LONGEST_SECONDS = 2; v.main()"
+
+
+def test_a_verification_that_hangs_ends_by_itself(plain: Installation) -> None:
+    """The edge was killed, so nobody else ends it: it would keep others from verifying."""
+    with silent_server() as port:
+        address = f"s3://bucket/path?endpoint=127.0.0.1:{port}&region=none"
+        hanging = plain.changed(
+            LITESTREAM_REPLICA=address, AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", LIMITED],
+            cwd=plain.folder,
+            env=hanging.environment,
+            start_new_session=True,
+        ) as process:
+            try:
+                assert process.wait(PATIENCE / 2) == -signal.SIGALRM
+                with verification.scratch(plain.store):
+                    pass
+            finally:
+                os.killpg(process.pid, signal.SIGKILL)  # what it has started
 
 
 def new_names(before: set[psutil.Process]) -> set[str]:
@@ -343,6 +372,32 @@ def test_a_disk_without_room_is_not_filled(
     assert result is not None
     assert result.fault == "the replica cannot be verified: the disk has too little room"
     assert "MB" in result.reason
+
+
+def test_the_keys_of_the_rows_need_room_too(
+    replicated: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for the restored file alone is not enough."""
+    said(replicated, "migrate")
+    free = replicated.store.stat().st_size + verification.ROOM_LEFT
+    usage = shutil.disk_usage(replicated.folder)._replace(free=free)
+    monkeypatch.setattr("edge_api.commands.verification.shutil.disk_usage", lambda _: usage)
+    verification.verify_parts(settings := read_settings(replicated.settings, None), ("replica",))
+
+    result = read_result(settings, "replica")
+    assert result is not None
+    assert result.fault == "the replica cannot be verified: the disk has too little room"
+
+
+def test_a_result_that_cannot_be_read_is_replaced(replicated: Installation) -> None:
+    """The replica is due at once: nobody knows what was found."""
+    said(replicated, "migrate")
+    replicated.store.with_name("edge.db-replica.json").write_text("no JSON")
+    settings = read_settings(replicated.settings, None)
+    check = asyncio.run(DailyVerification(settings).check_replica())
+
+    assert parts_due(settings) == ("replica",)
+    assert (check.state, check.facts) == ("warn", {"verified": False})
 
 
 def test_two_at_once_are_one_too_many(replicated: Installation) -> None:
