@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from edge_api.api.operation import Body, Operation, Parameter, Success
+from edge_api.api.operation import Body, Method, Operation, Parameter, Success
 from edge_api.api.reply import JSON
 from edge_api.api.representation import CSV, OBJECT
 from edge_api.api.row_schemas import (
@@ -19,7 +19,6 @@ from edge_api.api.row_schemas import (
     filters_schema,
     new_rows_schema,
     removal_schema,
-    row_schema,
     selected_row_schema,
 )
 from edge_api.api.rows import (
@@ -28,6 +27,7 @@ from edge_api.api.rows import (
     NewRows,
     Removal,
     admit,
+    check_names,
     delete_rows,
     insert_rows,
     read_rows,
@@ -53,6 +53,12 @@ repeated ones too. Text is taken literally: nothing is trimmed, nothing unquoted
 NULL is never true, negated or not: only `is` finds it.
 
 """ + "\n".join(f"- `{name}`: {operator.sentence}" for name, operator in OPERATORS.items())
+
+
+_ONE_OBJECT: Final = f"With `Accept: {OBJECT}` nothing is written unless it is exactly one row."
+_CHOSEN: Final = (
+    "Rows are chosen by `match` in the body: a filter in the query is refused. " + _ONE_OBJECT
+)
 
 
 def _operations(table: Table) -> tuple[Operation, ...]:
@@ -83,7 +89,7 @@ def _read(table: Table) -> Operation:
         do=partial(read_rows, table),
         scope="admin:read",
         parameters=_parameters(table),
-        successes=_readings(table),
+        successes=_answers(table, 200, "The rows", headers=_PAGE_HEADERS),
         problems=("not_acceptable",),
         tools=(_QUERY,),
     )
@@ -97,13 +103,7 @@ def _parameters(table: Table) -> tuple[Parameter, ...]:
 def _paging(table: Table) -> tuple[Parameter, ...]:
     limit = {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST, "default": LIMIT_DEFAULT}
     return (
-        Parameter(
-            "select",
-            "query",
-            {"type": "string", "pattern": selection_pattern(table), "default": "*"},
-            "Columns, separated by commas: `*`, `column`, `alias:column`, `column::text`.",
-            example="*",
-        ),
+        _select(table),
         Parameter("limit", "query", limit, "How many rows at the most.", example=10),
         Parameter(
             "offset",
@@ -120,6 +120,16 @@ def _paging(table: Table) -> tuple[Parameter, ...]:
             "stand last, in descending order first; the primary key decides between equals.",
             example=f"{table.key}.desc",
         ),
+    )
+
+
+def _select(table: Table) -> Parameter:
+    return Parameter(
+        "select",
+        "query",
+        {"type": "string", "pattern": selection_pattern(table), "default": "*"},
+        "Columns, separated by commas: `*`, `column`, `alias:column`, `column::text`.",
+        example="*",
     )
 
 
@@ -152,30 +162,45 @@ _PAGE_HEADERS: Mapping[str, str] = {
 }
 
 
-def _readings(table: Table) -> tuple[Success, ...]:
-    """Return the answers to a read, one for each form that `Accept` can ask for."""
+def _answers(table: Table, status: int, sentence: str, **more: Any) -> tuple[Success, ...]:
+    """Return the answers with rows, one for each form that `Accept` can ask for."""
     row = selected_row_schema(table)
     sample = stored_row_sample(table)
     return (
-        Success(200, "The rows", array_of(row), [sample], _PAGE_HEADERS, (JSON,)),
-        Success(200, "The only row", row, sample, _PAGE_HEADERS, (OBJECT,)),
-        Success(200, "A table", {"type": "string"}, None, _PAGE_HEADERS, (CSV,)),
+        Success(status, sentence, array_of(row), [sample], media_types=(JSON,), **more),
+        Success(status, "The only row", row, sample, media_types=(OBJECT,), **more),
+        Success(status, "A table", {"type": "string"}, media_types=(CSV,), **more),
+    )
+
+
+def _write(table: Table, verb: str, method: Method, **parts: Any) -> Operation:
+    """Return an operation with what all writes have in common."""
+    return _operation(
+        table,
+        verb,
+        method=method,
+        scope="admin:write",
+        parameters=(_select(table),),
+        check_names=partial(check_names, method),
+        problems=("not_acceptable", *parts.pop("problems", ())),
+        **parts,
     )
 
 
 def _insert(table: Table) -> Operation:
     row = new_row_sample(table)
-    return _operation(
+    return _write(
         table,
         "insert",
-        method="POST",
+        "POST",
         summary=f"Insert rows into {table.name}",
         description=f"One row or up to {INSERT_MOST}: all of them are stored, or none. Members "
-        "that are left out take the column's default.",
+        "that are left out take the column's default. The parameter `columns`, which PostgREST's "
+        "clients send, must name the members of the rows; any other is refused, and so is "
+        f"`Prefer: resolution`, since no row that exists is changed. {_ONE_OBJECT}",
         do=partial(insert_rows, table),
-        scope="admin:write",
         body=_body(NewRows, new_rows_schema(table), {"one": row, "several": [row], "none": []}),
-        successes=(_written(table, 201, "The rows as stored", links=_links(table)),),
+        successes=_answers(table, 201, "The rows as stored", links=_links(table)),
         problems=("conflict",),
     )
 
@@ -183,41 +208,34 @@ def _insert(table: Table) -> Operation:
 def _update(table: Table) -> Operation:
     change = {"match": match_sample(table), "values": values_sample(table)}
     unique = any(index.unique for index in table.indexes)
-    return _operation(
+    return _write(
         table,
         "update",
-        method="PATCH",
+        "PATCH",
         summary=f"Change rows of {table.name}",
-        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is changed.",
+        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is changed. {_CHOSEN}",
         do=partial(update_rows, table),
-        scope="admin:write",
         body=_body(Change, change_schema(table), {"one": change}),
-        successes=(_written(table, 200, "The rows as they are now"),),
+        successes=_answers(table, 200, "The rows as they are now"),
         problems=("conflict",) if unique else (),
     )
 
 
 def _delete(table: Table) -> Operation:
-    return _operation(
+    return _write(
         table,
         "delete",
-        method="DELETE",
+        "DELETE",
         summary=f"Delete rows of {table.name}",
-        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is deleted.",
+        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is deleted. {_CHOSEN}",
         do=partial(delete_rows, table),
-        scope="admin:write",
         body=_body(Removal, removal_schema(table), {"one": {"match": match_sample(table)}}),
-        successes=(_written(table, 200, "The rows that were deleted"),),
+        successes=_answers(table, 200, "The rows that were deleted"),
     )
 
 
 def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body:
     return Body(TypeAdapter(check), schema, examples, BODY_MOST, media_type_needed=False)
-
-
-def _written(table: Table, status: int, sentence: str, **more: Any) -> Success:
-    rows = array_of(row_schema(table))
-    return Success(status, sentence, rows, [stored_row_sample(table)], **more)
 
 
 def _links(table: Table) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ An operation that is not declared is not served. It never sees an HTTP message: 
 an `Ask` of checked values, what leaves it is a `Reply`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -134,6 +134,9 @@ class Operation:
     """Whether it stops when its client goes away: for what costs much and changes nothing."""
     dialect: Dialect = "plain"
     """In which words errors are told."""
+    check_names: Callable[[Iterable[str]], None] | None = None
+    """Takes the names of the query's parameters before the body is read, and raises Problem for
+    one that the operation does not take. `None`: unknown parameters are ignored."""
     admit: Callable[[Actor], None] | None = None
     """A check of the actor before the scope is looked at; raises Problem."""
     door: Door = "rest"

@@ -3,22 +3,38 @@
 The replies speak PostgREST's dialect: bare arrays, `Content-Range`, forms by `Accept`.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from edge_api.api.operation import Ask
-from edge_api.api.reply import Reply
+from edge_api.api.reply import JSON, Reply
 from edge_api.api.representation import CSV, OBJECT, chosen_form
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
-from edge_api.domain.rows import Page
+from edge_api.domain.query import check_columns, given_once
+from edge_api.domain.rows import Page, Returned
+from edge_api.domain.selection import parse_selection
 from edge_api.domain.spreadsheet import to_csv
-from edge_api.schema.problems import Problem
-from edge_api.schema.table import Table
+from edge_api.schema.problems import Problem, not_one_row
+from edge_api.schema.table import Row, Table
 
 COUNT_EXACT: Final = "count=exact"
 """The one preference (RFC 7240) that is heeded."""
+WRITE_PARAMETERS: Mapping[str, Sequence[str]] = MappingProxyType(
+    {"POST": ("select", "columns"), "PATCH": ("select",), "DELETE": ("select",)}
+)
+"""The query parameters of each write. Any other is refused: a filter that was ignored would
+change more rows than its sender meant."""
+_INSTEAD: Mapping[str, str] = MappingProxyType(
+    {
+        "POST": "POST only inserts rows; change rows that exist with PATCH",
+        "PATCH": "rows are chosen by `match` in the body",
+        "DELETE": "rows are chosen by `match` in the body",
+    }
+)
 
 
 class Removal(BaseModel):
@@ -53,29 +69,66 @@ async def read_rows(table: Table, service: Service, ask: Ask) -> Reply:
     if counted:
         headers["Preference-Applied"] = COUNT_EXACT
     form = chosen_form(ask.headers.get("Accept"))
-    if form == CSV:
-        sheet = to_csv(page.names, page.rows).encode()
-        return Reply(sheet, headers=headers, media_type=f"{CSV}; charset=utf-8")
-    if form == OBJECT:
-        return Reply(sole_row(page), headers=headers, media_type=OBJECT)
-    return Reply(page.json, headers=headers, stands_at=version)
+    if form == JSON:
+        return Reply(page.json, headers=headers, stands_at=version)
+    return _in_form(form, page.names, page.rows, headers=headers)
 
 
 async def insert_rows(table: Table, service: Service, ask: Ask) -> Reply:
     """Store the rows of the body."""
-    return Reply(await service.rows.insert(table, ask.body, _actor(ask)), status=201)
+    returned = _returned(table, ask, "POST")
+    columns = given_once(ask.pairs, ("columns",)).get("columns")
+    if columns is not None:
+        check_columns(columns, ask.body)
+    rows = await service.rows.insert(table, ask.body, _actor(ask), returned)
+    return _written(ask, returned, rows, status=201)
 
 
 async def update_rows(table: Table, service: Service, ask: Ask) -> Reply:
     """Change the rows that the body matches."""
     change: Change = ask.body
-    rows = await service.rows.update(table, change.match, change.values, _actor(ask))
-    return Reply(rows)
+    returned = _returned(table, ask, "PATCH")
+    rows = await service.rows.update(table, change.match, change.values, _actor(ask), returned)
+    return _written(ask, returned, rows)
 
 
 async def delete_rows(table: Table, service: Service, ask: Ask) -> Reply:
     """Delete the rows that the body matches."""
-    return Reply(await service.rows.delete(table, ask.body.match, _actor(ask)))
+    returned = _returned(table, ask, "DELETE")
+    rows = await service.rows.delete(table, ask.body.match, _actor(ask), returned)
+    return _written(ask, returned, rows)
+
+
+def check_names(method: str, names: Iterable[str]) -> None:
+    """Raise Problem `invalid` for a query parameter that the write does not take."""
+    for name in names:
+        if name not in WRITE_PARAMETERS[method]:
+            raise Problem(
+                "invalid", f"{name}: {method} takes no such parameter; {_INSTEAD[method]}"
+            )
+
+
+def _returned(table: Table, ask: Ask, method: str) -> Returned:
+    """Return what a write is asked to give back. Raises Problem `invalid`."""
+    if any(each.startswith("resolution=") for each in _preferences(ask.headers.get("Prefer"))):
+        raise Problem("invalid", f"Prefer: resolution is not supported; {_INSTEAD[method]}")
+    selection = parse_selection(table, given_once(ask.pairs, ("select",)).get("select", ""))
+    return Returned(selection, single=chosen_form(ask.headers.get("Accept")) == OBJECT)
+
+
+def _written(ask: Ask, returned: Returned, rows: Sequence[Row], **more: Any) -> Reply:
+    names = [output.name for output in returned.selection]
+    return _in_form(chosen_form(ask.headers.get("Accept")), names, rows, **more)
+
+
+def _in_form(form: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -> Reply:
+    """Return rows in the form that was asked for. Raises Problem as `sole_row` does."""
+    if form == CSV:
+        sheet = to_csv(names, rows).encode()
+        return Reply(sheet, media_type=f"{CSV}; charset=utf-8", **more)
+    if form == OBJECT:
+        return Reply(sole_row(rows), media_type=OBJECT, **more)
+    return Reply(rows, **more)
 
 
 def _actor(ask: Ask) -> Actor:
@@ -85,8 +138,12 @@ def _actor(ask: Ask) -> Actor:
 
 def wants_count(prefer: str | None) -> bool:
     """Tell whether a Prefer header (RFC 7240) asks for the number of all rows that match."""
+    return COUNT_EXACT in _preferences(prefer)
+
+
+def _preferences(prefer: str | None) -> list[str]:
     members = (prefer or "").replace(" ", "").replace('"', "").lower().split(",")
-    return any(member.partition(";")[0] == COUNT_EXACT for member in members)
+    return [member.partition(";")[0] for member in members]
 
 
 def content_range(page: Page) -> str:
@@ -97,16 +154,11 @@ def content_range(page: Page) -> str:
     return f"{page.offset}-{page.offset + page.count - 1}/{total}"
 
 
-def sole_row(page: Page) -> dict[str, Any]:
+def sole_row(rows: Sequence[Row]) -> Row:
     """Return the only row. Raises Problem `not_acceptable` (PGRST116) for none or several."""
-    if page.count != 1:
-        raise Problem(
-            "not_acceptable",
-            "One object was asked for, and the result is not exactly one row",
-            details=f"The result contains {page.count} rows",
-        )
-    (row,) = page.rows
-    return row
+    if len(rows) != 1:
+        raise not_one_row(len(rows))
+    return rows[0]
 
 
 def admit(table: Table, actor: Actor) -> None:

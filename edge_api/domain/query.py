@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from edge_api.domain.filters import parse_filter
+from edge_api.domain.filters import parse_filter, split_list
 from edge_api.domain.ordering import parse_order
 from edge_api.domain.selection import Selection, parse_selection
 from edge_api.schema.problems import Problem
@@ -46,7 +46,7 @@ def parse_query(
     filters = [(name, text) for name, text in pairs if name not in RESERVED]
     if len(filters) > FILTERS_MOST:
         raise Problem("invalid", f"filters: at most {FILTERS_MOST} are taken", sqlstate="54001")
-    reserved = _reserved(pairs)
+    reserved = given_once(pairs, RESERVED)
     selection = parse_selection(table, reserved.get("select", ""))
     read = Read(
         table,
@@ -61,14 +61,30 @@ def parse_query(
     return Question(read, selection)
 
 
-def _reserved(pairs: Pairs) -> Mapping[str, str]:
+def given_once(pairs: Pairs, names: Sequence[str]) -> Mapping[str, str]:
+    """Return the parameters of these names. Raises Problem `invalid` for one given twice."""
     found: dict[str, str] = {}
     for name, text in pairs:
         if name in found:
             raise Problem("invalid", f"{name}: stands more than once")
-        if name in RESERVED:
+        if name in names:
             found[name] = text
     return MappingProxyType(found)
+
+
+def check_columns(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise Problem `invalid` unless `columns` of an insert names the members of the rows.
+
+    PostgREST's clients send it with arrays: the names, which may be quoted, of all members.
+    """
+    members = {name for row in rows for name in row}
+    listed = ", ".join(sorted(members))
+    named = {name.strip(" ") for name in split_list(f"({text})") or ()}
+    if named != members:
+        raise Problem(
+            "invalid",
+            f"columns: must name the members of the rows in the body ({listed}), or be left out",
+        )
 
 
 def _limit(text: str) -> int:

@@ -19,11 +19,11 @@ from edge_api.domain.identity import new_id
 from edge_api.domain.kept import KeptAnswers
 from edge_api.domain.match import parse_match
 from edge_api.domain.query import Pairs, Question, parse_query
-from edge_api.domain.selection import present
+from edge_api.domain.selection import Selection, parse_selection, present
 from edge_api.schema.kinds import spell_instant
-from edge_api.schema.problems import Problem
+from edge_api.schema.problems import Problem, not_one_row
 from edge_api.schema.table import Row, Table
-from edge_api.store.plan import AffectedBy, Delete, Insert, Outcome, Store, Update, Where
+from edge_api.store.plan import AffectedBy, Delete, Insert, Store, Update
 
 READ_SECONDS: Final = 5.0
 """How long a read may take: many times what a million rows need for an order without an index."""
@@ -54,6 +54,19 @@ class Page:
         return rows
 
 
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a write gives back."""
+
+    selection: Selection = ()
+    """Of each row it wrote; empty: every readable column."""
+    single: bool = False
+    """Whether it may write one row alone: otherwise Problem `not_acceptable`, and no change."""
+
+
+WHOLE_ROWS: Final = Returned()
+
+
 class Rows:
     """The administrative tables, over a store."""
 
@@ -81,46 +94,66 @@ class Rows:
         return Page(tuple(names), encoded, len(rows), question.read.offset, outcome.total)
 
     async def insert(
-        self, table: Table, given: Sequence[Mapping[str, Any]], actor: Actor
+        self,
+        table: Table,
+        given: Sequence[Mapping[str, Any]],
+        actor: Actor,
+        returned: Returned = WHOLE_ROWS,
     ) -> list[Row]:
         """Store new rows, all or none, and return them as stored.
 
-        Raises Problem `invalid` for a faulty row or too many, `conflict` for a row that exists.
+        Raises Problem `invalid` for a faulty row or too many, `conflict` for a row that exists,
+        `not_acceptable` for another number of rows than `returned` asks for.
         """
         if len(given) > INSERT_MOST:
             raise Problem(
                 "invalid", f"body: must have {INSERT_MOST} rows or fewer", sqlstate="54000"
             )
         rows = _new_rows(table, given, self._clock())
-        return await self._write("insert", Insert(table, rows), actor)
+        if returned.single and len(rows) != 1:
+            raise not_one_row(len(rows))
+        return await self._write("insert", Insert(table, rows), actor, returned)
 
     async def update(
-        self, table: Table, match: Mapping[str, Any], values: Mapping[str, Any], actor: Actor
+        self,
+        table: Table,
+        match: Mapping[str, Any],
+        values: Mapping[str, Any],
+        actor: Actor,
+        returned: Returned = WHOLE_ROWS,
     ) -> list[Row]:
         """Change the rows that match and return them as they are then.
 
         Raises Problem `invalid` for a fault in either object or more than CHANGE_MOST rows,
-        `conflict` for a value that has to be unique.
+        `conflict` for a value that has to be unique, `not_acceptable` like `insert`.
         """
         where = parse_match(table, match)
         if not values:
             raise Problem("invalid", "values: must name at least one column")
         changed = table.new_values(values, spell_instant(self._clock()))
-        return await self._write("update", Update(table, changed, where, CHANGE_MOST), actor, where)
+        plan = Update(table, changed, where, CHANGE_MOST, single=returned.single)
+        return await self._write("update", plan, actor, returned)
 
-    async def delete(self, table: Table, match: Mapping[str, Any], actor: Actor) -> list[Row]:
+    async def delete(
+        self,
+        table: Table,
+        match: Mapping[str, Any],
+        actor: Actor,
+        returned: Returned = WHOLE_ROWS,
+    ) -> list[Row]:
         """Delete the rows that match and return them. Raises Problem like `update`."""
-        where = parse_match(table, match)
-        return await self._write("delete", Delete(table, where, CHANGE_MOST), actor, where)
+        plan = Delete(table, parse_match(table, match), CHANGE_MOST, single=returned.single)
+        return await self._write("delete", plan, actor, returned)
 
     async def _write(
-        self, verb: str, plan: Insert | Update | Delete, actor: Actor, where: Where = ()
+        self, verb: str, plan: Insert | Update | Delete, actor: Actor, returned: Returned
     ) -> list[Row]:
         """Carry out a change and write it down, in one transaction."""
+        where = () if isinstance(plan, Insert) else plan.where
         columns = tuple(condition.column for condition in where)
         change = Change(verb, plan.table, AffectedBy(0), columns)
         outcome, _ = await self._store.run(plan, audit_entry(actor, change, self._clock()))
-        return _readable(plan.table, outcome)
+        return present(outcome.rows, returned.selection or parse_selection(plan.table))
 
 
 def _new_rows(table: Table, given: Sequence[Mapping[str, Any]], now: datetime) -> list[Row]:
@@ -138,7 +171,3 @@ def _new_row(table: Table, given: Mapping[str, Any], now: datetime) -> Row:
     for name in given:
         readable_column(table, name)
     return table.new_row(given, spell_instant(now), partial(new_id, now))
-
-
-def _readable(table: Table, outcome: Outcome) -> list[Row]:
-    return [{name: row[name] for name in table.readable} for row in outcome.rows]

@@ -116,3 +116,12 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
 def is_unavailable(error: BaseException) -> bool:
     """Return whether an error is the problem `unavailable`, as of a store that is away."""
     return isinstance(error, Problem) and error.code == "unavailable"
+
+
+def not_one_row(count: int) -> Problem:
+    """Return the problem of a result of `count` rows where exactly one row was asked for."""
+    return Problem(
+        "not_acceptable",
+        "One object was asked for, and the result is not exactly one row",
+        details=f"The result contains {count} rows",
+    )

@@ -104,6 +104,8 @@ class Update:
 
     So a change that was decided on by an earlier read states in `where` what it relied on.
     """
+    single: bool = False
+    """If not exactly one row matches: Problem `not_acceptable`, and nothing is changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class Delete:
     table: Table
     where: Where
     at_most: int | None = None
+    single: bool = False
 
 
 Plan = Read | Insert | Update | Delete
@@ -142,7 +145,7 @@ class Store(Protocol):
 
         When it returns, every change is durable: it survives the loss of power. Raises Problem
         `conflict` (a unique value exists already; `details` names the column; `at_least` missed),
-        `invalid` (`at_most` exceeded); then nothing is changed.
+        `invalid` (`at_most` exceeded), `not_acceptable` (`single` missed); then nothing is changed.
         """
 
     def version(self) -> int:

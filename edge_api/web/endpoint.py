@@ -51,6 +51,8 @@ class Endpoint:
         operation = self.operation
         actor = None if operation.credential == "none" else await self._actor(request)
         address = await self._admit(request, actor)
+        if operation.check_names is not None:
+            operation.check_names(request.query)
         ask = Ask(
             actor=actor,
             address=address,

@@ -5,6 +5,7 @@ from typing import Any
 
 import asyncpg
 
+from edge_api.schema.problems import not_one_row
 from edge_api.schema.table import Row, Table
 from edge_api.store import sql
 from edge_api.store.decoding import decode
@@ -123,7 +124,7 @@ async def _carry_out_one(connection: Connection, plan: Read | Update | Delete) -
         case Delete():
             await _refuse_more_than_allowed(connection, plan)
             statement = sql.delete_rows(plan, POSTGRESQL)
-            return Outcome(await _changed(connection, plan.table, statement))
+            return Outcome(await _changed(connection, plan, statement))
 
 
 async def _read(connection: Connection, plan: Read) -> Outcome:
@@ -137,7 +138,7 @@ async def _read(connection: Connection, plan: Read) -> Outcome:
 async def _update(connection: Connection, plan: Update) -> Outcome:
     await _refuse_more_than_allowed(connection, plan)
     try:
-        rows = await _changed(connection, plan.table, sql.update_rows(plan, POSTGRESQL))
+        rows = await _changed(connection, plan, sql.update_rows(plan, POSTGRESQL))
     except asyncpg.IntegrityConstraintViolationError as error:
         raise violation(error, plan.table, [dict(plan.values)]) from None
     if len(rows) < plan.at_least:
@@ -154,10 +155,14 @@ async def _refuse_more_than_allowed(connection: Connection, plan: Update | Delet
         raise too_many(most)
 
 
-async def _changed(connection: Connection, table: Table, statement: sql.Statement) -> list[Row]:
+async def _changed(
+    connection: Connection, plan: Update | Delete, statement: sql.Statement
+) -> list[Row]:
     """Return the rows that a change gives back, by key: PostgreSQL leaves their order open."""
-    rows = await _fetch(connection, table, tuple(table.columns), statement)
-    return sorted(rows, key=lambda row: row[table.key])
+    rows = await _fetch(connection, plan.table, tuple(plan.table.columns), statement)
+    if plan.single and len(rows) != 1:
+        raise not_one_row(len(rows))
+    return sorted(rows, key=lambda row: row[plan.table.key])
 
 
 async def _number(connection: Connection, statement: sql.Statement) -> int:

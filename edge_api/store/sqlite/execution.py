@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import orjson
 
+from edge_api.schema.problems import not_one_row
 from edge_api.schema.table import Row, Table
 from edge_api.store import sql
 from edge_api.store.decoding import decode
@@ -37,7 +38,7 @@ def _carry_out_one(
             return _update(connection, plan)
         case Delete():
             _refuse_more_than_allowed(connection, plan)
-            return Outcome(_changed(connection, plan.table, sql.delete_rows(plan, SQLITE)))
+            return Outcome(_changed(connection, plan, sql.delete_rows(plan, SQLITE)))
 
 
 def _read(connection: sqlite3.Connection, plan: Read) -> Outcome:
@@ -65,7 +66,7 @@ def _insert(connection: sqlite3.Connection, plan: Insert, affected: Sequence[int
 def _update(connection: sqlite3.Connection, plan: Update) -> Outcome:
     _refuse_more_than_allowed(connection, plan)
     try:
-        rows = _changed(connection, plan.table, sql.update_rows(plan, SQLITE))
+        rows = _changed(connection, plan, sql.update_rows(plan, SQLITE))
     except sqlite3.IntegrityError as error:
         raise violation(error, plan.table, dict(plan.values)) from None
     if len(rows) < plan.at_least:
@@ -80,10 +81,14 @@ def _refuse_more_than_allowed(connection: sqlite3.Connection, plan: Update | Del
         raise too_many(most)
 
 
-def _changed(connection: sqlite3.Connection, table: Table, statement: sql.Statement) -> list[Row]:
+def _changed(
+    connection: sqlite3.Connection, plan: Update | Delete, statement: sql.Statement
+) -> list[Row]:
     """Return the rows that a change gives back, by key: SQLite leaves their order open."""
-    rows = _fetch(connection, table, tuple(table.columns), statement)
-    return sorted(rows, key=lambda row: row[table.key])
+    rows = _fetch(connection, plan.table, tuple(plan.table.columns), statement)
+    if plan.single and len(rows) != 1:
+        raise not_one_row(len(rows))
+    return sorted(rows, key=lambda row: row[plan.table.key])
 
 
 def _number(connection: sqlite3.Connection, statement: sql.Statement) -> int:

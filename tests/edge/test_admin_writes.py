@@ -1,0 +1,242 @@
+"""What the query and headers of an administrative write may say: nothing else is ignored."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.api.admin import OPERATIONS
+from edge_api.api.openapi import openapi_document
+from edge_api.domain.audit import recent_entries
+from edge_api.schema.tables import SUPPRESSED_EMAILS
+
+PATH = "/api/public/v1/admin/suppressed_emails"
+OBJECT = "application/vnd.pgrst.object+json"
+ROWS = [{"email": f"{letter}@b.c", "reason": "bounce"} for letter in "abcde"]
+ALL = {"reason": "bounce"}
+TO = {"reason": "complaint"}
+BODIES: dict[str, Any] = {
+    "POST": [{"email": "new@b.c", "reason": "bounce"}],
+    "PATCH": {"match": ALL, "values": TO},
+    "DELETE": {"match": ALL},
+}
+WRITES = list(BODIES)
+
+
+@pytest.fixture(scope="session")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an empty BUILD_DIR: rows need no journal."""
+    return tmp_path_factory.mktemp("no-journal")
+
+
+@pytest.fixture
+async def desk(edge: Any) -> "Desk":
+    """Return a client of the table, with five rows in it."""
+    desk = Desk(edge, await edge.key())
+    await desk.ask("POST", json=ROWS)
+    return desk
+
+
+class Desk:
+    """Writes to the table, and checks what is in it."""
+
+    def __init__(self, edge: Any, key: str) -> None:
+        self._edge = edge
+        self._key = key
+
+    async def ask(self, method: str, query: str = "", **more: Any) -> Any:
+        """Return status, media type and decoded body."""
+        async with self._edge.ask(method, f"{PATH}{query}", self._key, **more) as answer:
+            raw = await answer.read()
+            if answer.content_type == "text/csv":
+                return answer.status, answer.content_type, raw.decode()
+            return answer.status, answer.content_type, json.loads(raw)
+
+    async def refusal(self, method: str, query: str = "", **more: Any) -> str:
+        """Return the sentence of a 400, having checked that no row was changed and no audit made.
+
+        The body is sound, so that only the query or a header can be at fault.
+        """
+        body = await self.refused(400, method, query, **{"json": BODIES[method], **more})
+        return str(body["error"])
+
+    async def refused(self, status: int, method: str, query: str = "", **more: Any) -> Any:
+        """Return the body of a refusal, having checked that it changed nothing."""
+        got, _, body = await self.ask(method, query, **more)
+        assert (got, list(body)) == (status, ["error", "message", "code", "details", "hint"])
+        _, _, rows = await self.ask("GET", "?select=email,reason&order=email")
+        assert rows == ROWS
+        audited = await recent_entries(self._edge.service.store, 10)
+        assert [entry["verb"] for entry in audited] == ["insert", "issue"]
+        return body
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    "query", ["email=eq.a@b.c", "nope=eq.1", "limit=1", "order=email", "columns=email", "id", "=1"]
+)
+async def test_a_filter_in_the_query_never_widens_a_change(
+    desk: Desk, method: str, query: str
+) -> None:
+    """The parameter is refused by its name, and the sentence says where rows are chosen."""
+    sentence = await desk.refusal(method, f"?{query}")
+
+    assert sentence.startswith(f"{query.partition('=')[0]}: ")
+    assert "rows are chosen by `match` in the body" in sentence
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_a_filter_is_refused_before_the_body_is_looked_at(desk: Desk, method: str) -> None:
+    """What PostgREST's clients send for a change has no `match`, and for a deletion no body."""
+    body = {} if method == "DELETE" else {"json": TO}
+
+    problem = await desk.refused(400, method, "?email=eq.a@b.c&select=*", **body)
+
+    assert problem["error"].startswith("email: ")
+
+
+@pytest.mark.parametrize("query", ["on_conflict=email", "email=eq.a@b.c", "limit=1", "order=email"])
+async def test_an_insert_takes_no_other_parameter(desk: Desk, query: str) -> None:
+    """The parameter is refused by its name, and the sentence says how a row is changed."""
+    sentence = await desk.refusal("POST", f"?{query}")
+
+    assert sentence.startswith(f"{query.partition('=')[0]}: ")
+    assert "PATCH" in sentence
+
+
+@pytest.mark.parametrize("method", WRITES)
+@pytest.mark.parametrize(
+    "prefer",
+    ["resolution=merge-duplicates", 'return=minimal, Resolution = "ignore-duplicates"; x=1'],
+)
+async def test_an_upsert_is_refused(desk: Desk, method: str, prefer: str) -> None:
+    """Whoever asks for one would else get an insert, or an error that misleads."""
+    sentence = await desk.refusal(method, headers={"Prefer": prefer})
+
+    assert sentence.startswith("Prefer: resolution ")
+
+
+async def test_other_preferences_are_no_reason_to_refuse(desk: Desk) -> None:
+    """Whoever does not know a preference ignores it (RFC 7240, section 2)."""
+    prefer = {"Prefer": "return=minimal, missing=default, resolutions=many"}
+
+    status, _, rows = await desk.ask("PATCH", json=BODIES["PATCH"], headers=prefer)
+
+    assert (status, len(rows)) == (200, 5)
+
+
+@pytest.mark.parametrize("method", WRITES)
+async def test_select_chooses_the_columns_that_come_back(desk: Desk, method: str) -> None:
+    """In all its forms, for each write."""
+    query = "?select=why:reason,email,created_at::text"
+
+    _, _, rows = await desk.ask(method, query, json=BODIES[method])
+
+    assert {tuple(row) for row in rows} == {("why", "email", "created_at")}
+    assert {row["why"] for row in rows} == {"complaint" if method == "PATCH" else "bounce"}
+
+
+@pytest.mark.parametrize("method", WRITES)
+@pytest.mark.parametrize(
+    "query", ["select=nope", "select=email::int", "select=count()", "select=email&select=id"]
+)
+async def test_a_faulty_select_changes_nothing(desk: Desk, method: str, query: str) -> None:
+    """It is refused before anything is written."""
+    await desk.refusal(method, f"?{query}")
+
+
+@pytest.mark.parametrize("method", WRITES)
+async def test_one_row_is_answered_as_an_object(desk: Desk, method: str) -> None:
+    """The object form gives the row itself, with the columns that were selected."""
+    body = BODIES[method] if method == "POST" else {**BODIES[method], "match": {"email": "a@b.c"}}
+
+    status, form, row = await desk.ask(
+        method, "?select=email", json=body, headers={"Accept": OBJECT}
+    )
+
+    assert (status, form) == (201 if method == "POST" else 200, OBJECT)
+    assert row == {"email": "new@b.c" if method == "POST" else "a@b.c"}
+
+
+@pytest.mark.parametrize("method", WRITES)
+@pytest.mark.parametrize("count", [0, 5])
+async def test_one_object_of_none_or_several_rows_changes_nothing(
+    desk: Desk, method: str, count: int
+) -> None:
+    """It is 406, found before anything is committed: no row and no line of the audit log is new."""
+    given = [{"email": f"{number}@b.c", "reason": "bounce"} for number in range(count)]
+    match = ALL if count else {"email": "nobody@b.c"}
+    body = given if method == "POST" else {**BODIES[method], "match": match}
+
+    problem = await desk.refused(406, method, json=body, headers={"Accept": OBJECT})
+
+    assert (problem["code"], problem["details"]) == (
+        "PGRST116",
+        f"The result contains {count} rows",
+    )
+
+
+@pytest.mark.parametrize("method", WRITES)
+async def test_written_rows_as_a_sheet(desk: Desk, method: str) -> None:
+    """`Accept: text/csv` gives what came of a write as a table."""
+    query, headers = "?select=email,why:reason", {"Accept": "text/csv"}
+
+    _, form, sheet = await desk.ask(method, query, json=BODIES[method], headers=headers)
+
+    assert (form, sheet.splitlines()[0]) == ("text/csv", "email,why")
+    assert len(sheet.splitlines()) == (2 if method == "POST" else 6)
+
+
+@pytest.mark.parametrize(
+    ("columns", "body"),
+    [
+        ('"email","reason"', BODIES["POST"]),
+        ("reason, email", BODIES["POST"]),
+        (
+            '"email","reason","metadata"',
+            [*BODIES["POST"], {**ROWS[0], "email": "z@b.c", "metadata": 1}],
+        ),
+        ("", []),
+    ],
+)
+async def test_columns_that_agree_with_the_body_are_accepted(
+    desk: Desk, columns: str, body: Any
+) -> None:
+    """They name every member of the rows, as postgrest-js writes them."""
+    status, _, rows = await desk.ask("POST", "", params={"columns": columns}, json=body)
+
+    assert (status, len(rows)) == (201, len(body))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["email", '"email","reason","metadata"', "", "email,reason,nope", '"email,reason', "*"],
+)
+async def test_columns_that_differ_from_the_body_are_refused(desk: Desk, columns: str) -> None:
+    """What they leave out would be stored, or what they add would be missing."""
+    sentence = await desk.refusal("POST", params={"columns": columns})
+
+    assert sentence.startswith("columns: ")
+    assert "email, reason" in sentence
+
+
+async def test_columns_are_given_once(desk: Desk) -> None:
+    """Of two lists nobody could say which one counts."""
+    query = "?columns=email,reason&columns=email,reason"
+
+    assert (await desk.refusal("POST", query)).startswith("columns: ")
+
+
+def test_every_parameter_is_in_the_description() -> None:
+    """A client made from the document knows `select`, the forms, and that `columns` is taken."""
+    document = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {})
+    for table in (SUPPRESSED_EMAILS.name, "leads"):
+        entry = document["paths"][f"/api/public/v1/admin/{table}"]
+        for method, status in (("post", "201"), ("patch", "200"), ("delete", "200")):
+            assert [item["name"] for item in entry[method]["parameters"]] == ["select"]
+            answers = entry[method]["responses"]
+            assert set(answers[status]["content"]) == {"application/json", OBJECT, "text/csv"}
+            assert "406" in answers
+        assert "`columns`" in entry["post"]["description"]
+        assert "match" in entry["patch"]["description"]
