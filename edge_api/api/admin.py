@@ -91,6 +91,7 @@ def _read(table: Table) -> Operation:
         parameters=_parameters(table),
         successes=_answers(table, 200, "The rows", headers=_PAGE_HEADERS),
         problems=("not_acceptable",),
+        ends_with_client=True,
         tools=(_QUERY,),
     )
 

@@ -202,6 +202,7 @@ OPERATIONS: tuple[Operation, ...] = (
         credential="required",
         scope="leads:read",
         do=list_leads,
+        ends_with_client=True,
         query=RecentQuery,
         successes=(
             Success(

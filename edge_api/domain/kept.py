@@ -4,6 +4,7 @@ All who ask meanwhile share one read, so that a crowd costs the store no more th
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import Final, Generic, TypeVar
@@ -27,13 +28,15 @@ class KeptAnswers(Generic[T]):
         self._most = most
         self._version: int | None = None
         self._answers: dict[Hashable, asyncio.Future[T]] = {}
+        self._waiting: Counter[asyncio.Future[T]] = Counter()
         self._weights: dict[Hashable, int] = {}
 
     async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
         """Return the answer: what `read` gives, unless the store is as it was when it was given.
 
-        `length` is how many bytes the question itself takes, where it may be long. Raises what
-        `read` raises, and Problem as `Store.version` does.
+        `length` is how many bytes the question itself takes, where it may be long. A read is
+        cancelled when the last who waits for it is. Raises what `read` raises, and Problem as
+        `Store.version` does.
         """
         version = self._store.version()  # before the rows, so that no change is missed
         if version != self._version:
@@ -42,7 +45,22 @@ class KeptAnswers(Generic[T]):
         if answer is None:
             answer = self._answers[question] = asyncio.ensure_future(read())
             answer.add_done_callback(partial(self._settle, question, length))
-        return await asyncio.shield(answer)
+        self._waiting[answer] += 1
+        try:
+            return await asyncio.shield(answer)
+        finally:
+            self._leave(question, answer)
+
+    def _leave(self, question: Hashable, answer: "asyncio.Future[T]") -> None:
+        """Count one less who waits; end a read for nobody, so that who asks next begins anew."""
+        self._waiting[answer] -= 1
+        if self._waiting[answer]:
+            return
+        del self._waiting[answer]
+        if not answer.done():
+            answer.cancel()
+            if self._answers.get(question) is answer:
+                del self._answers[question]
 
     def _settle(self, question: Hashable, length: int, answer: "asyncio.Future[T]") -> None:
         """Keep what was read, as far as there is room; forget a failure."""

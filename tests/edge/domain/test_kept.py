@@ -132,3 +132,96 @@ async def test_a_failed_answer_is_not_kept(watched: Any) -> None:
     watched.away = False
 
     assert (await kept.get(1, read))[0].rows == []
+
+
+class SlowRead:
+    """A read that ends when it is let go; ended before that, it takes its time as well."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.ended = 0
+        self.gate = asyncio.Event()
+        self.unwinding = asyncio.Event()
+
+    async def __call__(self) -> list[Outcome]:
+        """Return nothing, once the gate is open."""
+        self.begun += 1
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.ended += 1
+            async with asyncio.timeout(10):  # a test that fails must not hang
+                await self.unwinding.wait()
+            raise
+        return []
+
+
+async def leave(*askers: "asyncio.Task[list[Outcome]]") -> None:
+    """Have those who ask stop waiting."""
+    for asker in askers:
+        asker.cancel()
+    await asyncio.gather(*askers, return_exceptions=True)
+
+
+async def turns() -> None:
+    """Let every task take all the steps that it can take by itself."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_the_last_who_leaves_ends_the_read(watched: Any) -> None:
+    """A read for nobody would only keep others waiting; nothing of it is kept."""
+    kept, read = answers(watched), SlowRead()
+    asked = [asyncio.create_task(kept.get(1, read)) for _ in range(3)]
+    await turns()
+
+    await leave(*asked[:2])
+    await turns()
+    assert (read.begun, read.ended) == (1, 0)
+
+    await leave(asked[2])
+    await turns()
+    assert (read.begun, read.ended) == (1, 1)
+    read.unwinding.set()
+    read.gate.set()
+    assert await kept.get(1, read) == []
+    assert read.begun == 2
+
+
+async def test_who_asks_while_an_ended_read_unwinds_has_one_of_their_own(watched: Any) -> None:
+    """It is a new read, which the end of the old one does not touch."""
+    kept, read = answers(watched), SlowRead()
+    leaving = asyncio.create_task(kept.get(1, read))
+    await turns()
+    await leave(leaving)
+    await turns()
+    asking = [asyncio.create_task(kept.get(1, read)) for _ in range(2)]
+    await turns()
+    assert (read.begun, read.ended) == (2, 1)
+
+    read.unwinding.set()
+    await turns()
+    read.gate.set()
+    assert await asyncio.gather(*asking) == [[], []]
+    assert (read.begun, read.ended) == (2, 1)
+    assert await kept.get(1, read) == []
+    assert read.begun == 2
+
+
+async def test_who_leaves_a_stale_read_leaves_the_new_one(watched: Any, store: SQLiteStore) -> None:
+    """After a change others have a read of their own, which goes on."""
+    kept, read = answers(watched), SlowRead()
+    leaving = asyncio.create_task(kept.get(1, read))
+    await turns()
+    await suppress(store, "ada@example.org")
+    asking = asyncio.create_task(kept.get(1, read))
+    await turns()
+    read.unwinding.set()
+    await leave(leaving)
+    await turns()
+    assert (read.begun, read.ended) == (2, 1)
+
+    read.gate.set()
+    assert await asking == []
+    assert await kept.get(1, read) == []
+    assert read.begun == 2
