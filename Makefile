@@ -6,8 +6,10 @@
 
 PYTHON_IN_VENV := .venv/bin/python
 # A release is taken a week after it appeared, when a bad one has been found out and withdrawn.
+# Extras stay in a lock: without them pip takes the newest release of a package that another package
+# asks for with an extra, and refuses that because its hash is not in the lock.
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
-	--generate-hashes --no-emit-index-url --exclude-newer "1 week" --custom-compile-command "make lock"
+	--generate-hashes --no-strip-extras --no-emit-index-url --exclude-newer "1 week" --custom-compile-command "make lock"
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
