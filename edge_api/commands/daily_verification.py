@@ -81,7 +81,7 @@ class DailyVerification:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
-                clear_scratch(self._settings)
+                await asyncio.to_thread(clear_scratch, self._settings)
 
     async def check_replica(self) -> Check:
         """Return how far the replica is, and what its last verification found."""

@@ -31,9 +31,17 @@ class _Findings:
 
 def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
-    parser = subparsers.add_parser("doctor", help="say what is wrong with this installation")
+    parser = subparsers.add_parser(
+        "doctor",
+        help="say what is wrong with this installation",
+        description="Check the settings, the store, the build, mail, and files that others can "
+        "read. Exits with 1 when something is wrong.",
+        epilog="example: python -m edge_api doctor --deep",
+    )
     parser.add_argument(
-        "--deep", action="store_true", help="restore the replica, and read the newest backup"
+        "--deep",
+        action="store_true",
+        help="restore the replica into another file, and read the newest backup whole",
     )
 
 
@@ -77,13 +85,13 @@ async def _parts(settings: Settings) -> _Findings:
     """Open every part as the service would, and pass on what readiness says."""
     try:
         async with assemble(settings, create=False) as assembly:
-            report = await assembly.service.health.report()
+            readiness = await assembly.service.health.report()
             failure = assembly.publishing.failure
             keys = [] if settings.is_loopback else await _development_keys(assembly)
             notes = await _waiting(assembly)
     except StoreRefusal as refusal:
         return _Findings([str(refusal)])
-    faults = [check["error"] for check in report["checks"].values() if "error" in check]
+    faults = [check["error"] for check in readiness["checks"].values() if "error" in check]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
     return _Findings([*faults, *builds, *keys], notes)
 

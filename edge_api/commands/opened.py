@@ -23,15 +23,28 @@ async def open_store(
     `alone` claims a file for this process; the database of a server is for many edges at once.
     Without `create` a missing store is refused: who only looks makes nothing. Raises StoreRefusal.
     """
-    return await open_at(settings.database_url, clock, alone=alone, create=create)
+    replicated = settings.litestream_replica is not None
+    return await open_at(
+        settings.database_url, clock, alone=alone, create=create, replicated=replicated
+    )
 
 
-async def open_at(url: str, clock: Clock, *, alone: bool = False, create: bool = True) -> Store:
-    """Open the store at an address of the form of DATABASE_URL, as `open_store` does."""
+async def open_at(
+    url: str,
+    clock: Clock,
+    *,
+    alone: bool = False,
+    create: bool = True,
+    replicated: bool = False,
+) -> Store:
+    """Open the store at an address of the form of DATABASE_URL, as `open_store` does.
+
+    With `replicated` an edge leaves the log of a file to the replicator that it starts.
+    """
     path = file_of(url)
     if path is None:
         return await postgres.open_store(url, clock, create=create)
-    return await sqlite.open_store(path, clock, alone=alone, create=create)
+    return await sqlite.open_store(path, clock, alone=alone, create=create, replicated=replicated)
 
 
 @asynccontextmanager

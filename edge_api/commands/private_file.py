@@ -22,7 +22,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def is_exposed(path: Path) -> bool:
-    """Tell whether the group or others have any right to a file; no file is exposed to nobody."""
+    """Tell whether the group or others have any right to a file; a missing file is not exposed."""
     return path.exists() and bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 

@@ -276,6 +276,7 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
         restored = fetch_latest(settings, draft)
     with _blaming("the replica is damaged"):
         verify(draft)
+    with _blaming("the replica cannot be verified"):
         lost = count_lost(store, keys, draft)
     if restored < synced:
         ends = f"it ends with transaction {restored} of {synced}"

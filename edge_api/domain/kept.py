@@ -34,9 +34,9 @@ class KeptAnswers(Generic[T]):
     async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
         """Return the answer: what `read` gives, unless the store is as it was when it was given.
 
-        `length` is how many bytes the question itself takes, where it may be long. A read is
-        cancelled when the last who waits for it is. Raises what `read` raises, and Problem as
-        `Store.version` does.
+        `length` is how many bytes the question itself takes, where it may be long. The read
+        is cancelled when its last waiting caller is cancelled. Raises what `read` raises, and
+        Problem as `Store.version` does.
         """
         version = self._store.version()  # before the rows, so that no change is missed
         if version != self._version:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -10,15 +9,13 @@ from typing import Final
 from edge_api.domain.actor import Clock
 from edge_api.domain.health import Check
 from edge_api.schema.heartbeat import BEAT_SECONDS, Heartbeat
-from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
+from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, INDEX_FILE
 from edge_api.schema.installed_code import InstalledCode, list_files
 
 LATE_SECONDS: Final = 3 * BEAT_SECONDS
 """Age of a heartbeat after which the watcher is taken for dead."""
 HANGING_SECONDS: Final = 600
 """Length of a build after which it is taken to hang."""
-_LOCK = ".lock"
-"""What a build leaves in BUILD_DIR where it was made, and not where a build was copied to."""
 
 
 @dataclass(slots=True)
@@ -32,11 +29,11 @@ class Publishing:
     failure: str = ""
     """Why the watcher's last build failed, for the operator alone: it may name paths."""
     _watcher: Check = field(default_factory=lambda: Check("pass"))
+    _code: Check = field(default_factory=lambda: Check("pass"))
 
     async def look(self) -> None:
         """Look at the watcher's heartbeat, at the content and at the installed code."""
-        with suppress(OSError):  # a file that cannot be read now is looked at next time
-            await asyncio.to_thread(self._look)
+        await asyncio.to_thread(self._look)
 
     async def watcher(self) -> Check:
         """Return whether the watcher does its work, and the content is published without one."""
@@ -44,19 +41,29 @@ class Publishing:
 
     async def code(self) -> Check:
         """Return whether this process runs what is installed."""
-        if self.installed.has_changed:
-            return _warn(["the installed code has changed since this edge started: restart it"])
-        return Check("pass")
+        return self._code
 
     def _look(self) -> None:
-        self.installed.look()
+        self._code, self._watcher = _warn(self._judge_code()), self._judge_watcher()
+
+    def _judge_code(self) -> Iterator[str]:
+        try:
+            self.installed.look()
+        except OSError as error:
+            yield f"the installed code cannot be read ({error.strerror})"
+        if self.installed.has_changed:
+            yield "the installed code has changed since this edge started: restart it"
+
+    def _judge_watcher(self) -> Check:
         try:
             beat = Heartbeat.read(self.build_dir)
         except (OSError, ValueError):
-            self._watcher = _warn(["the watcher's heartbeat cannot be read: restart the watcher"])
-            return
+            return _warn(["the watcher's heartbeat cannot be read: restart the watcher"])
         self.failure = beat.failure if beat else ""
-        self._watcher = _warn(self._judge(beat) if beat else self._judge_content())
+        try:
+            return _warn(self._judge(beat) if beat else self._judge_content())
+        except OSError as error:
+            return _warn([f"CONTENT_DIR cannot be read ({error.strerror})"])
 
     def _judge(self, beat: Heartbeat) -> Iterator[str]:
         # Absolute: a clock that was set back makes a dead watcher's heartbeat come from the future.
@@ -71,7 +78,7 @@ class Publishing:
 
     def _judge_content(self) -> Iterator[str]:
         """Say so where content waits to be built, as beside a watcher that writes no heartbeat."""
-        if not (self.build_dir / _LOCK).exists():
+        if not (self.build_dir / BUILD_LOCK).exists():
             return
         try:
             built = (self.build_dir / CURRENT_LINK / INDEX_FILE).stat().st_mtime_ns

@@ -24,7 +24,7 @@ MAILED: Final[Mapping[Table, str]] = MappingProxyType(
 )
 """The tables whose rows keep the token of an address, and the column that names it.
 
-What waits comes after the leads: it is written with one or after it, and is mailed with the token.
+The outbox is read after the leads, so that an entry written meanwhile is seen.
 """
 UNUSED: Final = Condition("used_at", "is", None)
 """Of a token: one that was used says how its address came to be suppressed."""

@@ -13,6 +13,8 @@ INDEX_FILE = "posts.json"
 INDEX_OPENING, INDEX_MIDDLE, INDEX_CLOSING = b'{"head":', b',"posts":[\n', b"]}\n"
 """What stands before the head, between it and the posts (a line each, with a comma), and last."""
 SITE_FOLDER = "site"
+BUILD_LOCK = ".lock"
+"""What a build leaves in BUILD_DIR where it was made, and not where a build was copied to."""
 CURRENT_LINK = "current"
 """`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`: site, index, and the edge's templates."""
 

@@ -31,7 +31,9 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
     add_target(parser, settings)
     options.add_judgement(parser)
     parser.add_argument(
-        "--stay", action="store_true", help="go on where other code is installed (else: status 75)"
+        "--stay",
+        action="store_true",
+        help="keep running when the installed code changes (default: exit with status 75)",
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
+from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, SITE_FOLDER
 from site_build.bridge.plugin import plain_errors, run_pelican
 from site_build.faults import BuildError, BusyError, ContentError
 from site_build.incremental.spare import bring_up
@@ -32,7 +32,6 @@ _STAGING = ".staging-"
 _SPARE = ".spare"
 """A copy of the served build, made of second names: the next build is made in it."""
 _CACHE = ".cache"
-_LOCK = ".lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def _exclusive(output: Path) -> Iterator[None]:
     """Hold the folder of builds; raises BusyError when another process does."""
     with plain_errors():
         output.mkdir(parents=True, exist_ok=True)
-        with (output / _LOCK).open("ab") as lock:
+        with (output / BUILD_LOCK).open("ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

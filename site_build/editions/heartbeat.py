@@ -16,7 +16,7 @@ from edge_api.schema.installed_code import InstalledCode
 
 
 class HeartbeatThread(threading.Thread):
-    """Writes the heartbeat every 20 seconds, and when builds begin or cease to fail.
+    """Writes the heartbeat every 20 seconds, and when builds start or stop failing.
 
     Use it as a context. A signal's KeyboardInterrupt removes the file; any other end leaves it to
     grow old, which the edge reports. The first one is written after a build or 20 seconds, so that

@@ -70,8 +70,8 @@ class Publisher:
         self._ahead: Report | None = None
         """The edition that was made for that instant."""
         self._backoff = Backoff()
-        self._told: set[object] = set()
-        """The errors that were reported since the last edition."""
+        self._told: object = None
+        """The error that was reported last, if no edition came after it."""
         self.failure = ""
         """Why the last build failed, in one line; empty where it did not."""
 
@@ -97,7 +97,7 @@ class Publisher:
         else:
             if news:
                 self._backoff.reset()
-                self._told.clear()
+                self._told = None
                 self.failure = ""
                 self._tell(news)
 
@@ -141,10 +141,10 @@ class Publisher:
         self._backoff.begin(now, self._due)
 
     def _refuse(self, error: BuildError, subject: object) -> None:
-        """Report what stopped a build, unless its subject was reported since the last edition."""
+        """Report what stopped a build, unless the last report was of the same subject."""
         self.failure = str(error).partition("\n")[0]
-        if subject not in self._told:
-            self._told.add(subject)
+        if subject != self._told:
+            self._told = subject
             self._tell(Refused(error))
 
     def _withdraw(self) -> None:

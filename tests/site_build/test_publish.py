@@ -265,7 +265,10 @@ def test_a_change_ends_the_pause(watchman: Watchman) -> None:
 
 
 def test_each_error_is_reported_once_until_a_build_succeeds(watchman: Watchman) -> None:
-    """Changes that leave an error as it was add nothing to the log; another error does."""
+    """A change that leaves an error as it was adds nothing to the log; another error does.
+
+    So does one that brings back the error of before.
+    """
     place = block(watchman, "current")
     assert watchman.act(DAWN) == [Refused]
     for _ in range(3):
@@ -284,7 +287,7 @@ def test_each_error_is_reported_once_until_a_build_succeeds(watchman: Watchman) 
 
     bad.unlink()
     watchman.edit()
-    assert watchman.act(DAWN) == []
+    assert watchman.act(DAWN) == [Refused]
     assert "current is a folder" in watchman.publisher.failure
     place.rmdir()
     watchman.edit()

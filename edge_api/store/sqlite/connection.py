@@ -39,7 +39,7 @@ SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
     # What is deleted is overwritten, so that the file does not keep what a person had erased.
     "PRAGMA secure_delete = ON",
-    # No commit cuts or restarts a log that Litestream may not have copied; see `keep_log`.
+    # No commit cuts or restarts a log that Litestream may not have read (`checkpoint_commits`).
     *REPLICATED_LOG,
     # SQLite's page cache stays at 2 MiB a connection: the system caches the file for all of them.
     # No mmap: a file cut short under it kills the process.
@@ -75,9 +75,9 @@ class Connection(aiosqlite.Connection):
         return result
 
 
-def keep_log(connection: sqlite3.Connection, *, replicated: bool) -> None:
-    """Let commits of this connection checkpoint the log, unless a replicator reads that."""
-    for setting in REPLICATED_LOG if replicated else LOCAL_LOG:
+def checkpoint_commits(connection: sqlite3.Connection) -> None:
+    """Let commits of this connection checkpoint the log: those of an edge without a replicator."""
+    for setting in LOCAL_LOG:
         connection.execute(setting)
 
 

@@ -84,7 +84,7 @@ def copy_file(source: Path, target: Path) -> None:
 def verify(path: Path, store: Path | None = None) -> Contents:
     """Look through a whole copy and return what it holds.
 
-    `store` is where a copy was made from just now: what is wrong is wrong there. Raises
+    `store` is the file that the copy was just made from: errors then name that. Raises
     StoreRefusal.
     """
     name = store or path

@@ -40,23 +40,31 @@ _log = logging.getLogger(__name__)
 
 
 async def open_store(
-    path: Path, clock: Callable[[], datetime], *, alone: bool = False, create: bool = True
+    path: Path,
+    clock: Callable[[], datetime],
+    *,
+    alone: bool = False,
+    create: bool = True,
+    replicated: bool = False,
 ) -> "SQLiteStore":
     """Open the store in the file at `path`, made where it is missing, at the present schema.
 
     `alone` claims it for the one edge that serves it; commands work beside an edge without that.
-    Without `create` a missing file is refused: who only looks must not make what they look for.
+    With `replicated` that edge leaves the log to the replicator that it starts. Without `create` a
+    missing file is refused: who only looks must not make what they look for.
     Raises StoreRefusal.
     """
     with ExitStack() as held:
         file = await asyncio.to_thread(_claim_file, path, held if alone else None, create)
         try:
-            session = await _open_patiently(file, spell_instant(clock()), alone=alone)
+            session = await _open_patiently(
+                file, spell_instant(clock()), alone=alone, replicated=replicated
+            )
         except sqlite3.Error as error:
             raise refusal_of(error, path) from None
         except Displaced:
             raise StoreRefusal(f"{path} was moved while it was opened: start again") from None
-        return SQLiteStore(file, session, held.pop_all(), alone=alone)
+        return SQLiteStore(file, session, held.pop_all(), alone=alone, replicated=replicated)
 
 
 def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
@@ -77,7 +85,7 @@ def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # 
     return file
 
 
-async def _open_patiently(file: Path, now: str, *, alone: bool) -> Session:
+async def _open_patiently(file: Path, now: str, *, alone: bool, replicated: bool) -> Session:
     """Open the store; of several processes that open or close it at once, one after another.
 
     SQLite itself does not wait where two of them turn logging on or off. Raises sqlite3.Error.
@@ -86,7 +94,7 @@ async def _open_patiently(file: Path, now: str, *, alone: bool) -> Session:
     while True:
         try:
             await asyncio.to_thread(bring_up, file, now)
-            return await open_session(file, alone=alone)
+            return await open_session(file, alone=alone, replicated=replicated)
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
                 raise
@@ -103,18 +111,21 @@ class SQLiteStore:
 
     version_is_exact = True
 
-    def __init__(self, path: Path, session: Session, held: ExitStack, *, alone: bool) -> None:
+    def __init__(
+        self, path: Path, session: Session, held: ExitStack, *, alone: bool, replicated: bool
+    ) -> None:
         self._path = path
         self._session = session
         self._held = held
         self._alone = alone
+        self._replicated = replicated
         self._probe = Probe(self._look)
         self._outage = Outage(self._look)
         self._generation = 0
         self._is_worn = False
         self._renewal: asyncio.Task[None] | None = None
         self._renewable_at = 0.0
-        self._trimming: asyncio.Task[bool] | None = None
+        self._trimming: asyncio.Task[None] | None = None
         self._trimmable_at = 0.0
         self._ending: asyncio.Task[None] | None = None
 
@@ -139,8 +150,14 @@ class SQLiteStore:
         """
         if time.monotonic() > self._trimmable_at:
             self._trimmable_at = time.monotonic() + TRIM_SECONDS
-            _log.warning("the log of the store is cut at %d MiB", self._session.log_bytes >> 20)
-            self._trimming = asyncio.create_task(self.scrub())
+            self._trimming = asyncio.create_task(self._trim())
+
+    async def _trim(self) -> None:
+        size, is_cut = self._session.log_bytes >> 20, False
+        with suppress(Problem):
+            is_cut = await self.scrub()
+        fate = "was cut" if is_cut else "cannot be cut: see that Litestream runs"
+        _log.warning("the log of the store has grown to %d MiB and %s", size, fate)
 
     def version(self) -> int:
         """Return a number that differs whenever rows may have changed, by whichever process.
@@ -161,6 +178,15 @@ class SQLiteStore:
         what they were until it is cut. Raises Problem.
         """
         session = await self._sound_session()
+        cutting = asyncio.create_task(self._cut(session, whole=whole))
+        try:
+            return await asyncio.shield(cutting)
+        except asyncio.CancelledError:
+            # The cut goes on in its thread, and no replicator may start meanwhile.
+            await asyncio.gather(cutting, return_exceptions=True)
+            raise
+
+    async def _cut(self, session: Session, *, whole: bool) -> bool:
         try:
             async with released(self._path):
                 return await session.scrub(whole=whole)
@@ -184,8 +210,7 @@ class SQLiteStore:
         if self._renewal is not None:
             await self._renewal
         if self._trimming is not None:
-            self._trimming.cancel()
-            await asyncio.gather(self._trimming, return_exceptions=True)
+            await self._trimming
         await self._close_session()
         self._held.close()
 
@@ -196,6 +221,8 @@ class SQLiteStore:
         the replicator of such a file is ended. Otherwise it goes on: it may not have read the log
         to its end. Beside an edge a command leaves the log alone.
         """
+        if not self._session.is_open:
+            return
         with suppress(StoreRefusal):  # of a replicator that does not end
             if self._session.place.is_lost():
                 async with released(self._path):
@@ -225,19 +252,26 @@ class SQLiteStore:
         return self._session
 
     async def _renew(self) -> None:
-        """Open the store again, once at a time and not more often than each second."""
+        """Open the store again, once at a time and not more often than each second.
+
+        Nobody waits longer than that: to end a replicator first may take half a minute.
+        """
         if self._renewal is None or (
             self._renewal.done() and time.monotonic() > self._renewable_at
         ):
             self._renewal = asyncio.create_task(self._open_again())
             self._renewable_at = time.monotonic() + RENEWAL_SECONDS
-        await asyncio.shield(self._renewal)
+        await asyncio.wait([self._renewal], timeout=RENEWAL_SECONDS)
+        if self._renewal.done():
+            self._renewal.result()
 
     async def _open_again(self) -> None:
         # Closed first: SQLite must not meet two logs of one file in one process.
         await self._close_session()
         try:
-            self._session = await open_session(self._path, alone=self._alone)
+            self._session = await open_session(
+                self._path, alone=self._alone, replicated=self._replicated
+            )
         except (sqlite3.Error, Displaced, StoreRefusal) as error:
             self._outage.note(unavailable("The store cannot be opened again"), error)
             return

@@ -16,6 +16,7 @@ from typing import Final
 import psutil
 
 from edge_api.schema.history import HISTORY
+from edge_api.schema.history.step import Step
 from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS
 from edge_api.store.refusal import StoreRefusal, refuse_newer
 from edge_api.store.sqlite.connection import connect
@@ -88,7 +89,7 @@ def bring_up(path: Path, now: str) -> None:
     """
     with closing(connect(path, writes=True)) as connection:
         _check(connection, path)
-        _advance(connection, now)
+        _advance(connection, path, now)
 
 
 def refusal_of(error: sqlite3.Error, path: Path) -> StoreRefusal:
@@ -239,8 +240,8 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _advance(connection: sqlite3.Connection, now: str) -> None:
-    """Take the steps that are missing: all of them, or none.
+def _advance(connection: sqlite3.Connection, path: Path, now: str) -> None:
+    """Take the steps that are missing: all of them, or none. Raises StoreRefusal, sqlite3.Error.
 
     Marks are set in any case, if only to be undone: a file that may not be written is opened for
     reading without a word, and shows at the first write.
@@ -249,8 +250,7 @@ def _advance(connection: sqlite3.Connection, now: str) -> None:
     try:
         steps = HISTORY[schema_version(connection) :]
         for step in steps:
-            for statement in step.sqlite:
-                connection.execute(statement, {"now": now})
+            _take(step, connection, path, now)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(HISTORY)}")
         if steps:
@@ -270,3 +270,17 @@ def start_log(connection: sqlite3.Connection) -> None:
     if mode != "wal":
         raise StoreRefusal("the disk of the store does not support write-ahead logging")
     schema_version(connection)
+
+
+def _take(step: Step, connection: sqlite3.Connection, path: Path, now: str) -> None:
+    try:
+        for statement in step.sqlite:
+            connection.execute(statement, {"now": now})
+    except sqlite3.Error as error:
+        if primary_code(error) not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
+            raise  # of the disk or the file, not of the step
+        number = HISTORY.index(step) + 1
+        raise StoreRefusal(
+            f"{path} is unchanged: step {number} of its schema failed ({error}); "
+            "run the version of before, and report this"
+        ) from None

@@ -7,8 +7,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from edge_api.store.sqlite.replicator import lock_of
-
 
 class Displaced(Exception):  # noqa: N818  a state of the world, not a fault of the code
     """A file of the store is gone, or another one has taken its place."""
@@ -19,7 +17,6 @@ class Place:
 
     def __init__(self, path: Path) -> None:
         self._log = path.with_name(f"{path.name}-wal")
-        self._replicators_lock = lock_of(path)
         self._files = {str(file): _identity(str(file)) for file in (path, self._log)}
 
     def check(self) -> None:
@@ -35,10 +32,6 @@ class Place:
         except Displaced:
             return True
         return False
-
-    def is_replicated(self) -> bool:
-        """Tell whether the store has, or ever had, a replicator (two microseconds)."""
-        return self._replicators_lock.exists()
 
     def log_bytes(self) -> int:
         """Return the size of the log's file, 0 where that is gone."""

@@ -139,7 +139,7 @@ async def _end_left(lock: int, store: Path) -> None:
 
 
 def _try(lock: int) -> bool:
-    """Take the lock if it is free; whose number stood in its file holds it no more."""
+    """Take the lock if it is free, and clear the former holder's process id."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

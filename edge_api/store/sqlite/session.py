@@ -15,7 +15,7 @@ from typing import Final
 from edge_api.schema.history import HISTORY
 from edge_api.store.faults import unavailable
 from edge_api.store.plan import Outcome, Plan, Read
-from edge_api.store.sqlite.connection import Connection, connect
+from edge_api.store.sqlite.connection import Connection, checkpoint_commits, connect
 from edge_api.store.sqlite.execution import carry_out
 from edge_api.store.sqlite.opening import schema_version, start_log
 from edge_api.store.sqlite.place import Place
@@ -80,7 +80,7 @@ class Session:
 
     @property
     def log_bytes(self) -> int:
-        """The size of the log after the edge's last commit."""
+        """The size of the log after the last commit, where an edge is replicated; else 0."""
         return self._writer.log_bytes
 
     async def probe(self) -> None:
@@ -118,8 +118,10 @@ def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
         connection.execute(f"PRAGMA user_version = {version}")
 
 
-async def open_session(path: Path, *, alone: bool) -> Session:
+async def open_session(path: Path, *, alone: bool, replicated: bool) -> Session:
     """Open a store that is known to be sound; `alone` for the one edge that serves it.
+
+    Only the commits of an edge whose store nobody replicates checkpoint the log.
 
     Raises sqlite3.Error, Displaced, and StoreRefusal where write-ahead logging does not work.
     """
@@ -135,8 +137,11 @@ async def open_session(path: Path, *, alone: bool) -> Session:
         writing = await Connection.open(partial(connect, path, writes=True))
         stack.push_async_callback(writing.close)
         await writing.call(start_log)
+        if alone and not replicated:
+            await writing.call(checkpoint_commits)
         place = Place(path)
         quick = [await reader() for _ in range(QUICK)]
         patient = [await reader() for _ in range(PATIENT)]
+        writer = Writer(writing, place, measures_log=alone and replicated)
         stack.pop_all()
-        return Session(Writer(writing, place, alone=alone), Readers(quick, patient), watcher)
+        return Session(writer, Readers(quick, patient), watcher)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from edge_api.store.grouping import Groups
-from edge_api.store.sqlite.connection import Connection, empty_log, keep_log
+from edge_api.store.sqlite.connection import Connection, empty_log
 from edge_api.store.sqlite.place import Place
 
 T = TypeVar("T")
@@ -21,14 +21,13 @@ Work = Callable[[sqlite3.Connection], T]
 class Writer:
     """Commits groups of work on the connection that writes."""
 
-    def __init__(self, connection: Connection, place: Place, *, alone: bool = False) -> None:
-        """Take the connection; `alone` is the writer of the one edge that serves the store."""
+    def __init__(self, connection: Connection, place: Place, *, measures_log: bool = False) -> None:
+        """Take the connection; `measures_log` has `log_bytes` follow the size of the log."""
         self._connection = connection
         self.place = place
-        self._alone = alone
-        self._checkpoints = False
+        self._measures_log = measures_log
         self.log_bytes = 0
-        """The size of the log after the last commit, where it is this writer's to keep short."""
+        """The size of the log after the last commit."""
         self._groups: Groups[Work[Any]] = Groups(self._commit)
         self._closed = False
 
@@ -67,13 +66,9 @@ class Writer:
         return await self._connection.call(partial(self._commit_in_thread, works))
 
     def _commit_in_thread(self, works: Sequence[Work[Any]], connection: sqlite3.Connection) -> Any:
-        """Commit; the edge's own commits checkpoint the log for as long as nobody replicates it."""
-        checkpoints = self._alone and not self.place.is_replicated()
-        if checkpoints != self._checkpoints:
-            keep_log(connection, replicated=not checkpoints)
-            self._checkpoints = checkpoints
         results = commit_together(self.place, works, connection)
-        self.log_bytes = self.place.log_bytes() if self._alone else 0
+        if self._measures_log:
+            self.log_bytes = self.place.log_bytes()
         return results
 
 

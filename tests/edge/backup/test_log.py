@@ -8,21 +8,24 @@ import os
 import signal
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import pytest
 
 from edge_api.commands.replica import fetch_replica
 from edge_api.commands.replication import Replication, make_replication
+from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS
 from edge_api.settings import Settings, read_settings
-from edge_api.store.plan import Insert
+from edge_api.store.plan import Insert, Read
 from edge_api.store.sqlite import SQLiteStore, open_store
 from edge_api.store.sqlite import engine as sqlite_engine
 from edge_api.store.sqlite.copying import verify
-from edge_api.store.sqlite.replicator import lock_of
+from edge_api.store.sqlite.replicator import lock_of, unreplicated
+from edge_api.store.sqlite.session import Session
 from tests.drills.loss import await_replica, ids, installation_in
+from tests.edge.edge_process import PATIENCE
 from tests.edge.store.samples import clock, make_lead
 
 
@@ -68,7 +71,7 @@ class ReplicatedEdge:
 async def edge(tmp_path: Path) -> AsyncIterator[ReplicatedEdge]:
     """Return an edge whose replica has some rows, each in a transaction of its own."""
     installation = installation_in(tmp_path, LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, alone=True, replicated=True)
     edge = ReplicatedEdge(tmp_path, read_settings(installation.settings, None), store)
     try:
         await edge.catch_up()
@@ -148,13 +151,78 @@ async def test_a_log_that_grows_without_end_is_cut(
     await edge.insert(1000, 1900)
     assert await asyncio.to_thread(lambda: log.stat().st_size) > 2**20
     for _ in range(600):
-        if await asyncio.to_thread(lambda: log.stat().st_size) < 2**20:
+        if "the log of the store has grown to" in caplog.text:
             break
         await asyncio.sleep(0.05)
-    else:
-        pytest.fail("the log was not cut")
 
-    assert "the log of the store is cut" in caplog.text
+    assert "MiB and was cut" in caplog.text
+    assert await asyncio.to_thread(lambda: log.stat().st_size) < 2**20
     await edge.insert(1)
     await edge.catch_up()
     edge.check_replica()
+
+
+async def test_a_cut_that_is_cancelled_keeps_litestream_away_to_its_end(
+    edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that cuts cannot be stopped: until it is done nobody else gets the lock."""
+    begun, finish = asyncio.Event(), asyncio.Event()
+
+    async def cut_slowly(_: Session, *, whole: bool) -> bool:
+        begun.set()
+        await finish.wait()
+        return whole
+
+    monkeypatch.setattr(Session, "scrub", cut_slowly)
+    cutting = asyncio.create_task(edge.store.scrub())
+    await begun.wait()
+    cutting.cancel()
+    await asyncio.sleep(0.1)  # a lock that was let go would be free by now
+    with unreplicated(edge.path) as is_free:
+        assert not is_free
+    finish.set()
+    with pytest.raises(asyncio.CancelledError):
+        await cutting
+
+
+async def test_no_request_waits_for_the_end_of_litestream(
+    edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is moved away while Litestream hangs: requests are refused until it has ended."""
+    hanging, ended = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def release_slowly(_: Path) -> AsyncIterator[None]:
+        hanging.set()
+        await ended.wait()
+        yield
+
+    monkeypatch.setattr(sqlite_engine, "released", release_slowly)
+    aside = edge.path.with_name("aside.db")
+    edge.path.rename(aside)
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(3):
+            with pytest.raises(Problem):
+                await edge.store.run(Read(LEADS, limit=1))
+        await hanging.wait()
+        aside.rename(edge.path)
+        ended.set()
+        while True:
+            with suppress(Problem):
+                await edge.store.run(Read(LEADS, limit=1))
+                break
+            await asyncio.sleep(0.05)
+
+
+async def test_an_edge_that_is_replicated_no_more_checkpoints_again(tmp_path: Path) -> None:
+    """The lock that its former replicator has left does not let the log grow."""
+    path = tmp_path / "edge.db"
+    store = await open_store(path, clock, alone=True)
+    lock_of(path.resolve()).touch()
+    try:
+        for _ in range(20):
+            await store.run(Insert(LEADS, [make_lead(message="m" * 2000) for _ in range(500)]))
+        size = await asyncio.to_thread(lambda: path.with_name("edge.db-wal").stat().st_size)
+        assert size < 24 * 2**20
+    finally:
+        await store.close()

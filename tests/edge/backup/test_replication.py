@@ -69,7 +69,7 @@ def installation(tmp_path: Path) -> Installation:
 async def test_no_row_is_missed_whatever_becomes_of_the_log(installation: Installation) -> None:
     """Thousands of rows, checkpoints, cuts of the log and a rewriting: the replica has each row."""
     settings = read_settings(installation.settings, None)
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, alone=True, replicated=True)
     replication = make_replication(settings)
     assert replication is not None
     replication.start()

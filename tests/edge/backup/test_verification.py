@@ -22,6 +22,7 @@ from edge_api.commands.assembly import assemble
 from edge_api.commands.daily_verification import DailyVerification
 from edge_api.commands.verification import parts_due, read_result
 from edge_api.settings import Settings, read_settings
+from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite.copying import count_lost, note_keys
 from tests.drills.loss import as_json, await_replica, installation_in, post, said
 from tests.edge.backup.test_replication import await_truth, silent_server
@@ -270,9 +271,9 @@ def test_what_was_verified_is_verified_again_in_time(
     assert parts_due(settings) == ()
     kept = plain.store.with_name("edge.db-backup.json")
     result = json.loads(kept.read_text())
-    for at, due in (("2020-01-01", True), ("2999-01-01", True)):
+    for at in ("2020-01-01", "2999-01-01"):
         kept.write_text(json.dumps({**result, "at": f"{at}T00:00:00.000000Z"}))
-        assert (parts_due(settings) == ("backup",)) is due
+        assert parts_due(settings) == ("backup",)
         check = asyncio.run(DailyVerification(settings).check_backup())
         assert check is not None
         assert (check.state, check.facts["verified"]) == ("warn", False)
@@ -417,3 +418,22 @@ def test_the_process_is_a_light_one() -> None:
         check=True,
     ).stdout.split()
     assert not {"aiohttp", "mcp", "pelican", "authlib"} & set(loaded)
+
+
+def test_a_store_that_cannot_be_read_is_no_fault_of_the_replica(
+    replicated: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fills while rows are compared: nothing is wrong with what was restored."""
+
+    def fail(*_: object) -> None:
+        raise StoreRefusal("the disk is full: make room")
+
+    settings = read_settings(replicated.settings, None)
+    with replicated.serving() as edge:
+        post(edge, "one")
+        await_replica(replicated.store)
+        monkeypatch.setattr(verification, "count_lost", fail)
+        verification.verify_parts(settings, ("replica",))
+    result = read_result(settings, "replica")
+    assert result is not None
+    assert result.fault == "the replica cannot be verified"

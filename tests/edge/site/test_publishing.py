@@ -104,6 +104,20 @@ async def test_a_damaged_heartbeat_warns(publishing: Publishing, content: bytes)
     )
 
 
+async def test_content_and_code_that_cannot_be_read_warn(
+    publishing: Publishing, package: Path
+) -> None:
+    """A link to itself stands for folders without rights, which root could read."""
+    (publishing.content_dir / "loop").symlink_to("loop")
+    assert (await ask(publishing))[0] == "warn"
+    assert (await ask(publishing))[1].startswith("CONTENT_DIR cannot be read (")
+
+    (package / "loop.py").symlink_to("loop.py")
+    await publishing.look()
+    check = await publishing.code()
+    assert (check.state, check.sentence[:38]) == ("warn", "the installed code cannot be read (Too")
+
+
 async def test_a_heartbeat_is_removed_by_its_own_process_only(publishing: Publishing) -> None:
     """A watcher that ends does not take its successor's away."""
     beat().model_copy(update={"pid": 1}).write(publishing.build_dir)
@@ -159,12 +173,11 @@ async def test_changed_code_is_noticed(publishing: Publishing, package: Path) ->
     module, added = package / "module.py", package / "more.py"
     before = module.read_bytes()
     for change, undo in (
-        (lambda: module.write_bytes(b"VALUE = 2\n"), lambda: module.write_bytes(before)),
+        (lambda: module.write_bytes(b"VALUE = 22\n"), lambda: module.write_bytes(before)),
         (module.unlink, lambda: module.write_bytes(before)),
         (added.touch, added.unlink),
     ):
         change()
-        os.utime(package)
         await publishing.look()
         check = await publishing.code()
         assert (check.state, check.sentence) == (

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from edge_api.schema.history import HISTORY
+from edge_api.schema.history.step import Step
 from edge_api.schema.table import Table
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
 from edge_api.store.ddl import create_all
+from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sql import insert_row
+from edge_api.store.sqlite import opening
 from edge_api.store.sqlite.ddl import SPELLING
 from edge_api.store.sqlite.dialect import SQLITE
 from edge_api.store.sqlite.opening import bring_up, lay_file
@@ -138,3 +141,24 @@ def test_lengths_count_characters(stepped: sqlite3.Connection, table: Table) -> 
 def test_every_step_says_what_it_is_for() -> None:
     """Somebody who migrates a store can read what happens to it."""
     assert [step.sentence for step in HISTORY if len(step.sentence.split()) < 3] == []
+
+
+def test_a_step_that_fails_leaves_a_store_that_is_not_called_damaged(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is restored over a sound store: the version of before can go on with it."""
+    lay_file(path)
+    bring_up(path, INSTANT)
+    failing = Step("Adds a column twice.", ("ALTER TABLE leads ADD COLUMN name TEXT",), ())
+    adding = Step("Adds a table.", ("CREATE TABLE added (id TEXT)",), ())
+    monkeypatch.setattr(opening, "HISTORY", (*HISTORY, adding, failing))
+    number = len(HISTORY) + 2
+
+    with pytest.raises(StoreRefusal, match=rf"is unchanged: step {number} of its schema failed"):
+        bring_up(path, INSTANT)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(HISTORY),)
+        assert (
+            connection.execute("SELECT name FROM sqlite_schema WHERE name = 'added'").fetchone()
+            is None
+        )
