@@ -12,7 +12,7 @@ from edge_api.commands.housekeeping import every
 from edge_api.domain.actor import Clock
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS
-from edge_api.store.faults import unavailable
+from edge_api.store.faults import overdue, unavailable
 from edge_api.store.plan import Insert, Read
 from edge_api.store.sqlite import open_store
 from tests.edge.store.samples import make_lead
@@ -65,11 +65,14 @@ async def test_a_read_that_took_too_long_is_no_outage(
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("fault", [unavailable("The store is away"), RuntimeError("ours")])
+@pytest.mark.parametrize(
+    ("fault", "lines"),
+    [(unavailable("The store is away"), 0), (overdue(), 3), (RuntimeError("ours"), 3)],
+)
 async def test_background_work_logs_what_nobody_else_does(
-    fault: Exception, caplog: pytest.LogCaptureFixture
+    fault: Exception, lines: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A fault of ours with its trace; not that the store is away, which it logs itself."""
+    """A fault of ours with its trace, a read that took too long without; no store that is away."""
     turns, third = iter(range(10)), asyncio.Event()
 
     async def work() -> None:
@@ -82,5 +85,6 @@ async def test_background_work_logs_what_nobody_else_does(
     task.cancel()
 
     traces = [record for record in caplog.records if record.exc_info]
-    assert len(caplog.records) == len(traces)
-    assert bool(traces) == isinstance(fault, RuntimeError)
+    assert len(caplog.records) == lines
+    assert len(traces) == (lines if isinstance(fault, RuntimeError) else 0)
+    assert all("work" in record.getMessage() for record in caplog.records)
