@@ -68,13 +68,14 @@ class Outage:
         """
         if self._closed or not is_unavailable(fault):
             return
-        self._failed += 1
         if self._task is None:
             self._failed = 1
             words = str(reason) or type(reason).__name__
             _log.warning("the store is unavailable: %s", words)
             # An empty context: the line belongs to no request id.
             self._task = asyncio.create_task(self._await_return(), context=Context())
+        elif asyncio.current_task() is not self._task:  # a look of its own is no attempt
+            self._failed += 1
 
     def close(self) -> None:
         """Log nothing more."""

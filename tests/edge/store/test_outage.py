@@ -12,8 +12,10 @@ from edge_api.commands.housekeeping import every
 from edge_api.domain.actor import Clock
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS
+from edge_api.store import probe
 from edge_api.store.faults import overdue, unavailable
 from edge_api.store.plan import Insert, Read
+from edge_api.store.probe import Outage
 from edge_api.store.sqlite import open_store
 from tests.edge.store.samples import make_lead
 
@@ -50,6 +52,43 @@ async def test_each_time_that_a_store_is_locked_is_two_lines(
         assert line.startswith("the store is available again after ")
         assert int(line.split("; ")[1].split()[0]) >= 20
     assert len(caplog.records) == 4
+
+
+async def test_the_looks_of_an_outage_itself_are_no_attempts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The number says how many requests and turns of background work failed."""
+    monkeypatch.setattr(probe, "RETURN_SECONDS", 0.01)
+    fault, looks = unavailable("The store is away"), iter(range(10))
+
+    async def look() -> None:
+        if next(looks) < 5:
+            outage.note(fault, fault)
+            raise fault
+
+    outage = Outage(look)
+    for _ in range(2):
+        outage.note(fault, fault)
+
+    _, line = await await_lines(caplog, 2)
+    assert line.endswith("; 2 attempts failed")
+
+
+async def test_requests_to_a_store_without_its_file_are_counted(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each of them, though the file is looked for once a second only."""
+    file = tmp_path / "edge.db"
+    store = await open_store(file, clock)
+    file.rename(tmp_path / "away")
+    for _ in range(20):
+        with pytest.raises(Problem):
+            await store.run(Insert(LEADS, [make_lead()]))
+    (tmp_path / "away").rename(file)
+    _, line = await await_lines(caplog, 2)
+    await store.close()
+
+    assert int(line.split("; ")[1].split()[0]) >= 20
 
 
 async def test_a_read_that_took_too_long_is_no_outage(

@@ -105,6 +105,26 @@ async def test_a_write_that_takes_too_long_is_an_outage(
     assert line == "the store is unavailable: canceling statement due to statement timeout"
 
 
+async def test_only_attempts_of_others_are_counted(
+    opener: StoreOpener, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """The store looks for its server many times meanwhile, which is no attempt that failed."""
+    monkeypatch.setattr("edge_api.store.probe.RETURN_SECONDS", 0.05)
+    store = await opener(proxy.url)
+    await write(store)
+    proxy.refuse()
+    for _ in range(5):
+        await refusal_of(write(store))
+    await asyncio.sleep(1)
+    proxy.mend()
+    for _ in range(100):
+        if len(caplog.records) > 1:
+            break
+        await asyncio.sleep(0.1)
+
+    assert caplog.records[1].getMessage().endswith("; 5 attempts failed")
+
+
 async def test_a_short_lock_is_waited_for(store: PostgresStore, rival: Session) -> None:
     """Edges write one after the other, and none notices the others."""
     await rival.execute(TAKE_LOCK)
