@@ -140,6 +140,7 @@ class Protocol(RequestHandler):
         request, task = cast("Request | None", self._current_request), self._task_handler
         super().connection_lost(exc)
         self._connections.remove(self)
+        self._newest = EMPTY_PAYLOAD  # a body knows its connection: no ring is left
         if request is not None and request.ends_with_client and task is not None:
             task.cancel()
 
