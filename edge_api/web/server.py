@@ -94,22 +94,21 @@ class Protocol(RequestHandler):
     def _parse(self, data: bytes) -> None:
         """Read bytes, and note whether they go on behind the end of a request.
 
-        The parser does not say where a request ends. So the last byte is parsed apart: if all was
-        complete before it, and no request is complete with it, it belongs to a further head.
+        The parser does not say where a request ends. In the segment that ends a body in chunks, or
+        one that came apart from its head, bytes behind it stay unknown.
         """
-        rest = b"" if data.endswith(_HEAD_END) else data[-1:]
-        super().data_received(data.removesuffix(rest))
-        self._note_newest()
         was_complete, count = self._newest.is_eof(), self._request_count
-        if rest:
-            super().data_received(rest)
-            self._note_newest()
-        if data:  # aiohttp itself parses on with none
-            self.has_more = bool(rest) and was_complete and self._request_count == count
-
-    def _note_newest(self) -> None:
-        if self._messages:
-            self._newest = self._messages[-1][1]
+        super().data_received(data)
+        if self._request_count == count:
+            self.has_more = self.has_more or (was_complete and bool(data))
+        elif self._messages:
+            message, self._newest = self._messages[-1]
+            headers = getattr(message, "headers", {})  # an error has none
+            length = headers.get("Content-Length", "0")
+            head = data.rfind(_HEAD_END) if length == "0" else data.find(_HEAD_END)
+            end = head + len(_HEAD_END) + (int(length) if length.isdecimal() else len(data))
+            is_known = self._newest is EMPTY_PAYLOAD or length != "0"
+            self.has_more = is_known and head >= 0 and len(data) > end
 
     def pause_writing(self) -> None:
         """Wait for a client that does not read as fast as it is answered, for a limited time."""
