@@ -10,7 +10,7 @@ from typing import Final
 from edge_api.api.service import Service
 from edge_api.domain.edition import Shelf
 from edge_api.domain.retention import Retention
-from edge_api.schema.problems import is_unavailable
+from edge_api.schema.problems import Problem, is_unavailable
 
 REFRESH_SECONDS: Final = 0.5
 """How often the edge looks whether another build is current; it follows one within a second."""
@@ -66,9 +66,12 @@ async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
         await asyncio.sleep(seconds)
         try:
             await work()
-        except Exception as error:  # noqa: BLE001  the next turn may succeed
-            if not is_unavailable(error):
-                _log.exception("background work failed; it is tried again")
+        except Problem as problem:
+            if not is_unavailable(problem):
+                name = getattr(work, "__qualname__", work)
+                _log.warning("background work waits: %s: %s", name, problem.sentence)
+        except Exception:  # noqa: BLE001  the next turn may succeed
+            _log.exception("background work failed; it is tried again")
 
 
 def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:

@@ -7,7 +7,7 @@ where answers are encoded. An exception that is no `Problem` is a fault of ours.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 Code = Literal[
     "invalid",
@@ -30,6 +30,9 @@ Code = Literal[
     "internal",
     "unavailable",
 ]
+
+OVERDUE: Final = "57014"
+"""PostgreSQL's code for a statement that was ended because it took too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ PROBLEMS: Mapping[Code, ProblemKind] = MappingProxyType(
         "not_found": ProblemKind(404, "Not found", "PGRST125"),
         "method_not_allowed": ProblemKind(405, "Method not allowed", "PGRST117"),
         "not_acceptable": ProblemKind(406, "No acceptable representation", "PGRST116"),
-        "body_timeout": ProblemKind(408, "The body took longer than 10 seconds", "57014"),
+        "body_timeout": ProblemKind(408, "The body took longer than 10 seconds", OVERDUE),
         "conflict": ProblemKind(409, "The row exists already", "23505"),
         "in_progress": ProblemKind(409, "The first request with this key is running", "55P03"),
         "too_large": ProblemKind(413, "The body is too large", "54000"),
@@ -114,8 +117,11 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Return whether an error is the problem `unavailable`, as of a store that is away."""
-    return isinstance(error, Problem) and error.code == "unavailable"
+    """Return whether an error is the problem `unavailable`, as of a store that is away.
+
+    A read that took too long is not: the store is there.
+    """
+    return isinstance(error, Problem) and error.code == "unavailable" and error.sqlstate != OVERDUE
 
 
 def not_one_row(count: int) -> Problem:

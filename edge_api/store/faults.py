@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.schema.problems import Problem
+from edge_api.schema.problems import OVERDUE, Problem
 from edge_api.schema.table import Row, Table
 
 _RETRY: Mapping[str, str] = MappingProxyType({"Retry-After": "2"})
@@ -12,8 +12,6 @@ _RETRY: Mapping[str, str] = MappingProxyType({"Retry-After": "2"})
 
 
 LATER: Final = "; try again later"
-OVERDUE: Final = "57014"
-"""PostgreSQL's code for a read that was ended because it took too long."""
 
 
 def unavailable(sentence: str) -> Problem:

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Final
 
-from edge_api.schema.problems import Problem
-from edge_api.store.faults import LATER, OVERDUE, unavailable
+from edge_api.schema.problems import Problem, is_unavailable
+from edge_api.store.faults import LATER, unavailable
 
 FRESH_SECONDS: Final = 2.0
 """How long the outcome of a look stands."""
@@ -64,19 +64,18 @@ class Outage:
     def note(self, fault: Exception, reason: object) -> None:
         """Count an attempt that failed with `unavailable`; log `reason` if it is the first.
 
-        A read that took too long is none: the store is there, and its client is told.
+        A read that took too long is none: its client is told, and background work logs it.
         """
-        if not isinstance(fault, Problem) or fault.code != "unavailable":
+        if self._closed or not is_unavailable(fault):
             return
-        if self._closed or fault.sqlstate == OVERDUE:
-            return
-        self._failed += 1
         if self._task is None:
             self._failed = 1
             words = str(reason) or type(reason).__name__
             _log.warning("the store is unavailable: %s", words)
-            # It is logged for no request that the store is back.
+            # An empty context: the line belongs to no request id.
             self._task = asyncio.create_task(self._await_return(), context=Context())
+        elif asyncio.current_task() is not self._task:  # a look of its own is no attempt
+            self._failed += 1
 
     def close(self) -> None:
         """Log nothing more."""

@@ -6,7 +6,7 @@ import logging
 import resource
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
@@ -37,6 +38,8 @@ ACCEPTED_AT_ONCE: Final = 32
 """The most connections that are taken before any of them is looked at."""
 HEAD_SECONDS: Final = 15.0
 """How long the head of a request may take, from its first byte or from a new connection."""
+SEND_SECONDS: Final = 30.0
+"""How long a client may take nothing of an answer that waits for it."""
 DESCRIPTORS_MOST: Final = 65_536
 """Up to here the limit of open files is raised, where the system allows it."""
 DESCRIPTORS_RESERVED: Final = 128
@@ -46,6 +49,7 @@ REPORT_SECONDS: Final = 60.0
 REQUEST_LINE_MOST: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
 
+_HEAD_END: Final = b"\r\n\r\n"
 _NOT_HERE: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
@@ -66,9 +70,15 @@ class Protocol(RequestHandler):
         super().__init__(*args, **more)
         self._conversation = Conversation(repeats)
         self._connections = connections
+        self._newest = EMPTY_PAYLOAD
+        """The body of the request whose head came last."""
+        self.has_more = False
+        """Whether bytes have come behind the end of that request."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, where there is room for one more connection."""
+        # Kept here too: aiohttp lets go of a transport that it has closed and that still sends.
+        self.wire = cast("asyncio.Transport", transport)
         super().connection_made(transport)
         self._connections.add(self)
 
@@ -79,7 +89,36 @@ class Protocol(RequestHandler):
             self._connections.note_idle(self)
             return
         self._connections.note_bytes(self)
+        self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        """Read bytes, and note whether they go on behind the end of a request.
+
+        The parser does not say where a request ends. In the segment that ends a body in chunks, or
+        one that came apart from its head, bytes behind it stay unknown.
+        """
+        was_complete, count = self._newest.is_eof(), self._request_count
         super().data_received(data)
+        if self._request_count == count:
+            self.has_more = self.has_more or (was_complete and bool(data))
+        elif self._messages:
+            message, self._newest = self._messages[-1]
+            headers = getattr(message, "headers", {})  # an error has none
+            length = headers.get("Content-Length", "0")
+            head = data.rfind(_HEAD_END) if length == "0" else data.find(_HEAD_END)
+            end = head + len(_HEAD_END) + (int(length) if length.isdecimal() else len(data))
+            is_known = self._newest is EMPTY_PAYLOAD or length != "0"
+            self.has_more = is_known and head >= 0 and len(data) > end
+
+    def pause_writing(self) -> None:
+        """Wait for a client that does not read as fast as it is answered, for a limited time."""
+        super().pause_writing()
+        self._connections.note_sending(self)
+
+    def resume_writing(self) -> None:
+        """Go on, since the client has read."""
+        super().resume_writing()
+        self._connections.note_sent(self)
 
     async def finish_response(
         self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -100,6 +139,7 @@ class Protocol(RequestHandler):
         request, task = cast("Request | None", self._current_request), self._task_handler
         super().connection_lost(exc)
         self._connections.remove(self)
+        self._newest = EMPTY_PAYLOAD  # a body knows its connection: no ring is left
         if request is not None and request.ends_with_client and task is not None:
             task.cancel()
 
@@ -134,8 +174,8 @@ class Connections:
     """The connections of a server, `most` at a time, none of which waits for a head for long.
 
     One more takes the place of the one whose head has been incomplete for the longest time, or
-    else of the one that has been idle for the longest time. Where all are being answered it is
-    closed itself.
+    else of the one that has been idle for the longest time, or else of the one whose client has
+    read nothing of its answer for the longest time. Where all are busy it is closed itself.
     """
 
     def __init__(self, most: int, head_seconds: float) -> None:
@@ -146,6 +186,8 @@ class Connections:
         # Oldest first. A connection with a request under way is in neither.
         self._incomplete: dict[Protocol, float] = {}
         self._idle: dict[Protocol, None] = {}
+        # Bytes that wait for a client, and since when it has taken none. Longest first.
+        self._sending: dict[Protocol, tuple[int, float]] = {}
         self._closed = 0
         self._report_at = 0.0
         self._sweep()
@@ -157,13 +199,16 @@ class Connections:
         if self._count > self._most:
             self._closed += 1
             # The new one is the last of the incomplete ones.
-            others = self._idle if len(self._incomplete) == 1 and self._idle else self._incomplete
+            others: Iterable[Protocol] = self._incomplete
+            if len(self._incomplete) == 1:
+                others = self._idle or self._sending or self._incomplete
             self._close(next(iter(others)))
 
     def remove(self, connection: Protocol) -> None:
         """Forget a connection that has ended."""
         self._count -= 1
         self._leave(connection)
+        self.note_sent(connection)
 
     def note_bytes(self, connection: Protocol) -> None:
         """Note that bytes have come: unless a request is under way, a head begins or goes on."""
@@ -176,10 +221,21 @@ class Connections:
         self._leave(connection)
 
     def note_idle(self, connection: Protocol) -> None:
-        """Note that a request is answered."""
+        """Note that a request is answered; the head of the next may have begun."""
         self._leave(connection)
-        if connection.transport is not None:
+        if connection.transport is not None and connection.has_more:
+            self._incomplete[connection] = self._loop.time()
+        elif connection.transport is not None:
             self._idle[connection] = None
+
+    def note_sending(self, connection: Protocol) -> None:
+        """Note that an answer waits for its client to read."""
+        size = connection.wire.get_write_buffer_size()
+        self._sending[connection] = (size, self._loop.time())
+
+    def note_sent(self, connection: Protocol) -> None:
+        """Note that no answer waits any more."""
+        self._sending.pop(connection, None)
 
     def close(self) -> None:
         """Close none any more."""
@@ -191,6 +247,8 @@ class Connections:
 
     def _close(self, connection: Protocol) -> None:
         self._leave(connection)
+        self.note_sent(connection)
+        connection.wire.abort()  # to close it would wait until the client has read its answer
         connection.force_close()
 
     def _sweep(self) -> None:
@@ -198,6 +256,12 @@ class Connections:
         now = self._loop.time()
         latest = now - self._head_seconds
         overdue = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
+        for connection, (size, since) in list(self._sending.items()):
+            if connection.wire.get_write_buffer_size() < size:
+                self.note_sent(connection)
+                self.note_sending(connection)
+            elif since < now - SEND_SECONDS:
+                overdue.append((connection, since))
         for connection, _ in overdue:
             self._close(connection)
         if self._closed and now >= self._report_at:

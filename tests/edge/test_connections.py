@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,10 @@ from typing import Any
 import pytest
 
 from edge_api.web import server as server_module
+from edge_api.web.request import Request
+from edge_api.web.server import Server
+from edge_api.web.trace import mark
+from edge_api.web.wire import Wire
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
 from tests.edge.raw_http import connect
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -25,6 +29,7 @@ SLOW_LEAD = (
     b"POST /api/public/v1/leads HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     b"Content-Length: 1000\r\n\r\n{"
 )
+LEAD = SLOW_LEAD.replace(b"1000", b"2") + b"}"
 LIMITED = """
 import resource, sys
 from edge_api.__main__ import main
@@ -58,6 +63,20 @@ async def test_a_head_that_does_not_come_is_cut_off(hasty_edge: Any, begin: byte
         assert await client.is_closed()
 
 
+@pytest.mark.parametrize("first", [PING, LEAD], ids=["GET", "POST"])
+@pytest.mark.parametrize("pieces", [1, 2])
+async def test_a_head_behind_a_request_is_cut_off(
+    hasty_edge: Any, first: bytes, pieces: int
+) -> None:
+    """It may come with the request, in one segment, or while that is answered."""
+    async with connect(hasty_edge.url) as client:
+        client.writer.write(first + HALF[: 9 - pieces])
+        await asyncio.sleep(0)
+        client.writer.write(HALF[9 - pieces :] if pieces > 1 else b"")
+        await client.answer()
+        assert await client.is_closed()
+
+
 async def test_a_head_that_drips_in_is_cut_off(hasty_edge: Any) -> None:
     """Each byte that comes gives it no more time."""
     async with connect(hasty_edge.url) as client:
@@ -74,10 +93,13 @@ async def test_a_head_that_drips_in_is_cut_off(hasty_edge: Any) -> None:
         dripping.cancel()
 
 
-async def test_an_idle_connection_keeps_its_own_time(hasty_edge: Any) -> None:
-    """One that has brought a request is kept while others, which bring none, come and go."""
+@pytest.mark.parametrize("last", [PING, LEAD, PING * 2, PING + HALF + b"\r\n\r\n"])
+async def test_an_idle_connection_keeps_its_own_time(hasty_edge: Any, last: bytes) -> None:
+    """One that has brought whole requests is kept while others, which bring none, come and go."""
     async with connect(hasty_edge.url) as idle:
-        assert await idle.is_reusable()
+        idle.writer.write(last)
+        for _ in range(last.count(b"HTTP/1.1")):
+            await idle.answer()
         for _ in range(3):
             async with connect(hasty_edge.url) as slow:
                 slow.writer.write(HALF)
@@ -117,6 +139,89 @@ async def test_a_connection_too_many_takes_the_place_of_one_that_asks_for_nothin
 
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith(f"2 {MESSAGE}")
+
+
+BIG = 16 * 1024 * 1024
+"""Bytes of an answer, more than the system takes for a client that reads nothing."""
+
+
+class BigServer:
+    """A server that answers `/big` with a big body and anything else with a small one."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.url = f"http://127.0.0.1:{server.port}"
+        self._stack = ExitStack()
+
+    async def ask_for_much(self) -> socket.socket:
+        """Ask for the big answer and read nothing; return when as much as possible was sent."""
+        client = self._stack.enter_context(socket.socket())
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(0)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(client, ("127.0.0.1", self.server.port))
+        await loop.sock_sendall(client, PING.replace(b"/api/public/ping", b"/big"))
+        await asyncio.sleep(0.2)
+        return client
+
+    async def close(self) -> None:
+        """Close the clients and the server."""
+        self._stack.close()
+        await self.server.stop()
+
+
+@pytest.fixture
+async def big_server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BigServer]:
+    """Return a server for three connections, which looks at them ten times a second."""
+    monkeypatch.setattr(server_module, "most_connections", lambda: 3)
+    monkeypatch.setattr(server_module, "HEAD_SECONDS", 0.4)
+    headers = [("X-Content-Type-Options", "nosniff")]
+    small, big = Wire(200, headers, b"x"), Wire(200, headers, bytes(BIG))
+
+    async def handler(request: Request) -> Wire:
+        mark(request)
+        return big if request.path == "/big" else small
+
+    serving = BigServer(await server_module.start(handler, "127.0.0.1", 0))
+    try:
+        yield serving
+    finally:
+        await serving.close()
+
+
+async def read_to_end(client: socket.socket, pause: float = 0.0) -> int:
+    """Return how many bytes come until the end of a connection, or of the big answer."""
+    count = 0
+    with suppress(ConnectionError):
+        while count < BIG:
+            piece = await asyncio.get_running_loop().sock_recv(client, 1024 * 1024)
+            if not piece:
+                break
+            count += len(piece)
+            await asyncio.sleep(pause)
+    return count
+
+
+async def test_clients_that_read_nothing_shut_nobody_out(big_server: BigServer) -> None:
+    """They hold every place, and the first of them loses its own to the newcomer."""
+    held = [await big_server.ask_for_much() for _ in range(3)]
+    for _ in range(5):
+        async with connect(big_server.url) as newcomer:
+            assert await newcomer.is_reusable()
+
+    counts = [await read_to_end(client) for client in held]
+    assert counts[0] < BIG
+
+
+async def test_an_answer_that_nobody_reads_is_broken_off(
+    big_server: BigServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads slowly gets the whole of it, though that takes longer."""
+    monkeypatch.setattr(server_module, "SEND_SECONDS", 1.0)
+    deaf, slow = [await big_server.ask_for_much() for _ in range(2)]
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024 * 1024)
+    assert await read_to_end(slow, 0.1) >= BIG
+    assert await read_to_end(deaf) < BIG
 
 
 @contextmanager

@@ -77,9 +77,11 @@ class Dispatcher:
                 self._awake.clear()
                 try:
                     await self._begin()
-                except Exception as error:  # noqa: BLE001  the next turn may succeed
-                    if not is_unavailable(error):  # the store logs itself that it is away
-                        _log.exception("webhooks: nothing can be looked up; it is tried again")
+                except Problem as problem:
+                    if not is_unavailable(problem):  # the store logs itself that it is away
+                        _log.warning("webhooks wait: %s", problem.sentence)
+                except Exception:  # noqa: BLE001  the next turn may succeed
+                    _log.exception("webhooks: nothing can be looked up; it is tried again")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(REST_SECONDS):
                         await self._awake.wait()
@@ -118,9 +120,11 @@ class Dispatcher:
         try:
             while not self._is_ending and await self._tell_batch(endpoint_id):
                 pass
-        except Exception as error:  # noqa: BLE001  what was claimed is due again after its lease
-            if not is_unavailable(error):
-                _log.exception("webhooks: telling %s was cut short; it goes on", endpoint_id)
+        except Problem as problem:  # what was claimed is due again after its lease
+            if not is_unavailable(problem):
+                _log.warning("webhooks: %s waits: %s", endpoint_id, problem.sentence)
+        except Exception:  # noqa: BLE001  as above
+            _log.exception("webhooks: telling %s was cut short; it goes on", endpoint_id)
         finally:
             self._telling.pop(endpoint_id, None)
 

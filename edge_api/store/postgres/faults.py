@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import asyncpg
 
-from edge_api.schema.problems import Problem
+from edge_api.schema.problems import OVERDUE, Problem
 from edge_api.schema.table import Row, Table
-from edge_api.store.faults import OVERDUE, broken_rule, exists_already, overdue, unavailable
+from edge_api.store.faults import broken_rule, exists_already, unavailable
 
 _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 """What asyncpg raises for a connection that is of no use any more. InternalClientError is among
@@ -27,6 +27,7 @@ _SENTENCES: Mapping[str, str] = MappingProxyType(
         "08": AWAY,
         "25P03": AWAY,
         "57": AWAY,
+        OVERDUE: "The store took too long",
         "40": "The store is locked by another process",
         "55P03": "The store is locked by another process",
         "25006": "The store cannot be written",
@@ -53,17 +54,14 @@ def sqlstate_of(error: BaseException) -> str:
 def is_disconnection(error: BaseException) -> bool:
     """Tell whether an error may have kept an answer of the server from arriving."""
     if isinstance(error, asyncpg.PostgresError):
-        return _sentence_of(sqlstate_of(error)) == AWAY and sqlstate_of(error) != OVERDUE
+        return _sentence_of(sqlstate_of(error)) == AWAY
     return isinstance(error, _Broken)
 
 
 def problem_of(error: Exception) -> Exception:
     """Return the problem that an engine's error is to a client; the error itself if it is ours."""
     if isinstance(error, asyncpg.PostgresError):
-        sqlstate = sqlstate_of(error)
-        if sqlstate == OVERDUE:
-            return overdue()
-        sentence = _sentence_of(sqlstate)
+        sentence = _sentence_of(sqlstate_of(error))
         return error if sentence is None else unavailable(sentence)
     return unavailable(AWAY) if isinstance(error, _Broken) else error
 

@@ -107,6 +107,8 @@ async def _read(
         if time.monotonic() < ends_at:
             raise  # the server does not let us connect
         raise overdue() from None
+    except asyncpg.QueryCanceledError:
+        raise overdue() from None
 
 
 async def _read_snapshot(

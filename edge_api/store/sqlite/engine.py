@@ -248,7 +248,9 @@ class SQLiteStore:
         if self._is_worn:
             await self._renew()
         if not self._session.is_open:
-            raise unavailable("The store's file is missing or damaged")
+            fault = unavailable("The store's file is missing or damaged")
+            self._outage.note(fault, fault)
+            raise fault
         return self._session
 
     async def _renew(self) -> None:

@@ -12,8 +12,10 @@ from edge_api.commands.housekeeping import every
 from edge_api.domain.actor import Clock
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS
-from edge_api.store.faults import unavailable
+from edge_api.store import probe
+from edge_api.store.faults import overdue, unavailable
 from edge_api.store.plan import Insert, Read
+from edge_api.store.probe import Outage
 from edge_api.store.sqlite import open_store
 from tests.edge.store.samples import make_lead
 
@@ -52,6 +54,43 @@ async def test_each_time_that_a_store_is_locked_is_two_lines(
     assert len(caplog.records) == 4
 
 
+async def test_the_looks_of_an_outage_itself_are_no_attempts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The number says how many requests and turns of background work failed."""
+    monkeypatch.setattr(probe, "RETURN_SECONDS", 0.01)
+    fault, looks = unavailable("The store is away"), iter(range(10))
+
+    async def look() -> None:
+        if next(looks) < 5:
+            outage.note(fault, fault)
+            raise fault
+
+    outage = Outage(look)
+    for _ in range(2):
+        outage.note(fault, fault)
+
+    _, line = await await_lines(caplog, 2)
+    assert line.endswith("; 2 attempts failed")
+
+
+async def test_requests_to_a_store_without_its_file_are_counted(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each of them, though the file is looked for once a second only."""
+    file = tmp_path / "edge.db"
+    store = await open_store(file, clock)
+    file.rename(tmp_path / "away")
+    for _ in range(20):
+        with pytest.raises(Problem):
+            await store.run(Insert(LEADS, [make_lead()]))
+    (tmp_path / "away").rename(file)
+    _, line = await await_lines(caplog, 2)
+    await store.close()
+
+    assert int(line.split("; ")[1].split()[0]) >= 20
+
+
 async def test_a_read_that_took_too_long_is_no_outage(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -65,11 +104,14 @@ async def test_a_read_that_took_too_long_is_no_outage(
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("fault", [unavailable("The store is away"), RuntimeError("ours")])
+@pytest.mark.parametrize(
+    ("fault", "lines"),
+    [(unavailable("The store is away"), 0), (overdue(), 3), (RuntimeError("ours"), 3)],
+)
 async def test_background_work_logs_what_nobody_else_does(
-    fault: Exception, caplog: pytest.LogCaptureFixture
+    fault: Exception, lines: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A fault of ours with its trace; not that the store is away, which it logs itself."""
+    """A fault of ours with its trace, a read that took too long without; no store that is away."""
     turns, third = iter(range(10)), asyncio.Event()
 
     async def work() -> None:
@@ -82,5 +124,6 @@ async def test_background_work_logs_what_nobody_else_does(
     task.cancel()
 
     traces = [record for record in caplog.records if record.exc_info]
-    assert len(caplog.records) == len(traces)
-    assert bool(traces) == isinstance(fault, RuntimeError)
+    assert len(caplog.records) == lines
+    assert len(traces) == (lines if isinstance(fault, RuntimeError) else 0)
+    assert all("work" in record.getMessage() for record in caplog.records)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+import pytest
+
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.attempts import AT_ONCE
 from edge_api.domain.webhooks.standing import PURPOSE
@@ -60,6 +62,34 @@ async def test_a_lead_that_goes_between_two_attempts_is_not_told_again(
 
     assert len(receiver.received) == 1
     assert await office.deliveries() == []
+
+
+async def test_a_store_that_is_too_slow_is_logged_without_a_trace(
+    office: Office,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A line for the look at what is due, and one for the endpoint whose turn is cut short."""
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+    (drain,) = await office.dispatcher._begin()  # noqa: SLF001  the first half of a turn
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"edge_api.store.{engine}.readers.QUICK_SECONDS", 0.0)
+    await drain
+    running = asyncio.create_task(office.dispatcher.run())
+
+    async def both() -> bool:
+        return len(caplog.records) > 1
+
+    assert await until(both)
+    running.cancel()
+    first, second = (
+        record.getMessage().partition(": The query took")[0] for record in caplog.records
+    )
+    assert first.startswith("webhooks: ")
+    assert (first[-6:], second) == (" waits", "webhooks wait")
+    assert not any(record.exc_info for record in caplog.records)
 
 
 async def test_many_refusals_at_once_disable_once(office: Office, receiver: Receiver) -> None:

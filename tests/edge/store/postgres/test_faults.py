@@ -87,6 +87,44 @@ async def test_a_lock_that_is_held_refuses_writes_alone(
     assert await total(store) == 2
 
 
+async def test_a_write_that_takes_too_long_is_an_outage(
+    opener: StoreOpener,
+    rival: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The client is not advised to narrow a query, and the operator finds a line in the log."""
+    monkeypatch.setattr("edge_api.store.postgres.writer.STATEMENT_SECONDS", 0.3)
+    store = await opener()
+    await rival.execute("BEGIN; LOCK TABLE leads IN SHARE MODE")
+
+    assert await refusal_of(write(store)) == "The store took too long"
+    await rival.execute("ROLLBACK")
+    await recovery_of(lambda: write(store))
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line == "the store is unavailable: canceling statement due to statement timeout"
+
+
+async def test_only_attempts_of_others_are_counted(
+    opener: StoreOpener, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """The store looks for its server many times meanwhile, which is no attempt that failed."""
+    monkeypatch.setattr("edge_api.store.probe.RETURN_SECONDS", 0.05)
+    store = await opener(proxy.url)
+    await write(store)
+    proxy.refuse()
+    for _ in range(5):
+        await refusal_of(write(store))
+    await asyncio.sleep(1)
+    proxy.mend()
+    for _ in range(100):
+        if len(caplog.records) > 1:
+            break
+        await asyncio.sleep(0.1)
+
+    assert caplog.records[1].getMessage().endswith("; 5 attempts failed")
+
+
 async def test_a_short_lock_is_waited_for(store: PostgresStore, rival: Session) -> None:
     """Edges write one after the other, and none notices the others."""
     await rival.execute(TAKE_LOCK)
@@ -270,7 +308,7 @@ async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) 
         (asyncpg.InternalClientError("cannot switch"), "The store's server cannot be reached"),
         (ConnectionResetError(), "The store's server cannot be reached"),
         (TimeoutError(), "The store's server cannot be reached"),
-        (asyncpg.QueryCanceledError("x"), "The query took too long"),
+        (asyncpg.QueryCanceledError("x"), "The store took too long"),
     ],
 )
 def test_what_a_server_says_is_told_in_our_words(error: Exception, sentence: str) -> None:
