@@ -125,7 +125,8 @@ def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
 
 def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:
     given = message["id"]
-    if isinstance(given, float) and given.is_integer():  # JSON knows one kind of number: 1.0 is 1
+    # JSON knows one kind of number: 1.0 is 1. Integers over 64 bits come as floats too.
+    if isinstance(given, float) and given.is_integer() and abs(given) < ID_NUMBERS.stop:
         message = {**message, "id": int(given)}
     if not _is_id(message["id"]):
         raise Rejection(ErrorData(code=INVALID_REQUEST, message=_ID))

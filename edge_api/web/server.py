@@ -15,7 +15,6 @@ from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
-from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
@@ -49,7 +48,6 @@ REPORT_SECONDS: Final = 60.0
 REQUEST_LINE_MOST: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
 
-_HEAD_END: Final = b"\r\n\r\n"
 _NOT_HERE: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
@@ -70,10 +68,6 @@ class Protocol(RequestHandler):
         super().__init__(*args, **more)
         self._conversation = Conversation(repeats)
         self._connections = connections
-        self._newest = EMPTY_PAYLOAD
-        """The body of the request whose head came last."""
-        self.has_more = False
-        """Whether bytes have come behind the end of that request."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, where there is room for one more connection."""
@@ -89,26 +83,7 @@ class Protocol(RequestHandler):
             self._connections.note_idle(self)
             return
         self._connections.note_bytes(self)
-        self._parse(data)
-
-    def _parse(self, data: bytes) -> None:
-        """Read bytes, and note whether they go on behind the end of a request.
-
-        The parser does not say where a request ends. In the segment that ends a body in chunks, or
-        one that came apart from its head, bytes behind it stay unknown.
-        """
-        was_complete, count = self._newest.is_eof(), self._request_count
         super().data_received(data)
-        if self._request_count == count:
-            self.has_more = self.has_more or (was_complete and bool(data))
-        elif self._messages:
-            message, self._newest = self._messages[-1]
-            headers = getattr(message, "headers", {})  # an error has none
-            length = headers.get("Content-Length", "0")
-            head = data.rfind(_HEAD_END) if length == "0" else data.find(_HEAD_END)
-            end = head + len(_HEAD_END) + (int(length) if length.isdecimal() else len(data))
-            is_known = self._newest is EMPTY_PAYLOAD or length != "0"
-            self.has_more = is_known and head >= 0 and len(data) > end
 
     def pause_writing(self) -> None:
         """Wait for a client that does not read as fast as it is answered, for a limited time."""
@@ -139,7 +114,6 @@ class Protocol(RequestHandler):
         request, task = cast("Request | None", self._current_request), self._task_handler
         super().connection_lost(exc)
         self._connections.remove(self)
-        self._newest = EMPTY_PAYLOAD  # a body knows its connection: no ring is left
         if request is not None and request.ends_with_client and task is not None:
             task.cancel()
 
@@ -221,11 +195,13 @@ class Connections:
         self._leave(connection)
 
     def note_idle(self, connection: Protocol) -> None:
-        """Note that a request is answered; the head of the next may have begun."""
+        """Note that a request is answered: from now on the connection is idle.
+
+        So is one on which a part of the next head came with the request: like any other idle one
+        it is closed after aiohttp's time for those.
+        """
         self._leave(connection)
-        if connection.transport is not None and connection.has_more:
-            self._incomplete[connection] = self._loop.time()
-        elif connection.transport is not None:
+        if connection.transport is not None:
             self._idle[connection] = None
 
     def note_sending(self, connection: Protocol) -> None:

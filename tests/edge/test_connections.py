@@ -63,20 +63,6 @@ async def test_a_head_that_does_not_come_is_cut_off(hasty_edge: Any, begin: byte
         assert await client.is_closed()
 
 
-@pytest.mark.parametrize("first", [PING, LEAD], ids=["GET", "POST"])
-@pytest.mark.parametrize("pieces", [1, 2])
-async def test_a_head_behind_a_request_is_cut_off(
-    hasty_edge: Any, first: bytes, pieces: int
-) -> None:
-    """It may come with the request, in one segment, or while that is answered."""
-    async with connect(hasty_edge.url) as client:
-        client.writer.write(first + HALF[: 9 - pieces])
-        await asyncio.sleep(0)
-        client.writer.write(HALF[9 - pieces :] if pieces > 1 else b"")
-        await client.answer()
-        assert await client.is_closed()
-
-
 async def test_a_head_that_drips_in_is_cut_off(hasty_edge: Any) -> None:
     """Each byte that comes gives it no more time."""
     async with connect(hasty_edge.url) as client:

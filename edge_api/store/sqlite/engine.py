@@ -274,8 +274,7 @@ class SQLiteStore:
             self._session = await open_session(
                 self._path, alone=self._alone, replicated=self._replicated
             )
-        except (sqlite3.Error, Displaced, StoreRefusal) as error:
-            self._outage.note(unavailable("The store cannot be opened again"), error)
+        except (sqlite3.Error, Displaced, StoreRefusal):
             return
         self._generation += 1
         self._is_worn = False

@@ -210,6 +210,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     if owner != APPLICATION_ID and (owner or names):
         raise StoreRefusal(f"{path} {STRANGE}")
     fault = _find_damage(connection)
+    if names and schema_version(connection) < 1:
+        fault = fault or "user_version is not that of a store"
     if fault:
         raise StoreRefusal(f"{path} is damaged ({fault}): {RESTORE}")
     refuse_newer(schema_version(connection), str(path))

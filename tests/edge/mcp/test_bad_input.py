@@ -44,6 +44,7 @@ def as_bytes(value: object) -> bytes:
         (as_bytes({**PING, "id": 10**40}), -32600),
         (as_bytes({**PING, "id": 2**63}), -32600),
         (as_bytes({**PING, "id": -(2**63) - 1}), -32600),
+        (as_bytes({**PING, "id": 1e19}), -32600),
     ],
 )
 async def test_what_is_no_message_is_refused(agent: Agent, data: bytes, code: int) -> None:
