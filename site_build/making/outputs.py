@@ -6,12 +6,11 @@ Feeds and other texts of many posts stand in `full_texts.py`, pictures and cards
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 
 from site_build import addresses
 from site_build.incremental.cache import make_key
 from site_build.making.assets import Assets
-from site_build.making.tasks import FileTask, RecordTask, Task, TextTask
+from site_build.making.tasks import RecordTask, Task, TextTask
 from site_build.policy import Policy
 from site_build.post import Document
 from site_build.reading.texts import Texts
@@ -54,10 +53,8 @@ def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[
         yield _make_text(path, text)
 
 
-def list_files(content: Path, files: Sequence[str], assets: Assets) -> Iterator[Task]:
-    """Yield a task for every file of the content folder and of the theme."""
-    for path in files:
-        yield FileTask(path, content / path)
+def list_assets(assets: Assets) -> Iterator[Task]:
+    """Yield a task for every file of the theme."""
     for asset in assets.published.values():
         yield _make_text(asset.path, asset.data)
 

@@ -20,12 +20,12 @@ from site_build.incremental.ledger import Entry, Ledger, list_carried, read_ledg
 from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.spread import spread
 from site_build.incremental.tree import Tree
-from site_build.making.artwork import PlateTask, find_font, list_cards, list_pictures
+from site_build.making.artwork import PlateTask, find_font, list_cards, list_files, list_pictures
 from site_build.making.assets import Assets
 from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
-from site_build.making.outputs import list_files, list_notices, list_outputs, list_records
+from site_build.making.outputs import list_assets, list_notices, list_outputs, list_records
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
 from site_build.pictures.encode import forget_picture
@@ -156,7 +156,9 @@ class Production:
 
     def _list_others(self, now: datetime) -> Iterator[Task]:
         """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
-        yield from list_files(self.request.content, self.gathered.files, self.assets)
+        gathered = self.gathered
+        yield from list_files(self.request.content, gathered.files, gathered.gallery)
+        yield from list_assets(self.assets)
         yield from self._list_plates()
         yield from list_records(self.site, self.gathered.minutes)
         yield from list_outputs(self.site, self._leaf_size)
