@@ -41,8 +41,8 @@ def list_outputs(site: Site, leaf_size: int) -> Iterator[Task]:
     for page in site.pages:
         yield _make_twin(identity, page, addresses.locate_page(page.slug), _tell_author(page))
     for former, present, document in list_moves(site):
-        page = twins.render_moved(identity, document.title, present)
-        yield _make_text(addresses.name_file(former), page)
+        moved = twins.render_moved(identity, document.title, present)
+        yield _make_text(addresses.name_file(former), moved)
     yield from _list_overviews(site)
     yield from _list_leaves(identity, "Journal", addresses.JOURNAL, site.posts, leaf_size)
     for tag in site.tags:

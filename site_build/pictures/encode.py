@@ -65,7 +65,7 @@ def clean(data: bytes, picture: Picture | None) -> bytes:
     """Return the bytes of a picture file without metadata; `picture` is None for a damaged one."""
     try:
         return strip_metadata(data)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return data if picture is None else _encode_original(data, picture)
 
 

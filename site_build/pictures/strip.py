@@ -29,12 +29,12 @@ _WEBP_EXIF, _WEBP_XMP = 0x08, 0x04
 """Flags of the VP8X chunk."""
 _WEBP_FRAME_HEAD = 16
 
-_GIF_KEPT = (b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012")
+_GIF_KEPT = (b"\xff\x0bNETSCAPE2.0", b"\xff\x0bANIMEXTS1.0", b"\xff\x0bICCRGBG1012")
 """Application extensions: repetitions, and the colour profile."""
 
 _AVIF_PARENTS, _AVIF_NOTES = (b"moov", b"trak"), (b"uuid", b"udta", b"free", b"skip")
-_EMPTY_EXIF = b"II*\0" + struct.pack("<IHI", 8, 0, 0)
-"""A TIFF header, and a directory without entries."""
+_EMPTY_EXIF = bytes(4) + b"II*\0" + struct.pack("<IHI", 8, 0, 0)
+"""The offset of a TIFF header, the header, and a directory without entries."""
 
 
 def strip_metadata(data: bytes) -> bytes:
@@ -53,7 +53,11 @@ def strip_metadata(data: bytes) -> bytes:
         return b"RIFF" + struct.pack("<I", len(body)) + body
     if data.startswith((b"GIF87a", b"GIF89a")):
         return b"".join(_list_gif(data))
-    return _blank_avif(data) if data[4:8] == b"ftyp" else data
+    if data[4:8] != b"ftyp":
+        return data
+    blank = bytearray(data)
+    _blank_boxes(blank, 0, len(blank))
+    return bytes(blank)
 
 
 def _write_orientation(data: bytes) -> bytes:
@@ -139,7 +143,7 @@ def _list_gif(data: bytes) -> Iterator[bytes]:
         else:
             at += 1
         is_control = data[start : start + 2] == b"!\xf9"
-        if kind in b",;" or is_control or data[start + 3 : start + 14] in _GIF_KEPT:
+        if kind in b",;" or is_control or data[start + 1 : start + 14] in _GIF_KEPT:
             yield data[start:at]
         if kind == b";":
             return
@@ -157,37 +161,72 @@ def _pass_blocks(data: bytes, at: int) -> int:
     return at + 1
 
 
-def _blank_avif(data: bytes) -> bytes:
-    """Overwrite metadata in place: boxes and items are found by their offsets in the file."""
-    blank = bytearray(data)
-    _blank_boxes(blank, 0, len(blank))
-    with Image.open(io.BytesIO(data)) as image:
-        exif, xmp = image.info.get("exif", b""), image.info.get("xmp", b"")
-    if exif:
-        tiff = exif[found.start() :] if (found := re.search(rb"II\*\0|MM\0\*", exif)) else b""
-        _overwrite(blank, tiff, _EMPTY_EXIF.ljust(len(tiff), b"\0"))
-    if xmp:
-        _overwrite(blank, xmp, b" " * len(xmp))
-    return bytes(blank)
-
-
 def _blank_boxes(data: bytearray, at: int, end: int) -> None:
-    while at + 8 <= end:
-        size, name = struct.unpack_from(">I4s", data, at)
-        head = 8
-        if size == 1:
-            size, head = int.from_bytes(data[at + 8 : at + 16]), 16
-        limit = min(end, at + size) if size >= head else end
+    """Overwrite metadata in place: pixels are found by their offsets in the file."""
+    for name, start, stop in _list_boxes(data, at, end):
         if name in _AVIF_PARENTS:
-            _blank_boxes(data, at + head, limit)
+            _blank_boxes(data, start, stop)
+        elif name == b"meta":
+            _blank_items(data, start + 4, stop)
         elif name in _AVIF_NOTES:
-            data[at + 4 : at + 8] = b"free"
-            data[at + head : limit] = bytes(max(0, limit - at - head))
-        at = limit
+            data[start:stop] = bytes(stop - start)
 
 
-def _overwrite(data: bytearray, old: bytes, new: bytes) -> None:
-    at = data.find(old)
-    if not old or at < 0 or len(new) != len(old):
-        raise ValueError("the metadata lies in several pieces")
-    data[at : at + len(old)] = new
+def _list_boxes(data: bytearray, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the name of each box, and where its content begins and ends (ISO/IEC 14496-12)."""
+    while at + 8 <= end:
+        size, name, start = _int(data, at, 4), bytes(data[at + 4 : at + 8]), at + 8
+        if size == 1:
+            size, start = _int(data, at + 8, 8), at + 16
+        at = min(end, at + size) if size >= start - at else end
+        yield name, min(start, at), at
+
+
+def _blank_items(data: bytearray, at: int, end: int) -> None:
+    """Overwrite the items of a `meta` box that are EXIF or XMP (ISO/IEC 23008-12, annex A)."""
+    boxes = {name: (start, stop) for name, start, stop in _list_boxes(data, at, end)}
+    first, stop = boxes.get(b"iinf", (end, end))
+    entries = first + (8 if _int(data, first, 1) else 6)
+    kinds: dict[int, bytes] = {}
+    for _, start, _ in _list_boxes(data, entries, stop):
+        size = 2 if _int(data, start, 1) < 3 else 4  # noqa: PLR2004 - the version of an entry
+        kind = start + 6 + size
+        kinds[_int(data, start + 4, size)] = bytes(data[kind : kind + 4])
+    for item, offset, length in _list_items(bytes(data[slice(*boxes.get(b"iloc", (end, end)))])):
+        blank = {b"mime": b"", b"Exif": _EMPTY_EXIF}.get(kinds.get(item, b""))
+        if blank is None:
+            continue
+        if not 0 < offset <= len(data) - length or length < len(blank):
+            raise ValueError("the metadata is not in one piece")
+        data[offset : offset + length] = blank.ljust(length, b"\0" if blank else b" ")
+
+
+def _list_items(table: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield number, offset and length of each item of an `iloc` box (ISO/IEC 14496-12, 8.11.3).
+
+    The offset is 0 for an item in several pieces, and for one that does not count from the file's
+    start.
+    """
+    file = io.BytesIO(table)
+
+    def take(size: int) -> int:
+        return int.from_bytes(file.read(size))
+
+    version, _ = take(1), take(3)
+    sizes = [int(digit, 16) for digit in file.read(2).hex()]
+    wide = 4 if version > 1 else 2
+    for _ in range(take(wide)):
+        if len(sizes) < 4 or file.tell() >= len(table):  # noqa: PLR2004 - it ends too early
+            return
+        item, method, _ = take(wide), take(2 if version else 0), take(2)
+        base, pieces = take(sizes[2]), take(2)
+        places = [
+            (take(sizes[3] if version else 0), take(sizes[0]), take(sizes[1]))
+            for _ in range(pieces)
+        ]
+        is_plain = len(places) == 1 and not method
+        yield item, base + places[0][1] if is_plain else 0, places[0][2] if places else 0
+
+
+def _int(data: bytearray, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size])

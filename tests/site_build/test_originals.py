@@ -88,9 +88,15 @@ def make_moving_webp() -> bytes:
 
 
 def make_avif() -> bytes:
-    """Return an AVIF with EXIF and XMP, and a box of its own behind."""
-    data = pack(draw(300, 200), "AVIF", exif=note(1), icc_profile=PROFILE, xmp=XMP)
+    """Return an AVIF that lies on its side, with EXIF and XMP, and a box of its own behind."""
+    data = pack(draw(300, 200), "AVIF", exif=note(), icc_profile=PROFILE, xmp=XMP)
     return data + struct.pack(">I", 24 + len(SECRET)) + b"uuid" + bytes(16) + SECRET
+
+
+def make_moving_avif() -> bytes:
+    """Return an AVIF that moves, with EXIF and XMP."""
+    more: dict[str, object] = {"save_all": True, "append_images": [draw(300, 200)], "duration": 80}
+    return pack(draw(300, 200), "AVIF", exif=note(1), icc_profile=PROFILE, xmp=XMP, **more)
 
 
 def make_gif() -> bytes:
@@ -106,7 +112,16 @@ def make_gif() -> bytes:
     return data[:colours] + xmp + comment + data[colours:-1] + comment + b";" + SECRET
 
 
-MAKERS = [make_jpeg, make_png, make_moving_png, make_webp, make_moving_webp, make_avif, make_gif]
+MAKERS = [
+    make_jpeg,
+    make_png,
+    make_moving_png,
+    make_webp,
+    make_moving_webp,
+    make_avif,
+    make_moving_avif,
+    make_gif,
+]
 
 
 def unpack(data: bytes) -> list[tuple[bytes, str, object]]:

@@ -26,7 +26,7 @@ MOVED = {
 @pytest.fixture
 async def edge(make_edge: Any, tmp_path: Any) -> Any:
     """Return an edge whose build has former addresses."""
-    head = {"moved": MOVED, "renamed": {"old": "new"}}
+    head: dict[str, Any] = {"moved": MOVED, "renamed": {"old": "new"}}
     point_at(tmp_path, write_build(tmp_path, posts=[make_post("new")], files=FILES, **head))
     async with make_edge(BUILD_DIR=str(tmp_path)) as running:
         yield running
