@@ -38,6 +38,11 @@ def locate_page(slug: str) -> str:
     return f"{slug}/"
 
 
+def locate_document(kind: str, slug: str) -> str:
+    """Return the address of a `post` or a `page`."""
+    return locate_post(slug) if kind == "post" else locate_page(slug)
+
+
 def locate_tag(slug: str) -> str:
     """Return the address of a tag's list of posts."""
     return f"{TAGS}{slug}/"

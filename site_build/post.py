@@ -10,6 +10,17 @@ from typing import Literal, NamedTuple
 Kind = Literal["post", "page"]
 
 
+class Alias(NamedTuple):
+    """A former address of a document."""
+
+    path: str
+    """Without its leading slash: `journal/old/` or `2019/old.html`."""
+    line: int
+    """In the source file, from 1."""
+    column: int
+    """From 1, in code points."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One Markdown file of the content folder, read and understood."""
@@ -46,6 +57,8 @@ class Document:
     """Those of the series' name."""
     author: str = ""
     """Who wrote it, by name; empty: the site's author."""
+    aliases: tuple[Alias, ...] = ()
+    """Its former addresses, in the author's order."""
 
     def is_public_at(self, now: datetime) -> bool:
         """Tell whether readers may see the document at the instant `now` (UTC)."""

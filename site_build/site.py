@@ -5,10 +5,11 @@ knows neither Pelican nor HTML.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from site_build import addresses
 from site_build.post import Document
 from site_build.slug import make_slug
 
@@ -68,6 +69,20 @@ class Site:
     """The slug of a tag by each spelling of its name."""
     parts: Mapping[str, Part]
     """Places in series by path; what has one public post alone is no series."""
+
+
+def list_moves(site: Site) -> Iterator[tuple[str, str, Document]]:
+    """Yield each former address, the present one, and the public document that they are of."""
+    for each in (*site.posts, *site.pages):
+        present = addresses.locate_document(each.kind, each.slug)
+        yield from ((alias.path, present, each) for alias in each.aliases)
+
+
+def list_former_slugs(post: Document) -> list[str]:
+    """Return the slugs that a post had, in the author's order."""
+    head = addresses.JOURNAL
+    former = [each.path for each in post.aliases if each.path.startswith(head)]
+    return [slug for path in former if "/" not in (slug := path[len(head) : -1])]
 
 
 def publish(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:

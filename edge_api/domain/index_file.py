@@ -55,7 +55,7 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
         )
     if not all(first.place.is_before(second.place) for first, second in pairwise(entries)):
         raise BuildRefusal("the posts of the index are out of order: build again")
-    return head, Posts(entries)
+    return head, Posts(entries, head.renamed)
 
 
 def _read_head(line: bytes) -> IndexHead:

@@ -106,9 +106,11 @@ def encode_list(entries: Sequence[Entry], next_url: str | None = None) -> bytes:
 class Posts:
     """Every post of one build."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        """Take entries that stand in their order."""
-        self.entries = tuple(entries)
+    def __init__(
+        self, entries: Sequence[Entry], renamed: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Take entries that stand in their order, and present slugs by former ones."""
+        self.entries, self._renamed = tuple(entries), renamed
         self.whole = Document(encode_list(self.entries), cache_control=CACHING)
         """The list without any parameter."""
         self._by_slug = MappingProxyType({entry.place.slug: entry for entry in entries})
@@ -123,7 +125,8 @@ class Posts:
         try:
             return self._by_slug[slug].document
         except KeyError:
-            raise Problem("not_found", "No post has this slug") from None
+            now = f" now: it is `{self._renamed[slug]}`" if slug in self._renamed else ""
+            raise Problem("not_found", f"No post has this slug{now}") from None
 
     def summary(self, slug: str) -> dict[str, Any]:
         """Return what lists carry of the post called `slug`. Raises KeyError."""

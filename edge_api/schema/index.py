@@ -6,7 +6,7 @@ it opens a build. Nobody else declares these fields.
 
 from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field
 
-INDEX_FORMAT = 1
+INDEX_FORMAT = 2
 """Raised whenever a reader of the older format could misread the file."""
 
 INDEX_FILE = "posts.json"
@@ -55,6 +55,12 @@ class IndexHead(BaseModel):
     site_description: str
     built_for: AwareDatetime = Field(description="Posts published after this instant are absent.")
     count: int = Field(ge=0, description="How many posts follow.")
+    moved: dict[str, str] = Field(
+        default_factory=dict, description="Present paths of pages by their former ones."
+    )
+    renamed: dict[str, str] = Field(
+        default_factory=dict, description="Present slugs of posts by their former ones."
+    )
 
 
 class PostIndex(BaseModel):

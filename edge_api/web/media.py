@@ -4,7 +4,7 @@ Pure: names in, header fields out.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
@@ -20,6 +20,8 @@ _HASHED: Final = re.compile(
 )
 """What carries the hash of its content in its name or its folder: such a name never changes
 meaning."""
+
+_TWIN: Final = "index.md"
 
 FOREVER: Final = "public, max-age=31536000, immutable"
 BRIEFLY: Final = "public, max-age=300"
@@ -97,6 +99,20 @@ def _list_feeds(file: SiteFile) -> list[str]:
     folder = f"/{file.name.removesuffix(INDEX)}"
     folders = ["/"] if folder == "/" or not folder.endswith("/") else [folder, "/"]
     return [f"{each}{feed}" for each in folders for feed in _FEEDS]
+
+
+def list_redirects(
+    moved: Mapping[str, str], files: Mapping[str, SiteFile]
+) -> Iterator[tuple[str, str]]:
+    """Yield the address that each name of a moved page leads to; its Markdown leads to Markdown."""
+    for former, present in moved.items():
+        address = quote(present)
+        twin = f"{present}{_TWIN}"
+        if former.endswith("/"):
+            yield from ((name, address) for name in (former[:-1], f"{former}{INDEX}"))
+        name = f"{former}{_TWIN}" if former.endswith("/") else f"{former.removesuffix('.html')}.md"
+        yield name, quote(twin) if twin in files else address
+        yield former, address
 
 
 def address_of(files: Mapping[str, SiteFile], path: str) -> str | None:

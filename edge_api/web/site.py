@@ -27,7 +27,14 @@ from edge_api.web.fields import whole_list
 from edge_api.web.files import Representation, Said, answer_file, encode, load
 from edge_api.web.forms import lead_on
 from edge_api.web.headers import PAGE_HEADERS
-from edge_api.web.media import BRIEFLY, address_of, describe, is_for_scripts, twin_of
+from edge_api.web.media import (
+    BRIEFLY,
+    address_of,
+    describe,
+    is_for_scripts,
+    list_redirects,
+    twin_of,
+)
 from edge_api.web.missing import MissingPages
 from edge_api.web.negotiation import best_coding
 from edge_api.web.pages import EdgePages
@@ -64,6 +71,7 @@ class Pages:
         self.built = edition.files
         self.files = {**edition.files, **reference.files}
         self._folder = edition.folder / SITE_FOLDER
+        self._moved = dict(list_redirects(edition.head.moved, self.files))
         self._reference = reference
         self._ground = Ground(edition.folder, edition.head.site_title, edition.newest_slug)
         self._ready: SizedCache[Representation] = SizedCache()
@@ -77,7 +85,9 @@ class Pages:
         if file is None:
             elsewhere = self.find_address(path)
             if elsewhere is not None:
-                return send(self._redirect(elsewhere, request.rel_url.raw_query_string), request)
+                query = request.rel_url.raw_query_string
+                status = 308 if path in self._moved else 301
+                return send(self._redirect(status, elsewhere, query), request)
             file, status = self._find_stand_in(), 404
         choice = self._choose(file, status, request)
         form = self._ready.get(choice) or await self._work.do(
@@ -92,7 +102,8 @@ class Pages:
 
     def find_address(self, path: str) -> str | None:
         """Return the one address of a page that was asked for by another of its names."""
-        return _OTHER_NAMES.get(path) or address_of(self.files, path)
+        elsewhere = self._moved.get(path) or _OTHER_NAMES.get(path)
+        return elsewhere or address_of(self.files, path)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
         """Negotiate the form (RFC 9110, section 12)."""
@@ -125,9 +136,9 @@ class Pages:
         except KeyError:
             raise Problem("not_found", "There is no page at this address") from None
 
-    def _redirect(self, address: str, query: str) -> Wire:
+    def _redirect(self, status: int, address: str, query: str) -> Wire:
         location = f"{address}?{query}" if query else address
-        return Wire(301, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS))
+        return Wire(status, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS))
 
 
 def _repeat(answer: Wire, lines: bytes) -> Again:

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from site_build import addresses
 from site_build.checks.facts import Facts, Reference
-from site_build.checks.ground import EDGE, Ground, lay_out, locate
+from site_build.checks.ground import EDGE, Ground, is_of_edge, lay_out, locate
 from site_build.post import Document, Finding
 from site_build.slug import make_slug
 from site_build.text import shorten
@@ -52,6 +52,7 @@ def cross_check(
     ground = lay_out(documents, files)
     findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
     findings += _find_hidden(documents)
+    findings += _find_bad_aliases(documents, ground)
     for document in documents:
         own = facts[document.path]
         findings += [
@@ -101,6 +102,28 @@ def _explain_repeated(address: str, document: Document, group: list[Document]) -
     return f"the slug gives the address /{address}, as {others[0]}{more} does; change one of them"
 
 
+def _find_bad_aliases(documents: Iterable[Document], ground: Ground) -> Iterator[Finding]:
+    """Report every alias at whose address something else is, or that two documents give."""
+    givers: dict[str, list[Document]] = defaultdict(list)
+    for document in documents:
+        for path in {alias.path for alias in document.aliases}:
+            givers[path].append(document)
+    for document in documents:
+        for alias in document.aliases:
+            path = ground.settle(alias.path)
+            others = sorted(each.path for each in givers[alias.path] if each is not document)
+            if owner := ground.documents.get(path):
+                what = "this file itself" if owner is document else owner.path
+                message = f"the alias is the address of {what}; take it out"
+            elif ground.answers(path) or is_of_edge(path) or is_of_edge(path.rstrip("/")):
+                message = "the alias is an address of the site itself; take it out"
+            elif others:
+                message = f"the alias is given by {others[0]} too; keep one of them"
+            else:
+                continue
+            yield Finding(document.path, alias.line, alias.column, "error", message)
+
+
 def _find_near_series(documents: Iterable[Document]) -> Iterator[Finding]:
     """Report names of series that differ from a more frequent one by blanks and signs alone."""
     spelled: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
@@ -134,6 +157,9 @@ class _Guide:
         target = self.ground.documents.get(path)
         if target:
             return self._explain_hidden(target) or self._explain_anchor(target, parts.fragment)
+        if present := self.ground.aliases.get(path):
+            address = _quote(reference.address)
+            return f"the link {address} leads to a former address; write /{present}"
         if self.ground.answers(path) or (not self.complete and _DOCUMENT.fullmatch(path)):
             return None
         return self._explain_missing(reference, path)

@@ -6,7 +6,8 @@ the digest of the text.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -15,9 +16,10 @@ from site_build.checks.facts import Facts, Note, Reference
 from site_build.checks.leftovers import find_leftovers
 from site_build.checks.marks import ATTRIBUTE, Marked, clean, strip_marks
 from site_build.checks.prose import blank_code
-from site_build.checks.raw_markup import find_flaws
+from site_build.checks.raw_markup import find_flaws, find_torn
 from site_build.checks.rendering import convert
 from site_build.markup.convert import Conversion
+from site_build.markup.repair import repair
 from site_build.post import Document
 from site_build.text import Places, shorten
 
@@ -84,6 +86,8 @@ def study(document: Document, site_url: str | None = None) -> Study:
     if site_url is None:
         return Study(facts, None)
     plain = clean(conversion, marked) or convert(document, document.markdown, site_url)
+    if "<" in document.markdown:  # what Markdown makes by itself is balanced
+        plain = replace(plain, html=repair(plain.html))
     return Study(facts, plain)
 
 
@@ -136,11 +140,12 @@ class _Examination:
             self._note(offset, message)
         if "<" not in prose:
             return
+        for offset, message in find_torn(prose):
+            self._note(offset, message)
         written = prose.lower()
+        find = cache(partial(_list_places, written))
         for flaw in find_flaws(html):
-            places = [
-                each.start() for each in re.finditer(rf"{re.escape(flaw.tag)}(?![\w-])", written)
-            ]
+            places = find(flaw.tag)
             at = self.marked.find_number(flaw.number) if flaw.number else None
             if at is None and places:
                 at = places[min(flaw.ordinal, len(places) - 1)]
@@ -214,6 +219,11 @@ class _Examination:
         """Return where an element was written, by its own number or by a mark in it."""
         number = node.attributes.get(ATTRIBUTE)
         return self.marked.find_number(number) if number else self.marked.find(marked)
+
+
+def _list_places(written: str, tag: str) -> list[int]:
+    """Return the offsets of all tags that begin so."""
+    return [each.start() for each in re.finditer(rf"{re.escape(tag)}(?![\w-])", written)]
 
 
 def _split_addresses(attribute: str, value: str) -> Iterator[str]:

@@ -55,6 +55,8 @@ class Ground:
     """Addresses of documents by their paths in the content folder."""
     slugs: Mapping[str, str]
     """Addresses of documents by their slugs."""
+    aliases: Mapping[str, str]
+    """Addresses of documents by their former addresses."""
     others: frozenset[str]
     """Lists and files that are no documents."""
     files: Mapping[str, str]
@@ -67,9 +69,10 @@ class Ground:
     def settle(self, path: str) -> str:
         """Return the address that `path` leads to: without a file name, twin or leaf number."""
         path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", path)
-        if path not in self.documents and path not in self.others:
+        known = (self.documents, self.others, self.aliases)
+        if not any(path in each for each in known):
             folder = f"{path}/"
-            if folder in self.documents or folder in self.others:
+            if any(folder in each for each in known):
                 return folder
         if path.startswith((addresses.JOURNAL, addresses.TAGS)):
             return _LEAF.sub("", path)
@@ -97,6 +100,7 @@ def lay_out(documents: Iterable[Document], files: Iterable[str]) -> Ground:
         documents=found,
         paths={document.path: address for address, document in found.items()},
         slugs={document.slug: address for address, document in found.items()},
+        aliases={alias.path: at for at, each in found.items() for alias in each.aliases},
         others=_FIXED | EDGE | tags | feeds | frozenset(published),
         files={file.casefold(): file for file in published},
     )
@@ -104,6 +108,4 @@ def lay_out(documents: Iterable[Document], files: Iterable[str]) -> Ground:
 
 def locate(document: Document) -> str:
     """Return the address of a document."""
-    if document.kind == "post":
-        return addresses.locate_post(document.slug)
-    return addresses.locate_page(document.slug)
+    return addresses.locate_document(document.kind, document.slug)

@@ -16,7 +16,9 @@ from site_build.checks.vocabulary import (
     FOREIGN,
     OBSOLETE,
     OBSOLETE_ATTRIBUTES,
+    OF_PAGES,
     RAW,
+    TABLE_PARTS,
     VOID,
 )
 from site_build.text import shorten
@@ -28,6 +30,12 @@ _TAG: Final = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTE: Final = re.compile(r"[\s/\"']([a-z]+)(?=[\s=/]|$)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'))?")
+_QUOTED: Final = re.compile("\"[^\"]*\"|'[^']*'")
+_TORN: Final = re.compile(
+    r"(?<!\\)<(?P<name>[A-Za-z][a-z0-9-]*+)"
+    r"(?!(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+>)(?P<rest>\s[^<>]*+)>"
+)
+"""A tag that is none: its quotes are not in pairs before its `>`."""
 _SHOWN: Final = 30
 """Characters of a name in a message."""
 _NEVER_RUN: Final = {
@@ -67,8 +75,22 @@ def find_flaws(html: str) -> Iterator[Flaw]:
         if closes:
             yield from _close(place, open_tags)
         else:
+            if name in TABLE_PARTS and seen.get("<table", 0) == seen.get("</table", 0):
+                message = f"`<{name}>` is outside of a table; write `<table>` around it"
+                yield place._replace(message=message)
             yield from _open(place, found["rest"], open_tags)
     yield from filter(None, map(_unclosed, open_tags))
+
+
+def find_torn(prose: str) -> Iterator[tuple[int, str]]:
+    """Yield offsets in `prose`, a text without its code, where a comment or a quote has no end."""
+    comment = prose.find("<!--", prose.rfind("-->") + 1)
+    if comment >= 0:
+        yield comment, "the comment `<!--` is never closed; write `-->`"
+    for tag in _TORN.finditer(prose):
+        if re.search("[\"']", _QUOTED.sub("", tag["rest"])):
+            name = f"<{shorten(tag['name'], _SHOWN)} …>"
+            yield tag.start(), f"`{name}` has a quote that is never closed; write it before the `>`"
 
 
 def _number(attributes: str) -> str:
@@ -93,6 +115,8 @@ def _complain(name: str) -> str:
     """Return what is wrong with using an element at all, or an empty text."""
     if name in _NEVER_RUN:
         return f"`<{name}>` is in vain: the site {_NEVER_RUN[name]}; take it out, or link to it"
+    if name in OF_PAGES:
+        return f"`<{name}>` belongs to the page around a text; take it out"
     if name in OBSOLETE:
         return f"`<{name}>` is obsolete; use an element that says what is meant"
     if name.endswith(":"):

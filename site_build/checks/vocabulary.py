@@ -17,6 +17,10 @@ CLOSED_BY_OTHERS: Final = _names(
     "p li dt dd tr td th thead tbody tfoot colgroup option optgroup rp rt"
 )
 """Elements whose end tag may be left out (HTML, section 13.1.2.4)."""
+TABLE_PARTS: Final = _names("caption col colgroup tbody td tfoot th thead tr")
+"""Elements that browsers drop outside of a table."""
+OF_PAGES: Final = _names("html head body")
+"""Elements that a page has once, around all others."""
 OTHERS: Final = _names(
     "a abbr address article aside audio b bdi bdo blockquote body button canvas caption cite "
     "code data datalist del details dfn dialog div dl em fieldset figcaption figure footer "

@@ -4,7 +4,7 @@ They take longer than all the rest, so they are kept by what they are made from 
 theme or code that does not show in them leaves them as they are.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,10 @@ from site_build.faults import BuildError
 from site_build.incremental.cache import make_key
 from site_build.incremental.ledger import Entry
 from site_build.incremental.tree import Recipe
-from site_build.making.tasks import Kept, Task, Workshop
+from site_build.making.tasks import FileTask, Kept, Task, Workshop
 from site_build.paint import choose_hue
 from site_build.pictures.card import Card, CardPlace, digest_card, draw_card
-from site_build.pictures.encode import ChangedError, encode
+from site_build.pictures.encode import ChangedError, encode, reduce_original
 from site_build.pictures.gallery import Gallery
 from site_build.pictures.lettering import Font, read_font
 from site_build.pictures.picture import Form, Picture
@@ -83,13 +83,25 @@ def list_cards(site: Site, font: Font) -> Iterator[Task]:
 def list_pictures(content: Path, gallery: Gallery, site: Site) -> Iterator[Task]:
     """Yield a task for each form that the site's pages offer of their pictures."""
     for picture, form in gallery.list_forms(each.path for each in site.posts + site.pages):
-        make = partial(_encode, content / picture.path, picture, form)
+        make = partial(_encode, content, picture, form)
         yield PlateTask(form.path, make_key(form.path), make)
 
 
-def _encode(source: Path, picture: Picture, form: Form) -> bytes:
+def list_files(content: Path, files: Sequence[str], gallery: Gallery) -> Iterator[Task]:
+    """Yield a task for every file of the content folder that is published under its own name."""
+    for path in files:
+        picture = gallery.pictures.get(path)
+        if picture and picture.is_reduced:
+            yield PlateTask(path, make_key(picture.reduced_key), partial(_encode, content, picture))
+        else:
+            yield FileTask(path, content / path)
+
+
+def _encode(content: Path, picture: Picture, form: Form | None = None) -> bytes:
+    """Return a form of a picture, or its reduced original."""
+    source = content / picture.path
     try:
-        return encode(source, picture, form)
+        return encode(source, picture, form) if form else reduce_original(source, picture)
     except (ChangedError, FileNotFoundError) as error:
         raise BuildError(
             f"{picture.path} was changed while the site was being built; build again"

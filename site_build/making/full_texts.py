@@ -19,7 +19,7 @@ from site_build.renderers.atom import render_atom
 from site_build.renderers.feed import Channel, Item, open_journal, open_tag
 from site_build.renderers.json_feed import render_json_feed
 from site_build.renderers.llms import NEWEST, render_llms_full
-from site_build.site import Site
+from site_build.site import Site, list_former_slugs
 
 _FORMS: Mapping[str, Callable[[Channel, Sequence[Item]], bytes]] = {
     addresses.FEED: render_atom,
@@ -36,16 +36,21 @@ class _Selection:
     """Of each post."""
     authors: tuple[str, ...]
     """Likewise; empty: the site's."""
+    former: tuple[str, ...]
+    """Likewise, the first slug where that is another; else empty."""
 
     @property
     def digest(self) -> bytes:
         """Stands for all that the posts say."""
-        return make_key([piece.digest for piece in self.pieces], self.langs, self.authors)
+        return make_key(
+            [piece.digest for piece in self.pieces], self.langs, self.authors, self.former
+        )
 
     def read(self) -> list[Item]:
         """Return the posts."""
         records = _read(self.pieces)
-        return [Item(*said) for said in zip(records, self.langs, self.authors, strict=True)]
+        said = zip(records, self.langs, self.authors, self.former, strict=True)
+        return [Item(*each) for each in said]
 
 
 def forget_records() -> None:
@@ -76,6 +81,7 @@ def _select(site: Site, posts: Sequence[Document], pieces: Mapping[str, Piece]) 
         tuple(pieces[post.slug] for post in posts),
         tuple(post.lang or site.identity.lang for post in posts),
         tuple(post.author for post in posts),
+        tuple(next(iter(list_former_slugs(post)), "") for post in posts),
     )
 
 

@@ -3,21 +3,25 @@
 Feeds and other texts of many posts stand in `full_texts.py`, pictures and cards in `artwork.py`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 
 from site_build import addresses
 from site_build.incremental.cache import make_key
+from site_build.incremental.ledger import Entry
 from site_build.making.assets import Assets
-from site_build.making.tasks import FileTask, RecordTask, Task, TextTask
+from site_build.making.tasks import RecordTask, Task, TextTask
 from site_build.policy import Policy
-from site_build.post import Document
+from site_build.post import Document, Finding
 from site_build.reading.texts import Texts
 from site_build.renderers import auth, llms, robots, security, sitemap, skills, twins
-from site_build.site import Identity, Site
+from site_build.site import Identity, Site, list_moves
 
+_OF_LISTS = re.compile(rf"{addresses.TAGS}|(?:{addresses.JOURNAL})?page/")
+_MOST_GONE = 10
+"""Addresses that are named; of a folder that got other content there may be thousands."""
 _CONTACT = addresses.locate_page("contact")
 
 
@@ -36,6 +40,9 @@ def list_outputs(site: Site, leaf_size: int) -> Iterator[Task]:
         yield _make_twin(identity, post, path, [*_tell_author(post), *_tell_series(site, post)])
     for page in site.pages:
         yield _make_twin(identity, page, addresses.locate_page(page.slug), _tell_author(page))
+    for former, present, document in list_moves(site):
+        moved = twins.render_moved(identity, document.title, present)
+        yield _make_text(addresses.name_file(former), moved)
     yield from _list_overviews(site)
     yield from _list_leaves(identity, "Journal", addresses.JOURNAL, site.posts, leaf_size)
     for tag in site.tags:
@@ -54,12 +61,35 @@ def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[
         yield _make_text(path, text)
 
 
-def list_files(content: Path, files: Sequence[str], assets: Assets) -> Iterator[Task]:
-    """Yield a task for every file of the content folder and of the theme."""
-    for path in files:
-        yield FileTask(path, content / path)
+def list_assets(assets: Assets) -> Iterator[Task]:
+    """Yield a task for every file of the theme."""
     for asset in assets.published.values():
         yield _make_text(asset.path, asset.data)
+
+
+def list_gone(
+    before: Mapping[str, Entry], fresh: Container[str], places: Mapping[str, tuple[int, int]]
+) -> Iterator[Finding]:
+    """Yield a warning for each page of the build before at whose address nothing is now.
+
+    `fresh` has the files of this build, `places` where each source file says its slug. Lists of
+    tags and later leaves of lists come and go by themselves.
+    """
+    gone = [
+        (entry.texts.partition("\n")[0] or path, path)
+        for path, entry in sorted(before.items())
+        if path.endswith(".html") and path not in fresh and not _OF_LISTS.match(path)
+    ]
+    for source, path in gone[:_MOST_GONE]:
+        address = f"/{path.removesuffix('index.html')}"
+        message = (
+            f"{address} was an address of the build before and is gone; "
+            f"if the page has a new address, add `aliases: [{address}]` to it"
+        )
+        yield Finding(source, *places.get(source, (1, 1)), "warning", message)
+    if more := gone[_MOST_GONE:]:
+        message = f"{len(more)} more addresses of the build before are gone, /{more[0][1]} first"
+        yield Finding(more[0][0], 1, 1, "warning", message)
 
 
 def _make_text(path: str, text: str | bytes) -> Task:

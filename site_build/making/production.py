@@ -20,12 +20,18 @@ from site_build.incremental.ledger import Entry, Ledger, list_carried, read_ledg
 from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.spread import spread
 from site_build.incremental.tree import Tree
-from site_build.making.artwork import PlateTask, find_font, list_cards, list_pictures
+from site_build.making.artwork import PlateTask, find_font, list_cards, list_files, list_pictures
 from site_build.making.assets import Assets
 from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
-from site_build.making.outputs import list_files, list_notices, list_outputs, list_records
+from site_build.making.outputs import (
+    list_assets,
+    list_gone,
+    list_notices,
+    list_outputs,
+    list_records,
+)
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
 from site_build.pictures.encode import forget_picture
@@ -35,7 +41,7 @@ from site_build.reading.gather import Gathered, Judge, gather
 from site_build.reading.texts import TEXTS, Text, Texts
 from site_build.request import Report, Request
 from site_build.similarity.nearest import Related, relating
-from site_build.site import Identity, publish
+from site_build.site import Identity, list_former_slugs, list_moves, publish
 from site_build.views.sight import Sight
 
 _DIGITS = 12
@@ -156,7 +162,9 @@ class Production:
 
     def _list_others(self, now: datetime) -> Iterator[Task]:
         """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
-        yield from list_files(self.request.content, self.gathered.files, self.assets)
+        gathered = self.gathered
+        yield from list_files(self.request.content, gathered.files, gathered.gallery)
+        yield from list_assets(self.assets)
         yield from self._list_plates()
         yield from list_records(self.site, self.gathered.minutes)
         yield from list_outputs(self.site, self._leaf_size)
@@ -178,7 +186,13 @@ class Production:
         self._cache.keep_only(TEXTS, map(self.texts.key, self.site.posts + self.site.pages))
         plates = (task for task in self._tasks.values() if isinstance(task, PlateTask))
         self._cache.keep_only(PLATES, (plate.key for plate in plates))
+        gone = list_gone(self._before.entries, self._tasks, self._places())
+        self.findings = (*self.findings, *gone)
         self.report = self._report(build_id, outcome.entries)
+
+    def _places(self) -> dict[str, tuple[int, int]]:
+        """Return where each document's file says its slug."""
+        return {each.path: each.slug_at for each in self.gathered.documents}
 
     def _find_stale(self, outcome: _Outcome) -> list[Task]:
         """Take over the full texts that are as they were, and return the others.
@@ -237,6 +251,8 @@ class Production:
             site_description=identity.description,
             built_for=self.request.now,
             count=len(pieces),
+            moved={f"/{former}": f"/{present}" for former, present, _ in list_moves(self.site)},
+            renamed={old: post.slug for post in self.site.posts for old in list_former_slugs(post)},
         )
         self._hand_over(entries)
         stamp, lines = self._workshop.index.assemble(head, pieces)

@@ -19,7 +19,9 @@ from site_build.incremental.ledger import Entry
 from site_build.incremental.plates import Plates
 from site_build.incremental.tree import Recipe, Tree
 from site_build.making.index_file import IndexFile, Piece, make_record
+from site_build.pictures.encode import clean
 from site_build.pictures.gallery import Gallery
+from site_build.pictures.measure import is_picture
 from site_build.post import Document
 from site_build.reading.texts import Texts
 from site_build.views.sight import Sight, UnknownValueError
@@ -135,14 +137,17 @@ class TextTask:
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """A file of the content folder that is published as it is."""
+    """A file of the content folder; of a picture the metadata is left out."""
 
     path: str
     source: Path
 
     def run(self, workshop: Workshop) -> Entry:
-        """Copy the file unless it is there already."""
-        return workshop.tree.write(self.path, self.source.read_bytes(), Recipe(""))
+        """Write the file unless it is there already."""
+        data = self.source.read_bytes()
+        if is_picture(self.path):
+            data = clean(data, workshop.gallery.pictures.get(self.path))
+        return workshop.tree.write(self.path, data, Recipe(""))
 
 
 @dataclass(frozen=True, slots=True)

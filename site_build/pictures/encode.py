@@ -1,5 +1,7 @@
 """Makes a form of a picture: upright, in sRGB, without anything that its camera has noted.
 
+A published original keeps its own colours; it is encoded again only where it is too large.
+
 One thread, whatever the library would take: the same picture gives the same bytes, and the build
 has a process for each core already.
 """
@@ -9,9 +11,10 @@ import io
 from functools import lru_cache
 from pathlib import Path
 
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms, ImageOps, ImageSequence
 
 from site_build.pictures.picture import Form, Picture
+from site_build.pictures.strip import strip_metadata
 
 _QUALITY = {"avif": {"jpeg": 60, "other": 68}, "webp": {"jpeg": 80, "other": 86}}
 """Drawings and screens show faults that photographs hide."""
@@ -21,6 +24,17 @@ _SLOW_UP_TO = 960
 _THOROUGH, _QUICK = 6, 8
 _WEBP_METHOD = 4
 
+_ORIGINAL: dict[str, dict[str, object]] = {
+    "avif": {"quality": 80, "speed": _QUICK, "max_threads": 1},
+    "gif": {},
+    "jpeg": {"quality": 90, "optimize": True, "progressive": True},
+    "png": {},
+    "webp": {"quality": 90, "method": _WEBP_METHOD},
+}
+"""How a reduced original is encoded: it may be looked at for its details."""
+_COLOURS = frozenset({"RGB", "RGBA", "CMYK", "L"})
+"""Modes that colour profiles are made for."""
+
 
 class ChangedError(Exception):
     """The file is no longer the picture that was measured."""
@@ -28,7 +42,7 @@ class ChangedError(Exception):
 
 def encode(source: Path, picture: Picture, form: Form) -> bytes:
     """Return the bytes of a form of the picture in `source`; raises ChangedError and OSError."""
-    image = _resize(_develop(source, picture.digest), form)
+    image = _resize(_develop(source, picture.digest), (form.width, form.height))
     sort = "jpeg" if picture.kind == "jpeg" else "other"
     quality = _QUALITY[form.kind][sort]
     file = io.BytesIO()
@@ -47,12 +61,53 @@ def forget_picture() -> None:
     _develop.cache_clear()
 
 
-@lru_cache(maxsize=1)
-def _develop(source: Path, digest: str) -> Image.Image:
-    """Return the picture ready to be resized; its forms are made one after the other."""
+def clean(data: bytes, picture: Picture | None) -> bytes:
+    """Return the bytes of a picture file without metadata; `picture` is None for a damaged one."""
+    try:
+        return strip_metadata(data)
+    except (OSError, ValueError, RecursionError):
+        return data if picture is None else _encode_original(data, picture)
+
+
+def reduce_original(source: Path, picture: Picture) -> bytes:
+    """Return the picture in `source` in the size that is published, in its own format.
+
+    It is upright, has its colour profile and no other metadata; what moves still moves. Raises
+    ChangedError and OSError.
+    """
+    return _encode_original(_read(source, picture.digest), picture)
+
+
+def _encode_original(data: bytes, picture: Picture) -> bytes:
+    size, file = (picture.width, picture.height), io.BytesIO()
+    with Image.open(io.BytesIO(data)) as image:
+        options = {**_ORIGINAL[picture.kind], "icc_profile": image.info.get("icc_profile")}
+        frames, times = [], []
+        for frame in ImageSequence.Iterator(image) if picture.moves else [image]:
+            plain = ImageOps.exif_transpose(_deepen(frame))
+            if plain.mode not in _COLOURS:
+                plain = plain.convert("RGBA" if plain.has_transparency_data else "RGB")
+            times.append(frame.info.get("duration", 0))
+            frames.append(_resize(plain, size))
+            frames[-1].info.clear()
+        if picture.moves:
+            options |= {"save_all": True, "append_images": frames[1:], "duration": times}
+            options |= {"loop": image.info["loop"]} if "loop" in image.info else {}
+    frames[0].save(file, picture.kind.upper(), **options)
+    return file.getvalue()
+
+
+def _read(source: Path, digest: str) -> bytes:
     data = source.read_bytes()
     if hashlib.sha256(data).hexdigest() != digest:
         raise ChangedError
+    return data
+
+
+@lru_cache(maxsize=1)
+def _develop(source: Path, digest: str) -> Image.Image:
+    """Return the picture ready to be resized; its forms are made one after the other."""
+    data = _read(source, digest)
     with Image.open(io.BytesIO(data)) as image:
         upright = ImageOps.exif_transpose(_deepen(image))
     plain = _convert_colours(upright)
@@ -71,7 +126,7 @@ def _convert_colours(image: Image.Image) -> Image.Image:
     """Return the picture in sRGB, with transparency where it has any."""
     profile = image.info.get("icc_profile")
     mode = "RGBA" if image.has_transparency_data else "RGB"
-    if profile and image.mode in {"RGB", "RGBA", "CMYK", "L"}:
+    if profile and image.mode in _COLOURS:
         try:
             source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
             srgb = ImageCms.createProfile("sRGB")
@@ -83,8 +138,7 @@ def _convert_colours(image: Image.Image) -> Image.Image:
     return image.convert(mode)
 
 
-def _resize(image: Image.Image, form: Form) -> Image.Image:
-    size = (form.width, form.height)
+def _resize(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     if image.size == size:
         return image
     if image.mode == "RGBA":  # Weighted by opacity, so that what is unseen does not bleed in.

@@ -14,10 +14,16 @@ from pathlib import PurePosixPath
 from PIL import ExifTags, Image, UnidentifiedImageError
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.pictures.picture import Picture
+from site_build.pictures.picture import LONGEST_SIDE, Picture
 from site_build.text import shorten
 
-SUFFIXES = frozenset({".avif", ".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp"})
+_UNSHOWN = frozenset({".heic", ".heif", ".tif", ".tiff"})
+_UNSHOWN_FAULT = (
+    "is of a kind that most browsers do not show, and keeps its metadata; save it as JPEG or PNG"
+)
+SUFFIXES = frozenset(
+    {".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp", *_UNSHOWN}
+)
 
 LARGEST_FILE = 40_000_000
 """Bytes; no camera's picture for a page is larger."""
@@ -26,8 +32,6 @@ MOST_PIXELS = 60_000_000
 
 HEAVY = 2_000_000
 """Bytes above which a picture asks its author to save it smaller."""
-WIDE = 3_840
-"""Pixels: twice the widest form."""
 
 _FORMATS = ("AVIF", "GIF", "JPEG", "PNG", "WEBP")
 """What is opened, by the library's names."""
@@ -37,6 +41,7 @@ _LYING = range(5, 9)
 """Values of EXIF's orientation for pictures that lie on their side."""
 _DRAWING_HEAD = 65_536
 """Bytes of a drawing in which its measures stand."""
+_NOTED_DRAWING = "the drawing has `<metadata>`, which is published; take it out, or save plain SVG"
 _LENGTH = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)(?:px)?\s*")
 
 
@@ -68,8 +73,11 @@ def is_picture(path: str) -> bool:
 def measure(path: str, data: bytes) -> Measured:
     """Return the measures of the picture at `path`; never raises, whatever the bytes."""
     digest = hashlib.sha256(data).hexdigest()
-    if path.lower().endswith(".svg"):
-        return Measured(_measure_drawing(path, data, digest))
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix == ".svg":
+        return _measure_drawing(path, data, digest)
+    if suffix in _UNSHOWN:
+        return Measured(None, _UNSHOWN_FAULT)
     try:
         return _measure_raster(path, data, digest)
     except _FaultError as fault:
@@ -85,14 +93,14 @@ def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     with _open(data) as image:
         kind = "jpeg" if image.format == _SEVERAL else str(image.format).lower()
         image.load()
-        exif = image.getexif()
         moves = getattr(image, "is_animated", False) and image.format != _SEVERAL
-        lies = exif.get(ExifTags.Base.Orientation) in _LYING
+        lies = image.getexif().get(ExifTags.Base.Orientation) in _LYING
         width, height = (image.height, image.width) if lies else image.size
-        tells_place = bool(exif.get_ifd(ExifTags.IFD.GPSInfo))
+    share = min(1, LONGEST_SIDE / max(width, height))
+    size = (max(1, round(width * share)), max(1, round(height * share)), len(data))
     still = not moves and kind != "gif"
-    picture = Picture(path, digest, kind, width, height, len(data), still)
-    return Measured(picture, remarks=tuple(_list_remarks(picture, tells_place=tells_place)))
+    picture = Picture(path, digest, kind, *size, still, moves, is_reduced=share < 1)
+    return Measured(picture, remarks=tuple(_list_remarks(picture)))
 
 
 def _open(data: bytes) -> Image.Image:
@@ -115,29 +123,28 @@ def _explain_size(count: str) -> str:
     return f"has {count} pixels, which no build unpacks; save it with fewer than {MOST_PIXELS:,}"
 
 
-def _list_remarks(picture: Picture, *, tells_place: bool) -> Iterator[str]:
-    if tells_place:
-        yield "the picture tells where it was taken; save it without its GPS data"
-    if picture.size > HEAVY:
+def _list_remarks(picture: Picture) -> Iterator[str]:
+    if picture.size > HEAVY and not picture.is_reduced:
         yield f"the picture weighs {picture.size / 1e6:.1f} MB; save it below {HEAVY // 1_000_000}"
-    if picture.width > WIDE:
-        yield f"the picture is {picture.width:,} pixels wide; {WIDE:,} are more than enough"
 
 
-def _measure_drawing(path: str, data: bytes, digest: str) -> Picture | None:
+def _measure_drawing(path: str, data: bytes, digest: str) -> Measured:
     """Return the measures of an SVG, where it tells them."""
     head = data[:_DRAWING_HEAD].decode(errors="replace")
     root = LexborHTMLParser(head).css_first("svg")
     if root is None:
-        return None
+        return Measured(None)
+    notes = [each for each in root.css("metadata") if each.text().strip()]
+    remarks = (_NOTED_DRAWING,) if notes else ()
     told = {name.lower(): value or "" for name, value in root.attributes.items()}
     width, height = _read_length(told.get("width", "")), _read_length(told.get("height", ""))
     if not (width and height):
         box = [_read_length(part) for part in re.split(r"[\s,]+", told.get("viewbox", "").strip())]
         width, height = box[2:4] if len(box) == 4 else (0, 0)  # noqa: PLR2004 - x, y, width, height
     if not (width and height):
-        return None
-    return Picture(path, digest, "svg", round(width), round(height), len(data), still=False)
+        return Measured(None, remarks=remarks)
+    size = (round(width), round(height), len(data))
+    return Measured(Picture(path, digest, "svg", *size, still=False), remarks=remarks)
 
 
 def _read_length(text: str) -> float:

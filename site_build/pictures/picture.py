@@ -21,6 +21,8 @@ WIDTHS = (480, 960, 1440)
 """Pixels: a phone's column, the widest column, and that on a screen of two pixels for each."""
 WIDEST = 1920
 """Pixels of the largest form."""
+LONGEST_SIDE = 2560
+"""Pixels of a published original: a large screen shows no more."""
 
 _NEAR = 0.85
 """A form this close to the largest would save nobody anything."""
@@ -35,7 +37,7 @@ KINDS: tuple[FormKind, ...] = ("avif", "webp")
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture as it is seen: turned upright, in the pixels that a page reserves for it."""
+    """A picture as it is published: turned upright, its longer side within the bound."""
 
     path: str
     """Relative to the content folder and to the site alike: `images/shelf.jpg`."""
@@ -48,7 +50,15 @@ class Picture:
     size: int
     """Bytes."""
     still: bool
-    """False for what moves or is drawn by lines: it is published as it is."""
+    """False for what moves or is drawn by lines: no forms are made of it."""
+    moves: bool = False
+    is_reduced: bool = False
+    """True where the file is larger than what is published."""
+
+    @property
+    def reduced_key(self) -> bytes:
+        """Stand for the reduced original: the file, and the way originals are encoded."""
+        return f"original {self.path} {_digest(self)}".encode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ Rows are packed a strip at a time, so that what pictures have in common is packe
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from PIL import Image, ImageChops
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _INDEXED = 3
 """Colour type of pictures whose pixels are numbers of colours."""
 _UP = 2
@@ -29,7 +29,7 @@ def write_png(numbers: Image.Image, colours: Sequence[int]) -> bytes:
     head = struct.pack(">2I5B", *numbers.size, 8, _INDEXED, 0, 0, 0)
     packed = _pack(_subtract_rows(numbers), (numbers.width + 1) * _STRIP)
     chunks = ((b"IHDR", head), (b"PLTE", bytes(colours)), (b"IDAT", packed), (b"IEND", b""))
-    return _SIGNATURE + b"".join(part for chunk in chunks for part in _frame(*chunk))
+    return SIGNATURE + b"".join(frame_chunk(*chunk) for chunk in chunks)
 
 
 def _subtract_rows(numbers: Image.Image) -> bytes:
@@ -52,8 +52,7 @@ def _pack_strip(rows: bytes) -> bytes:
     return packer.compress(rows) + packer.flush(zlib.Z_FULL_FLUSH)
 
 
-def _frame(name: bytes, content: bytes) -> Iterator[bytes]:
-    """Yield the parts of a chunk (section 5.3)."""
-    yield struct.pack(">I", len(content))
-    yield name + content
-    yield struct.pack(">I", zlib.crc32(name + content))
+def frame_chunk(name: bytes, content: bytes) -> bytes:
+    """Return a chunk (section 5.3)."""
+    named = name + content
+    return struct.pack(">I", len(content)) + named + struct.pack(">I", zlib.crc32(named))

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 
 from frontmatter.default_handlers import YAMLHandler
 
-from site_build.post import Document, Finding, Kind
+from site_build import addresses
+from site_build.post import Alias, Document, Finding, Kind
 from site_build.reading.front_matter import LONGEST_DESCRIPTION, PageFrontMatter
-from site_build.reading.head import Fault, find_value, read_head
+from site_build.reading.head import Fault, find_members, find_value, read_head
 from site_build.reading.located_yaml import YamlFaultError, read_entries
 from site_build.reading.summary import summarise
 from site_build.text import Places, count_control_characters, find_control_character
@@ -103,7 +104,20 @@ def _read_text(path: str, text: str, digest: str) -> tuple[Document | None, list
     document = _make_document(path, kind, head, _cut_body(text, parts.body_at), digest)
     places = Places(text)
     slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
-    return replace(document, slug_at=slug_at, series_at=series_at), faults
+    aliases: dict[str, Alias] = {}
+    for given, at in zip(head.aliases, find_members(entries, "aliases"), strict=True):
+        path = _settle_alias(kind, given)
+        aliases.setdefault(path, Alias(path, *places.locate(at)))
+    named = replace(document, slug_at=slug_at, series_at=series_at, aliases=(*aliases.values(),))
+    return named, faults
+
+
+def _settle_alias(kind: Kind, alias: str) -> str:
+    """Return the one path of a former address."""
+    if not alias.startswith("/"):
+        return addresses.locate_document(kind, alias)
+    path = re.sub("(?:^|(?<=/))index[.]html$", "", alias.removeprefix("/"))
+    return path if not path or path.endswith(("/", ".html")) else f"{path}/"
 
 
 def _split(text: str) -> _Parts | Fault:

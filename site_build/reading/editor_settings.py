@@ -96,6 +96,8 @@ def _choose_form(name: str, model: type[PageFrontMatter]) -> Settings:
         return {"type": "draft"}
     if name == "tags":
         return {"type": "tags"}
+    if name == "aliases":
+        return {"type": "list"}
     if any(form.get("format") == "date-time" for form in forms):
         return {"type": "datetime", "isPublishDate": name == "date"}
     if name == "slug":

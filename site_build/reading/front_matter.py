@@ -42,6 +42,15 @@ _LANGUAGE = "[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*"
 _SLUG: TypeAdapter[str] = TypeAdapter(Annotated[str, PostSummary.model_fields["slug"]])
 
 
+_PART = r"[^\s/?#%\\\"<>.\x00-\x1f\x7f]"
+_PARTS = rf"{_PART}(?:{_PART}|\.){{0,199}}"
+_ALIAS = (
+    rf"(?:[a-z0-9][a-z0-9-]{{0,199}}"
+    rf"|/(?:{_PARTS}/)*(?:{_PARTS}/|{_PART}{{1,200}}|{_PARTS}\.html))"
+)
+"""A former slug, or a path of folders, the last of which may lack its slash or end in `.html`."""
+
+
 def _fault(sentence: str) -> PydanticCustomError:
     return PydanticCustomError("front_matter", "{sentence}", {"sentence": sentence})
 
@@ -141,15 +150,23 @@ def _is_day(value: object) -> bool:
     return not isinstance(value, datetime)
 
 
-def _require_tags(value: object) -> object:
+def _require_list(value: object, info: ValidationInfo) -> object:
     if value is None:
         return ()
     if isinstance(value, str):
         names = ", ".join(part.strip() for part in value.split(",") if part.strip())
-        raise _fault(f"is text, not a list; write `tags: [{shorten(names)}]`")
+        raise _fault(f"is text, not a list; write `{info.field_name}: [{shorten(names)}]`")
     if not isinstance(value, list):
-        raise _fault(f"is {name_kind(value)}, not a list; write `tags: [one, two]`")
+        raise _fault(f"is {name_kind(value)}, not a list; write `{info.field_name}: [one, two]`")
     return tuple(value)
+
+
+def _require_alias(value: object) -> object:
+    text = _require_text(value)
+    if not re.fullmatch(_ALIAS, text):
+        mend = "a former slug, or a path such as `/2019/old-post/` or `/2019/old.html`"
+        raise _fault(f"is {shorten(text)!r}; write {mend}")
+    return text
 
 
 def _require_tag(value: object) -> str:
@@ -193,7 +210,9 @@ Slug = Annotated[str, PostSummary.model_fields["slug"], BeforeValidator(_require
 Instant = Annotated[datetime, BeforeValidator(_require_instant)]
 Revision = Annotated[datetime, BeforeValidator(_require_revision)]
 Tag = Annotated[str, BeforeValidator(_require_tag)]
-Tags = Annotated[tuple[Tag, ...], AfterValidator(_drop_repeated), BeforeValidator(_require_tags)]
+Tags = Annotated[tuple[Tag, ...], AfterValidator(_drop_repeated), BeforeValidator(_require_list)]
+Alias = Annotated[str, Field(pattern=f"^{_ALIAS}$"), BeforeValidator(_require_alias)]
+Aliases = Annotated[tuple[Alias, ...], BeforeValidator(_require_list)]
 Status = Annotated[Literal["published", "draft"], BeforeValidator(_require_status)]
 Series = Annotated[str, Field(max_length=LONGEST_SERIES), BeforeValidator(_require_series)]
 Language = Annotated[str, Field(pattern=f"^{_LANGUAGE}$"), BeforeValidator(_require_language)]
@@ -217,6 +236,7 @@ class PageFrontMatter(BaseModel):
     status: Status = Field("published", description="A draft is kept out of everything public.")
     lang: Language = Field("", description="The language of the text, as a BCP 47 tag.")
     author: Text = Field("", description="Who wrote it, where that is not the site's author.")
+    aliases: Aliases = Field((), description="Its former slugs and paths, which lead to it.")
 
     @field_validator("updated")
     @classmethod

@@ -81,6 +81,11 @@ def find_value(entries: list[Entry], name: str) -> int:
     return next(named, 0)
 
 
+def find_members(entries: list[Entry], name: str) -> tuple[int, ...]:
+    """Return the offsets of the members of a list in a head that was understood."""
+    return next((each.members_at for each in entries if each.key == name), ())
+
+
 def _sort_out(entries: list[Entry]) -> tuple[dict[str, Entry], list[Fault]]:
     """Part the keys that mean something from those that do not, or say it twice."""
     known: dict[str, Entry] = {}
@@ -124,7 +129,8 @@ def _explain_refusal(
         if entry is None:
             fault = Fault(fence_at, f"`{name}` is missing; add a line {_exemplify(name, known)}")
         elif member and isinstance(member[0], int):
-            fault = Fault(entry.members_at[member[0]], f"a tag {complaint['msg']}")
+            noun = "an alias" if name == "aliases" else "a tag"
+            fault = Fault(entry.members_at[member[0]], f"{noun} {complaint['msg']}")
         else:
             fault, member = Fault(entry.value_at, f"`{entry.key}` {complaint['msg']}"), ()
         faults.setdefault((name, *member), fault)

@@ -39,7 +39,7 @@ def _add_entry(feed: ET.Element, item: Item) -> None:
     record = item.record
     entry = _add(feed, "entry")
     entry.set(_LANG, item.lang)
-    _add(entry, "id", item.url)
+    _add(entry, "id", item.id)
     _add(entry, "title", record.title)
     if item.author:
         _add(_add(entry, "author"), "name", item.author)

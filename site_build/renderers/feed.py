@@ -63,11 +63,19 @@ class Item:
     """BCP 47 tag of its language."""
     author: str = ""
     """Who wrote it, by name; empty: the site's author."""
+    first_slug: str = ""
+    """The slug under which it was published first; empty: its own."""
 
     @property
     def url(self) -> str:
-        """Where people read it; its id too."""
+        """Where people read it."""
         return str(self.record.url)
+
+    @property
+    def id(self) -> str:
+        """Where it was read first: readers of feeds show what has a new id as new."""
+        first = self.first_slug or self.record.slug
+        return self.url.removesuffix(f"{self.record.slug}/") + f"{first}/"
 
 
 def open_journal(site: Site, *, has_cards: bool = False) -> Channel:

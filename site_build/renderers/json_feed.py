@@ -32,7 +32,7 @@ def _describe(channel: Channel, item: Item) -> dict[str, Any]:
     record = item.record
     card = channel.identity.absolute(addresses.locate_card(record.slug))
     return {
-        "id": item.url,
+        "id": item.id,
         "url": item.url,
         "title": record.title,
         "summary": record.excerpt,

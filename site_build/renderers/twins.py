@@ -6,7 +6,9 @@ A twin lies in the folder of its page, so relative links in it mean the same.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from html import escape
 from itertools import groupby
+from urllib.parse import quote
 
 from edge_api.schema import paths
 from edge_api.schema.index import PostRecord
@@ -151,6 +153,18 @@ def render_missing(identity: Identity) -> str:
             f"- {write_link(title, identity.absolute(path))}: {sentence}"
             for title, path, sentence in ways
         ),
+    )
+
+
+def render_moved(identity: Identity, title: str, path: str) -> str:
+    """Return the HTML page that stands at a former address and leads to `path`."""
+    shown, address = escape(title), f"/{quote(path)}"
+    return (
+        f'<!DOCTYPE html>\n<html lang="{escape(identity.lang)}">\n<meta charset="utf-8">\n'
+        f"<title>{shown}</title>\n"
+        f'<link rel="canonical" href="{escape(identity.url)}{address}">\n'
+        f'<meta http-equiv="refresh" content="0; url={address}">\n'
+        f'<body><p><a href="{address}">{shown}</a></p>\n</html>\n'
     )
 
 

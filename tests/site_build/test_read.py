@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from site_build.post import Document
+from site_build.post import Alias, Document
 from site_build.reading.document import LARGEST_FILE, read_document
 
 HEAD = "title: Hello\nslug: hello\ndate: 2026-03-01\n"
@@ -47,7 +47,8 @@ def test_a_whole_head() -> None:
     raw = post(
         HEAD.replace("2026-03-01", "2026-03-01T13:00:00+01:00")
         + "updated: 2026-04-01\ntags: [one, Two words]\ndescription: What it is.\n"
-        + "excerpt: A taste.\nstatus: draft\nlang: en-GB\nauthor: Ada\n",
+        + "excerpt: A taste.\nstatus: draft\nlang: en-GB\nauthor: Ada\n"
+        + "aliases: [hi, /2019/hi.html]\n",
         "\n\nFirst.\n\nSecond.\n\n\n",
     )
 
@@ -64,10 +65,11 @@ def test_a_whole_head() -> None:
         lang="en-GB",
         draft=True,
         markdown="First.\n\nSecond.\n",
-        body_line=15,
+        body_line=16,
         digest=hashlib.sha256(raw).hexdigest(),
         slug_at=(3, 7),
         author="Ada",
+        aliases=(Alias("journal/hi/", 12, 11), Alias("2019/hi.html", 12, 15)),
     )
 
 
@@ -269,7 +271,7 @@ def test_what_is_wrong(raw: bytes, finding: str) -> None:
     [
         ("sumary: a\n", "5:1  warning  `sumary` is no key of the front matter; did you mean"),
         ("Tag: a\n", "5:1  warning  `Tag` is no key of the front matter; did you mean `tags`?"),
-        ("xyzzy: a\n", "5:1  warning  `xyzzy` is no key of the front matter; the keys are author"),
+        ("xyzzy: a\n", "5:1  warning  `xyzzy` is no key of the front matter; the keys are aliase"),
         (
             f"description: {'a' * 161}\n",
             "5:14  warning  `description` has 161 characters; shorten it to 160",

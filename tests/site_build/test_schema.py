@@ -120,6 +120,11 @@ VALUES = {
     "author": r"""
         Ann | null | 7
     """,
+    "aliases": r"""
+        [old] | [] | null | old | [/a/] | [/a/b.html, /a] | [/ä/ö/] | [a b] | [/a b/] | [3] | [/]
+        ["/a?b=1"] | ["/a/#b"] | [//a/] | [/a/../b/] | [/.a/] | [/a.php] | [/a.php/] | [/a%20b/]
+        ['https://a.example/'] | [''] | [null] | [' old '] | [Old] | [[a]] | {a: b} | [-a]
+    """,
     "summary": r"""
         Words | null | [a]
     """,

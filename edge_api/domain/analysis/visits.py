@@ -116,6 +116,7 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
 
 def _find(edition: Edition, path: str) -> str:
     """Return the path at which a file answers, or at which the one it is sent on to does."""
+    path = edition.head.moved.get(path, path)
     folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
     return folder if path not in edition.files and folder in edition.files else path
 

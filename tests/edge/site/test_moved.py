@@ -1,0 +1,102 @@
+"""Former addresses on the edge: where they lead, and what the API says of a renamed post."""
+
+from typing import Any
+
+import pytest
+
+from tests.edge.mcp.agents import MODERN, Agent
+from tests.edge.small_builds import make_post, point_at, write_build
+
+FILES = {
+    "journal/old/index.html": "<title>Moved</title>",
+    "2019/old.html": "<title>Moved</title>",
+    "journal/new/index.md": "# New\n",
+    "404.html": "<p>missing</p>",
+    "404.md": "# Missing\n",
+    "\u672c/index.html": "<p>book</p>",
+    "was/index.html": "<title>Moved</title>",
+}
+MOVED = {
+    "/journal/old/": "/journal/new/",
+    "/2019/old.html": "/journal/new/",
+    "/was/": "/\u672c/",
+}
+
+
+@pytest.fixture
+async def edge(make_edge: Any, tmp_path: Any) -> Any:
+    """Return an edge whose build has former addresses."""
+    head: dict[str, Any] = {"moved": MOVED, "renamed": {"old": "new"}}
+    point_at(tmp_path, write_build(tmp_path, posts=[make_post("new")], files=FILES, **head))
+    async with make_edge(BUILD_DIR=str(tmp_path)) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/journal/old/", "/journal/new/"),
+        ("/journal/old", "/journal/new/"),
+        ("/journal/old/index.html", "/journal/new/"),
+        ("/journal/old/index.md", "/journal/new/index.md"),
+        ("/journal/old/?a=1&b=%20", "/journal/new/?a=1&b=%20"),
+        ("/2019/old.html", "/journal/new/"),
+        ("/2019/old.md", "/journal/new/index.md"),
+        ("/was/", "/%E6%9C%AC/"),
+        ("/was/index.md", "/%E6%9C%AC/"),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_a_former_address_is_a_lasting_redirect(
+    edge: Any, method: str, path: str, target: str
+) -> None:
+    """308, in whatever form it was asked for, with its query; also to who wants Markdown."""
+    for accept in ("*/*", "text/markdown"):
+        async with edge.ask(method, path, headers={"Accept": accept}) as answer:
+            assert answer.status == 308
+            assert answer.headers["Location"] == target
+            assert answer.headers["Content-Security-Policy"]
+
+
+async def test_other_methods_are_refused(edge: Any) -> None:
+    """A former address is there, so a method that is not for pages is 405."""
+    async with edge.ask("POST", "/journal/old/") as answer:
+        assert answer.status == 405
+
+
+async def test_the_missing_page_names_no_former_address(edge: Any) -> None:
+    """Whoever is close to one is led to pages that are there."""
+    headers = {"Accept": "text/markdown"}
+    async with edge.ask("GET", "/journal/olds/", headers=headers) as answer:
+        assert answer.status == 404
+        assert "/journal/old/" not in await answer.text()
+
+
+async def test_the_api_names_the_new_slug(edge: Any) -> None:
+    """A former slug is 404 without a Location, and its sentence says how the post is called."""
+    key = await edge.key("posts:read")
+    async with edge.ask("GET", "/api/public/v1/posts/old", key) as answer:
+        assert answer.status == 404
+        assert await answer.json() == {"error": "No post has this slug now: it is `new`"}
+        assert "Location" not in answer.headers
+    async with edge.ask("GET", "/api/public/v1/posts/older", key) as answer:
+        assert await answer.json() == {"error": "No post has this slug"}
+
+
+async def test_analyze_follows_a_former_address(edge: Any) -> None:
+    """It is about the page that is there now."""
+    url = "http://journal.test/journal/old/"
+    async with edge.ask("POST", "/api/public/v1/analyze", json={"url": url}) as answer:
+        assert answer.status == 200, await answer.text()
+        assert (await answer.json())["input"]["url"] == "http://journal.test/journal/new/"
+
+
+async def test_tools_name_the_new_slug(edge: Any) -> None:
+    """get_post and fetch say the same as the API, and so does the resource of the old address."""
+    agent = Agent(edge, await edge.token(), MODERN)
+    for name, member in (("get_post", "slug"), ("fetch", "id")):
+        result = await agent.call(name, **{member: "old"})
+        assert result["isError"]
+        assert "`new`" in result["content"][0]["text"]
+    answer = await agent.ask("resources/read", uri="http://journal.test/journal/old/")
+    assert "`new`" in answer.body["error"]["message"]

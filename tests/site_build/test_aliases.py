@@ -1,0 +1,252 @@
+"""Former addresses: where they lead, what is said of bad ones, and of those that are gone."""
+
+import json
+
+import feedparser  # type: ignore[import-untyped]
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from edge_api.schema.index import PostIndex
+from site_build.editions.edition import build
+from site_build.faults import ContentError
+from site_build.reading.check import check_content
+from tests.site_build.workbench import NOW, SITE_URL, Desk, find, run_build, run_pelican, take
+
+PAGE = "---\ntitle: {slug}\nslug: {slug}\n{more}---\n\nWords.\n"
+
+
+def write_page(desk: Desk, slug: str, more: str = "") -> None:
+    """Write a page."""
+    desk.write(f"pages/{slug}.md", PAGE.format(slug=slug, more=more))
+
+
+def list_errors(desk: Desk) -> list[str]:
+    """Return the errors of a check, which stop a build too."""
+    report = check_content(desk.content, desk.order().now)
+    errors = [str(each) for each in report.findings if each.severity == "error"]
+    if errors:
+        with pytest.raises(ContentError):
+            desk.build()
+    return errors
+
+
+def list_warnings(desk: Desk, *, strict: bool = False) -> list[str]:
+    """Build, and return the warnings."""
+    return [str(each) for each in build(desk.order(strict=strict)).findings]
+
+
+def test_a_former_address_leads_to_the_present_one(desk: Desk) -> None:
+    """Slugs and paths, of posts and pages, have a page each that a browser leaves at once."""
+    desk.post("new", aliases="[old, /2019/old-post/, /2019/plain, /2019/old.html, /a/index.html]")
+    write_page(desk, "me", "aliases: [about-me, /über/uns]\n")
+    site = desk.build() / "site"
+
+    for path, target in {
+        "journal/old/index.html": "journal/new/",
+        "2019/old-post/index.html": "journal/new/",
+        "2019/plain/index.html": "journal/new/",
+        "2019/old.html": "journal/new/",
+        "a/index.html": "journal/new/",
+        "about-me/index.html": "me/",
+        "über/uns/index.html": "me/",
+    }.items():
+        page = LexborHTMLParser((site / path).read_text(encoding="utf-8"))
+        assert find(page, "link[rel=canonical]").attributes["href"] == f"{SITE_URL}/{target}"
+        refresh = find(page, "meta[http-equiv=refresh]").attributes["content"]
+        assert refresh == f"0; url=/{target}"
+        assert find(page, "body a").attributes["href"] == f"/{target}"
+
+
+def test_former_addresses_are_listed_nowhere(desk: Desk) -> None:
+    """Sitemap, feeds' links, lists and llms.txt know the present address alone."""
+    desk.post("new", aliases="[old]", tags="[ink]")
+
+    for path, data in take(desk.build() / "site").items():
+        if path.endswith((".gz", ".br", "feed.xml", "feed.json")):
+            continue
+        assert path == "journal/old/index.html" or b"journal/old/" not in data, path
+
+
+def test_the_index_tells_the_edge(desk: Desk) -> None:
+    """Its head has former paths, and former slugs of posts, of what readers see at the time."""
+    desk.post("new", aliases="[old, /x/]")
+    desk.post("hidden", status="draft", aliases="[hid]")
+    desk.post("later", day="2099-01-01", aliases="[soon]")
+    write_page(desk, "me", "aliases: [about-me]\n")
+    folder = desk.build()
+
+    head = PostIndex.model_validate_json((folder / "posts.json").read_bytes()).head
+
+    assert head.moved == {
+        "/journal/old/": "/journal/new/",
+        "/x/": "/journal/new/",
+        "/about-me/": "/me/",
+    }
+    assert head.renamed == {"old": "new"}
+    assert not (folder / "site" / "journal" / "hid").exists()
+    assert not (folder / "site" / "journal" / "soon").exists()
+
+
+def test_an_entry_keeps_its_id_through_renames(desk: Desk) -> None:
+    """The first former slug is the id in both feeds; paths of other generators change nothing."""
+    desk.post("new", aliases="[/2019/x.html, first, second]")
+    desk.post("other", aliases="[/2018/x.html]")
+    site = desk.build() / "site"
+
+    items = json.loads((site / "feed.json").read_bytes())["items"]
+    entries = feedparser.parse((site / "feed.xml").read_bytes()).entries
+
+    ids = {item["url"]: item["id"] for item in items}
+    assert ids == {entry.link: entry.id for entry in entries}
+    assert ids[f"{SITE_URL}/journal/new/"] == f"{SITE_URL}/journal/first/"
+    assert ids[f"{SITE_URL}/journal/other/"] == f"{SITE_URL}/journal/other/"
+
+
+@pytest.mark.parametrize(
+    ("alias", "message"),
+    [
+        ("https://a.example/x/", "is 'https://a.example/x/'; write"),
+        ("//a.example/x/", "is '//a.example/x/'; write"),
+        ("'/old/?p=1'", "is '/old/?p=1'; write"),
+        ("'/old/#a'", "is '/old/#a'; write"),
+        ("/a/../b/", "is '/a/../b/'; write"),
+        ("/.well-known/x/", "is '/.well-known/x/'; write"),
+        ("/old%20post/", "is '/old%20post/'; write"),
+        ("/old.php", "is '/old.php'; write"),
+        ("Old Post", "is 'Old Post'; write"),
+        ("old/post", "is 'old/post'; write"),
+        ("12", "is a number; put it in quotes"),
+        ("''", "is empty; fill it in"),
+        ("new", "is the address of this file itself"),
+        ("/journal/new/", "is the address of this file itself"),
+        ("third", "is the address of posts/third.md"),
+        ("/about/", "is the address of pages/about.md"),
+        ("/about", "is the address of pages/about.md"),
+        ("unfinished", "is the address of posts/unfinished.md"),
+        ("/", "is '/'; write"),
+        ("/index.html", "is an address of the site itself"),
+        ("/api/x/", "is an address of the site itself"),
+        ("/search/", "is an address of the site itself"),
+        ("/docs/posts/", "is an address of the site itself"),
+        ("/tags/light/", "is an address of the site itself"),
+        ("/journal/page/2/", "is an address of the site itself"),
+        ("/contact/thanks/", "is an address of the site itself"),
+        ("/404.html", "is an address of the site itself"),
+        ("/theme/x/", "is an address of the site itself"),
+        ("taken", "is given by posts/taker.md too"),
+    ],
+)
+def test_a_bad_alias_is_an_error_at_its_place(desk: Desk, alias: str, message: str) -> None:
+    """It is told with file, line and column, by check and build."""
+    desk.post("taker", aliases="[taken]")
+    desk.post("unfinished", status="draft")
+    desk.post("new", aliases=f"[fine, {alias}]")
+
+    errors = [each for each in list_errors(desk) if each.startswith("posts/new.md:")]
+
+    assert len(errors) == 1
+    assert errors[0].startswith("posts/new.md:5:17  error  ")
+    assert message in errors[0]
+
+
+def test_aliases_are_a_list(desk: Desk) -> None:
+    """One text is refused with the list to write."""
+    desk.post("new", aliases="old")
+
+    assert list_errors(desk) == [
+        "posts/new.md:5:10  error  `aliases` is text, not a list; write `aliases: [old]`"
+    ]
+
+
+def test_an_alias_given_twice_is_one(desk: Desk) -> None:
+    """Two spellings of one address are no fault."""
+    desk.post("new", aliases="[old, /journal/old/, /journal/old, /journal/old/index.html]")
+
+    assert list_errors(desk) == []
+
+
+def test_a_link_to_a_former_address_is_a_warning(desk: Desk) -> None:
+    """The check names the present one."""
+    desk.post("new", aliases="[old]")
+    desk.post("linking", text="[there](/journal/old/)")
+
+    [warning] = [each for each in list_warnings(desk) if "linking" in each]
+
+    assert warning.startswith("posts/linking.md:7:9  warning  ")
+    assert "leads to a former address; write /journal/new/" in warning
+
+
+def test_a_rename_without_an_alias_is_a_warning(desk: Desk) -> None:
+    """A build says which address is gone, at the slug of the file that had it, and only once."""
+    desk.post("old").rename(desk.content / "posts" / "x.md")
+    write_page(desk, "former")
+    desk.build()
+    (desk.content / "posts" / "x.md").unlink()
+    desk.post("new").rename(desk.content / "posts" / "x.md")
+    (desk.content / "pages" / "former.md").unlink()
+
+    warnings = list_warnings(desk, strict=True)
+
+    gone = (
+        "{}  warning  {} was an address of the build before and is gone;"
+        " if the page has a new address, add `aliases: [{}]` to it"
+    )
+    assert warnings == [
+        gone.format("pages/former.md:1:1", "/former/", "/former/"),
+        gone.format("posts/x.md:3:7", "/journal/old/", "/journal/old/"),
+    ]
+    assert list_warnings(desk) == []
+
+
+def test_a_rename_with_an_alias_is_none(desk: Desk) -> None:
+    """Nor is an edit, nor a tag that nobody uses any more; an alias that is dropped is one."""
+    desk.post("old", tags="[rare]")
+    desk.build()
+    (desk.content / "posts" / "old.md").unlink()
+    desk.post("new", aliases="[old]")
+    assert list_warnings(desk) == []
+
+    desk.post("new")
+
+    [warning] = list_warnings(desk)
+    assert "/journal/old/ was an address of the build before" in warning
+
+
+def test_what_is_gone_from_a_large_build_is_counted(desk: Desk) -> None:
+    """A folder that got other content is told in a few lines."""
+    for number in range(30):
+        desk.post(f"old-{number}")
+    desk.build()
+    for path in (desk.content / "posts").glob("old-*.md"):
+        path.unlink()
+
+    warnings = list_warnings(desk)
+
+    assert len(warnings) == 11
+    assert "20 more addresses" in "".join(warnings)
+
+
+def test_the_commands_print_what_is_gone(desk: Desk) -> None:
+    """`build` prints the warning and succeeds; so does plain `pelican`."""
+    desk.post("old")
+    run_build(desk)
+    output = desk.output.with_name("output")
+    run_pelican(desk.content, output)
+    (desk.content / "posts" / "old.md").unlink()
+
+    for done in (run_build(desk), run_pelican(desk.content, output)):
+        assert done.returncode == 0
+        assert "/journal/old/" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_an_alias_changes_a_build_and_no_more(desk: Desk) -> None:
+    """A rebuild with one more alias is what a build from nothing would be."""
+    desk.post("new", aliases="[old]")
+    desk.build()
+    desk.post("new", aliases="[old, /older/]")
+
+    second = take(desk.build() / "site")
+
+    afresh = Desk(desk.content, desk.output.with_name("afresh")).build(NOW)
+    assert second == take(afresh / "site")
+    assert "older/index.html" in second

@@ -1,0 +1,314 @@
+"""Published originals: the pictures of the content folder without what their cameras noted."""
+
+import io
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageCms, ImageSequence, PngImagePlugin
+
+from site_build.faults import ContentError
+from site_build.pictures.measure import measure
+from site_build.pictures.png import SIGNATURE
+from tests.site_build.test_pictures import (
+    GPS,
+    LATITUDE,
+    ORIENTATION,
+    draw,
+    look,
+    pack,
+    put,
+    read_page,
+)
+from tests.site_build.workbench import Desk, list_inodes, take
+
+SECRET = b"Secret Lane 5"
+"""Stands in every kind of note that the pictures of these tests carry."""
+XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><exif:GPSLatitude>' + SECRET + b"</x:xmpmeta>"
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+MP4 = b"\0\0\0\x18ftypmp42" + SECRET
+"""A film behind the end of a picture, as telephones append it."""
+
+
+def note(orientation: int = 6) -> Image.Exif:
+    """Return what a camera notes, in each of the blocks that it may use."""
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    exif[0x010F] = SECRET.decode()
+    exif.get_ifd(GPS)[LATITUDE] = (52.0, 31.0, 12.0)
+    return exif
+
+
+def _segment(marker: int, payload: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, len(payload) + 2) + payload
+
+
+def make_jpeg() -> bytes:
+    """Return a progressive JPEG with EXIF, XMP, IPTC, a comment, a thumbnail, and a film behind."""
+    image = draw(600, 400)
+    data = pack(image, exif=note(), icc_profile=PROFILE, comment=SECRET, progressive=True, xmp=XMP)
+    thumbnail = _segment(0xE0, b"JFXX\0\x10" + SECRET)
+    photoshop = _segment(0xED, b"Photoshop 3.0\0" + SECRET)
+    return data[:2] + b"\xff" + thumbnail + photoshop + data[2:] + MP4
+
+
+def _make_png(**options: object) -> bytes:
+    notes = PngImagePlugin.PngInfo()
+    notes.add_text("Comment", SECRET.decode())
+    notes.add_text("Location", SECRET.decode(), zip=True)
+    notes.add_itxt("XML:com.adobe.xmp", XMP.decode())
+    image = draw(300, 200).convert("RGBA")
+    image.putpixel((0, 0), (0, 0, 0, 0))
+    return pack(image, "PNG", exif=note(), icc_profile=PROFILE, pnginfo=notes, **options)
+
+
+def make_png() -> bytes:
+    """Return a PNG with EXIF and texts of each form."""
+    return _make_png() + MP4
+
+
+def make_moving_png() -> bytes:
+    """Return a PNG that moves, with the same."""
+    return _make_png(save_all=True, append_images=[draw(300, 200, "RGBA")], duration=[90, 40])
+
+
+def make_webp() -> bytes:
+    """Return a WebP with EXIF and XMP."""
+    return pack(draw(300, 200), "WEBP", exif=note(), icc_profile=PROFILE, xmp=XMP)
+
+
+def make_moving_webp() -> bytes:
+    """Return a WebP that moves, with the same and a chunk that nobody knows."""
+    more: dict[str, object] = {"save_all": True, "append_images": [draw(300, 200)], "duration": 80}
+    data = pack(draw(300, 200), "WEBP", exif=note(), icc_profile=PROFILE, xmp=XMP, **more)
+    data += b"SECR" + struct.pack("<I", len(SECRET)) + SECRET + b"\0"
+    return data[:4] + struct.pack("<I", len(data) - 8) + data[8:]
+
+
+def make_avif() -> bytes:
+    """Return an AVIF that lies on its side, with EXIF and XMP, and a box of its own behind."""
+    data = pack(draw(300, 200), "AVIF", exif=note(), icc_profile=PROFILE, xmp=XMP)
+    return data + struct.pack(">I", 24 + len(SECRET)) + b"uuid" + bytes(16) + SECRET
+
+
+def make_moving_avif() -> bytes:
+    """Return an AVIF that moves, with EXIF and XMP."""
+    more: dict[str, object] = {"save_all": True, "append_images": [draw(300, 200)], "duration": 80}
+    return pack(draw(300, 200), "AVIF", exif=note(1), icc_profile=PROFILE, xmp=XMP, **more)
+
+
+def make_gif() -> bytes:
+    """Return a GIF that moves, with comments and XMP."""
+    frames = [draw(300, 200).convert("P"), draw(300, 200).convert("P")]
+    data = pack(
+        frames[0], "GIF", save_all=True, append_images=frames[1:], duration=[90, 40], loop=0
+    )
+    comment = b"!\xfe" + bytes([len(SECRET)]) + SECRET + b"\0"
+    trailer = bytes([1, *range(255, -1, -1), 0])
+    colours = 13 + 3 * 2 ** ((data[10] & 7) + 1)
+    xmp = b"!\xff\x0bXMP DataXMP" + XMP + trailer
+    return data[:colours] + xmp + comment + data[colours:-1] + comment + b";" + SECRET
+
+
+MAKERS = [
+    make_jpeg,
+    make_png,
+    make_moving_png,
+    make_webp,
+    make_moving_webp,
+    make_avif,
+    make_moving_avif,
+    make_gif,
+]
+
+
+def unpack(data: bytes) -> list[tuple[bytes, str, object]]:
+    """Return pixels, mode and duration of each frame."""
+    with Image.open(io.BytesIO(data)) as image:
+        frames = ImageSequence.Iterator(image)
+        return [(each.tobytes(), each.mode, each.info.get("duration")) for each in frames]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_an_original_says_nothing_but_its_turn_and_colours(
+    desk: Desk, make: Callable[[], bytes]
+) -> None:
+    """What is published has the same pixels and frames, upright and in the same colours."""
+    data = make()
+    source = put(desk, "photo.bin", data).rename(desk.content / "images" / f"{make.__name__}.png")
+    published = desk.build() / "site" / "images" / source.name
+
+    found = published.read_bytes()
+
+    assert SECRET in data
+    assert unpack(found) == unpack(data)
+    assert SECRET not in found
+    with Image.open(io.BytesIO(found)) as image, Image.open(io.BytesIO(data)) as before:
+        image.load()
+        before.load()
+        assert dict(image.getexif()).keys() <= {ORIENTATION}
+        assert image.getexif().get(ORIENTATION, 1) == before.getexif().get(ORIENTATION, 1)
+        assert image.info.get("icc_profile") == before.info.get("icc_profile")
+        assert image.info.get("loop") == before.info.get("loop")
+        assert not {"comment", "photoshop", "mp"} & image.info.keys()
+        assert not image.info.get("xmp", b"").strip()
+    assert source.read_bytes() == data
+
+
+def test_a_clean_picture_is_published_to_the_byte(desk: Desk) -> None:
+    """Without notes there is nothing to take out, and so nothing is written anew."""
+    made = {
+        "a.jpg": pack(draw(300, 200)),
+        "b.png": pack(draw(300, 200), "PNG"),
+        "c.webp": pack(draw(300, 200), "WEBP"),
+        "d.avif": pack(draw(300, 200), "AVIF"),
+        "e.gif": pack(draw(300, 200).convert("P"), "GIF"),
+    }
+    for name, data in made.items():
+        put(desk, name, data)
+
+    site = desk.build() / "site" / "images"
+
+    assert {name: (site / name).read_bytes() for name in made} == made
+
+
+def test_a_jpeg_with_a_second_picture_keeps_the_first(desk: Desk) -> None:
+    """What cameras put behind a picture, each part with notes of its own, is not published."""
+    put(desk, "two.jpg", pack(draw(300, 200), "MPO", save_all=True, append_images=[draw(300, 200)]))
+
+    published = look(desk.build() / "site" / "images" / "two.jpg")
+
+    assert published.format == "JPEG"
+    assert not published.getexif()
+
+
+def test_a_damaged_picture_is_published_without_its_notes(desk: Desk) -> None:
+    """One that is linked and not shown is a warning, and its place is not published either."""
+    data = make_jpeg()
+    put(desk, "cut.jpg", data[: len(data) // 2])
+    desk.post("linked", text="[whole](/images/cut.jpg)")
+
+    found = (desk.build() / "site" / "images" / "cut.jpg").read_bytes()
+
+    assert SECRET not in found
+    assert found.startswith(b"\xff\xd8")
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF"])
+def test_a_large_picture_is_published_smaller(desk: Desk, kind: str) -> None:
+    """Its longer side has 2,560 pixels; it is upright, in its own colours, and says nothing."""
+    more = {} if kind == "GIF" else {"exif": note(), "icc_profile": PROFILE}
+    data = pack(draw(3000, 1500), kind, **more)
+    name = f"large.{kind.lower()}"
+    put(desk, name, data)
+    desk.post("shown", text=f"![Two colours](/images/{name})")
+    build = desk.build()
+
+    size = (1280, 2560) if more else (2560, 1280)
+    with Image.open(build / "site" / "images" / name) as found:
+        assert found.size == size
+        assert found.format == kind
+        assert found.info.get("icc_profile") == more.get("icc_profile")
+        assert not found.getexif()
+    assert SECRET not in (build / "site" / "images" / name).read_bytes()
+    [image] = read_page("shown", build).css(".prose img")
+    assert (image.attributes["width"], image.attributes["height"]) == tuple(map(str, size))
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+def test_a_large_picture_that_moves_still_moves(desk: Desk, kind: str) -> None:
+    """Frames and their times stay."""
+    frames = [draw(2700, 90), draw(2700, 90), draw(2700, 90)]
+    more = {"save_all": True, "append_images": frames[1:], "duration": [100, 200, 300], "loop": 0}
+    put(desk, f"moves.{kind.lower()}", pack(frames[0], kind, **more))
+
+    found = desk.build() / "site" / "images" / f"moves.{kind.lower()}"
+
+    with Image.open(found) as image:
+        assert image.size == (2560, 85)
+        assert image.info["loop"] == 0
+    times = [duration for _, _, duration in unpack(found.read_bytes())]
+    assert times == [100, 200, 300]
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "CMYK", "I;16"])
+def test_a_large_picture_of_any_kind_of_pixel_is_understood(desk: Desk, mode: str) -> None:
+    """Grey, palette, print colours and sixteen bits are as light as they were."""
+    grey = Image.new("L", (2700, 30), 255)
+    if mode == "I;16":
+        image = Image.frombytes(mode, grey.size, b"\xff" * 2 * 2700 * 30)
+    else:
+        image = grey.convert("RGB").convert(mode) if mode in {"P", "CMYK"} else grey.convert(mode)
+    name, kind = ("a.jpg", "JPEG") if mode == "CMYK" else ("a.png", "PNG")
+    put(desk, name, pack(image, kind))
+
+    found = look(desk.build() / "site" / "images" / name)
+
+    assert found.size == (2560, 28)
+    assert found.convert("RGB").getpixel((40, 9)) == (255, 255, 255)
+
+
+def test_an_original_is_made_once(desk: Desk) -> None:
+    """It is linked from build to build, the same for any number of processes, and made anew."""
+    path = put(desk, "large.jpg", pack(draw(2700, 300), exif=note(1)))
+    put(desk, "small.jpg", make_jpeg())
+    first = desk.build()
+    inodes = list_inodes(first / "site" / "images")
+    desk.post("more")
+
+    second = desk.build()
+
+    assert list_inodes(second / "site" / "images") == inodes
+    afresh = Desk(desk.content, desk.output.with_name("afresh")).build(jobs=2)
+    assert take(afresh / "site" / "images") == take(second / "site" / "images")
+    path.write_bytes(pack(draw(2800, 300)))
+    third = desk.build()
+    assert (third / "site/images/large.jpg").read_bytes() != (
+        second / "site/images/large.jpg"
+    ).read_bytes()
+
+
+def test_an_editor_need_not_take_notes_out(desk: Desk) -> None:
+    """Neither the place where a picture was taken nor its width is a finding any more."""
+    put(desk, "large.jpg", pack(draw(4000, 300), exif=note(1)))
+
+    assert measure("images/large.jpg", pack(draw(4000, 300), exif=note(1))).remarks == ()
+
+
+@pytest.mark.parametrize("name", ["a.heic", "a.HEIF", "a.tif", "a.tiff"])
+def test_a_kind_that_no_browser_shows_is_told(desk: Desk, name: str) -> None:
+    """It would be published with its notes, so an editor is told to save it anew."""
+    put(desk, name, b"II*\0")
+    desk.post("shown", text=f"![A](/images/{name})")
+
+    with pytest.raises(ContentError) as told:
+        desk.build()
+
+    assert "is of a kind that most browsers do not show" in str(told.value.findings)
+
+
+def test_a_drawing_with_notes_is_told() -> None:
+    """An SVG is published as it is, so what its program noted in it is a finding."""
+    noted = b'<svg viewBox="0 0 9 9"><metadata>By Jo, Secret Lane</metadata><path d="M0 0"/></svg>'
+
+    assert "metadata" in measure("images/a.svg", noted).remarks[0]
+    assert measure("images/a.svg", noted.replace(b"By Jo, Secret Lane", b" ")).remarks == ()
+
+
+def test_bytes_that_are_no_picture_stay(tmp_path: Path) -> None:
+    """A file that merely is called a picture, or that ends anywhere, breaks no build."""
+    desk = Desk(tmp_path / "content", tmp_path / "build")
+    desk.post("one")
+    whole = [make() for make in MAKERS]
+    for number, data in enumerate(whole):
+        for cut in (1, 3, 9, 13, 21, 40, 200, len(data) - 1):
+            put(desk, f"{number}-{cut}.png", data[:cut])
+    put(desk, "text.jpg", b"no picture at all")
+    put(desk, "crc.png", SIGNATURE + struct.pack(">I", 2**32 - 1) + b"IDAT" + zlib.compress(b""))
+
+    site = desk.build() / "site" / "images"
+
+    assert (site / "text.jpg").read_bytes() == b"no picture at all"
+    assert len(list(site.iterdir())) == len(whole) * 8 + 2
