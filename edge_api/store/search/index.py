@@ -1,11 +1,8 @@
-"""Full-text search in the posts of one edition: an FTS5 index in a file of its own.
-
-The index is built whole and only read afterwards; another edition gets another file. Whatever a
-person types is looked for as words: no text is an error, and none reaches FTS5 as syntax. What the
-posts' own markup was is not known here: plain text goes in.
+"""Full-text search in the posts of one edition: an FTS5 index in a file of its own, only read.
 
 Posts rank in three groups: with every word as typed, with every word in some form, and with some of
-the words, where a word that hardly any post has counts in its likely spelling.
+the words, where a word that hardly any post has counts in its likely spelling. No text is an error,
+and none reaches FTS5 as syntax. The posts' own markup is not known here: plain text goes in.
 """
 
 import asyncio
