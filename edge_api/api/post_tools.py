@@ -33,11 +33,9 @@ def _list_as_pages(value: Json) -> Json:
 
 def _as_results(value: Json) -> Json:
     found: list[dict[str, Any]] = value["results"]
-    return {
-        "results": [
-            {"id": post["slug"], "title": post["title"], "url": post["url"]} for post in found
-        ]
-    }
+    results = [{"id": post["slug"], "title": post["title"], "url": post["url"]} for post in found]
+    suggestion = value["suggestion"]
+    return {"results": results, **({"suggestion": suggestion} if suggestion else {})}
 
 
 def _as_document(value: Json) -> Json:
@@ -72,9 +70,9 @@ def list_tool(schema: Json) -> Tool:
 SEARCH: Final = Tool(
     name="search",
     title="Search the journal",
-    description=f"Find posts with all the words of the query, best first, at most {FOUND}. The "
-    "last word may be a beginning; words in double quotes stand side by side. Read a result with "
-    "fetch.",
+    description=f"Find posts with all the words of the query, best first, at most {FOUND}; where "
+    "few have them all, posts with some of them follow. The last word may be a beginning; words in "
+    "double quotes stand side by side. Read a result with fetch.",
     scope="posts:read",
     arguments={"query": "q"},
     required=("q",),
@@ -83,14 +81,20 @@ SEARCH: Final = Tool(
             "type": "string",
             "minLength": 1,
             "maxLength": 1000,
-            "description": "Words that posts must all have.",
+            "description": "Words that posts should have.",
         }
     },
     defaults={"limit": FOUND},
     present=_as_results,
     output={
         "type": "object",
-        "properties": {"results": {"type": "array", "items": _RESULT}},
+        "properties": {
+            "results": {"type": "array", "items": _RESULT},
+            "suggestion": {
+                "type": "string",
+                "description": "The query in another spelling; absent where none is likely.",
+            },
+        },
         "required": ["results"],
     },
 )

@@ -75,8 +75,8 @@ class ListQuery(BaseModel):
     )
     q: Words | None = Field(
         default=None,
-        description="Only posts with all these words; the last may be a beginning, and words in "
-        "double quotes stand side by side.",
+        description="Only posts with all these words in any form; the last may be a beginning, and "
+        "words in double quotes stand side by side as typed.",
     )
     since: Timestamp | None = Field(
         default=None,

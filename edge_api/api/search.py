@@ -42,7 +42,8 @@ class SearchQuery(BaseModel):
     q: AnyWords = Field(
         default="",
         description="Posts with all these words; the last may be a beginning, and words in double "
-        "quotes stand side by side.",
+        "quotes stand side by side. Where fewer than ten posts have them all, posts with some of "
+        "them follow.",
         examples=["edge"],
     )
     limit: Annotated[int, Field(ge=1, le=FOUND), BeforeValidator(parse_integer)] = Field(
@@ -75,13 +76,25 @@ class SearchResult(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """Posts with all the words, best first, and before all those that have them in the title."""
+    """Posts with all the words, best first: in the title, then as typed, then in other forms."""
 
     model_config = ConfigDict(extra="forbid")
 
     query: Annotated[str, Field(description="What was looked for.")]
-    count: Annotated[int, Field(ge=0, description="How many posts there are in all.")]
-    results: Annotated[list[SearchResult], Field(description="The best of them.")]
+    count: Annotated[int, Field(ge=0, description="How many posts have all the words.")]
+    suggestion: Annotated[
+        str | None,
+        Field(
+            description="The words in another spelling, where hardly any post has the given one."
+        ),
+    ]
+    results: Annotated[
+        list[SearchResult],
+        Field(
+            description="The best of them. Where they are fewer than ten, posts that come nearest "
+            "follow, so that there may be more results than `count`."
+        ),
+    ]
 
 
 async def show_search(service: Service, ask: Ask) -> Reply:
@@ -131,7 +144,12 @@ async def search_posts(service: Service, ask: Ask) -> Reply:
 
 def _answer(results: Results) -> dict[str, Any]:
     found = [_result(result) for result in results.results]
-    return {"query": results.words, "count": results.total, "results": found}
+    return {
+        "query": results.words,
+        "count": results.total,
+        "suggestion": results.suggestion,
+        "results": found,
+    }
 
 
 def _result(result: Result) -> dict[str, Any]:
@@ -154,6 +172,7 @@ def _pieces(segments: Segments) -> list[dict[str, Any]]:
 _EXAMPLE: Final = {
     "query": "edge",
     "count": 1,
+    "suggestion": None,
     "results": [
         {
             "slug": "the-first-edge",
@@ -189,7 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
         dialect="page",
         do=show_search,
         parameters=(
-            Parameter("q", "query", _ANY_TEXT, "The words that posts must all have.", example="a"),
+            Parameter("q", "query", _ANY_TEXT, "The words that posts should have.", example="a"),
             Parameter("page", "query", _ANY_TEXT, "Which page of the results, from 1 on."),
         ),
         successes=(
@@ -210,7 +229,8 @@ OPERATIONS: tuple[Operation, ...] = (
         path=paths.SEARCH_DATA,
         summary="Search the journal, best results first",
         description="Open without a credential: it shows what is public, and where the words stand "
-        "in it. Posts that have all the words in their title come first.",
+        "in it. Posts that have all the words in their title come first, and words as typed before "
+        "their other forms. A query in a script without spaces finds any part of a text.",
         tag="search",
         limit="search",
         ends_with_client=True,

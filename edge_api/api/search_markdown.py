@@ -16,7 +16,7 @@ def write_results(results: Results, site_url: str) -> str:
     links = [("Earlier results", results.before), ("More results", results.behind)]
     onward = [f"[{label}]({site_url}{address})" for label, address in links if address]
     listed = "\n".join(map(_line, results.results))
-    parts = (title, _sentence(results, site_url), listed, *onward)
+    parts = (title, _sentence(results, site_url), _suggestion(results, site_url), listed, *onward)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -24,11 +24,16 @@ def _sentence(results: Results, site_url: str) -> str:
     if not results.words:
         return f"Give words in the address: `{site_url}/search?q=words`."
     if not results.total:
-        return f"No post has all of these words. [Every tag]({site_url}/tags/) is listed."
-    if results.total == 1:
-        return "1 post has these words."
+        return f"{results.sentence} [Every tag]({site_url}/tags/) is listed."
     leaf = f" Page {results.page} of {results.pages}." if results.pages > 1 else ""
-    return f"{results.total} posts have these words, best first.{leaf}"
+    return f"{results.sentence}{leaf}"
+
+
+def _suggestion(results: Results, site_url: str) -> str:
+    if not results.suggestion:
+        return ""
+    address = f"{site_url}{results.suggested_address}"
+    return f"Did you mean [{escape(results.suggestion)}]({address})?"
 
 
 def _line(result: Result) -> str:

@@ -56,6 +56,28 @@ class Results:
     pages: int
     """At least one, which may be empty."""
     results: tuple[Result, ...]
+    """Those with all the words; where they are few, behind them those that come nearest."""
+    suggestion: str | None = None
+    """The words in a more frequent spelling."""
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        if not self.words:
+            return ""
+        all_words = {
+            0: "No post has all of these words",
+            1: "1 post has these words",
+        }.get(self.total, f"{self.total:,} posts have these words, best first")
+        near = max(0, len(self.results) - self.total) if self.total < LEAF_SIZE else 0
+        verb = "comes" if near == 1 else "come"
+        more = f"; {near}{' more' if self.total else ''} {verb} near" if near else ""
+        return f"{all_words}{more}."
+
+    @property
+    def suggested_address(self) -> str:
+        """The address of the results for the suggested words."""
+        return f"{SEARCH}?{urlencode({'q': self.suggestion})}"
 
     def address(self, page: int) -> str:
         """Return the address of another page of the same results."""
@@ -85,7 +107,7 @@ async def find_results(
     if page > pages:
         return await find_results(edition, words, pages, size)
     results = (_join(finding, edition.posts.summary(finding.slug)) for finding in found.findings)
-    return Results(words, found.total, page, pages, tuple(results))
+    return Results(words, found.total, page, pages, tuple(results), found.suggestion)
 
 
 def _join(finding: Finding, summary: Mapping[str, Any]) -> Result:

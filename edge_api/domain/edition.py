@@ -34,7 +34,10 @@ class Search(Protocol):
         """Return the slugs of at most `limit` posts, best first; no text is an error."""
 
     async def look_up(self, words: str, limit: int, offset: int = 0) -> Findings:
-        """Return how many there are, and what to show of at most `limit` behind `offset`."""
+        """Return how many have all the words, and what to show of at most `limit` behind `offset`.
+
+        Where few have them all, those that come nearest follow.
+        """
 
     async def close(self) -> None:
         """Let go of the index."""

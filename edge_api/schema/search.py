@@ -41,5 +41,8 @@ class Findings(NamedTuple):
     """A part of what was found, best first."""
 
     total: int
-    """How many posts there are in all."""
+    """How many posts have all the words."""
     findings: tuple[Finding, ...]
+    """Where few posts have all the words, those that come nearest follow."""
+    suggestion: str | None = None
+    """What was asked in a more frequent spelling, where hardly any post has the given one."""

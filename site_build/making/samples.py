@@ -51,6 +51,9 @@ _NOTHING_FOUND: Sample = {
     "results": (),
     "before": None,
     "behind": None,
+    "sentence": "No post has all of these words.",
+    "suggestion": "edge",
+    "suggested_address": "/search?q=edge",
 }
 _FOUND: Sample = {
     "total": 21,
@@ -59,6 +62,8 @@ _FOUND: Sample = {
     "results": (_RESULT, {**_RESULT, "tags": (), "snippet": ()}),
     "before": "/search?q=edge",
     "behind": "/search?q=edge&page=3",
+    "sentence": "21 posts have these words, best first.",
+    "suggestion": None,
 }
 _SEARCH: Sample = {"words": "edge", "results": _FOUND, "leaf_size": 10}
 _PAGES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
@@ -77,7 +82,11 @@ _PAGES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
             _SEARCH,
             {**_SEARCH, "results": {**_FOUND, "total": 1, "page": 1, "pages": 1, "before": None}},
             {**_SEARCH, "results": _NOTHING_FOUND},
-            {**_SEARCH, "words": "", "results": _NOTHING_FOUND},
+            {
+                **_SEARCH,
+                "words": "",
+                "results": {**_NOTHING_FOUND, "sentence": "", "suggestion": None},
+            },
         ),
         "unsubscribe": ({"address": "a…@example.org", "action": "/unsubscribe?token=sample"},),
     }

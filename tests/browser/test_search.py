@@ -137,6 +137,29 @@ def test_script_and_service_make_the_same_page(journal: Journal, page: Page) -> 
     assert markup(page) == loaded
 
 
+@pytest.mark.parametrize("words", ["shete", "painted shete", "painted colours"])
+def test_script_and_service_say_the_same_of_what_comes_near(
+    journal: Journal, page: Page, words: str
+) -> None:
+    """How many posts there are, and another spelling, which leads to its results."""
+    open_search(page, journal, words)
+    loaded = [page.locator(name).inner_html() for name in ("#search-count", "#search-suggestion")]
+    count = page.locator(".results > li").count()
+    page.get_by_label("Words").fill("")
+    expect(page.locator(".results > li")).to_have_count(0)
+    expect(page.locator("#search-suggestion")).to_be_empty()
+    page.get_by_label("Words").fill(words)
+    expect(page.locator(".results > li")).to_have_count(count)
+
+    assert [
+        page.locator(name).inner_html() for name in ("#search-count", "#search-suggestion")
+    ] == loaded
+    assert "come" in loaded[0]
+    if "shete" in words:
+        page.get_by_role("link", name="sheet", exact=False).first.click()
+        page.wait_for_url(f"**/search?q={words.replace('shete', 'sheet').replace(' ', '+')}")
+
+
 def markup(page: Page) -> str:
     """Return the results' markup without what stands between elements."""
     return re.sub(r">\s+<", "><", page.locator("#results").inner_html()).strip()

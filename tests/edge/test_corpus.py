@@ -10,12 +10,17 @@ from xml.etree import ElementTree as ET
 import feedparser  # type: ignore[import-untyped]
 import pytest
 
-from edge_api.schema.index import PostRecord
+from edge_api.domain.index_file import read_index
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, PostRecord
+from edge_api.store.search import open_search
+from tests.edge.search_questions import OWN_QUESTIONS, QUESTIONS
 
 SHARED = Path(os.environ.get("SHARED_DIR", Path(__file__).parents[3] / "shared"))
 CORPUS = SHARED / "corpus" / "posts"
 NOW = "2026-11-01T00:00:00Z"
 FEED_NEWEST = 50
+FOUND_AT_LEAST = 0.93
+"""Of the questions, those whose answer is among the first three results."""
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +30,24 @@ def corpus_build(tmp_path_factory: pytest.TempPathFactory, build_journal: Any) -
     output = tmp_path_factory.mktemp("corpus") / "build"
     build_journal(content, output, NOW)
     return output
+
+
+async def test_most_questions_have_their_answer_in_the_first_three(corpus_build: Path) -> None:
+    """Those in which a word is misspelt, or not in the post, among them."""
+    questions = QUESTIONS if CORPUS.is_dir() else OWN_QUESTIONS
+    _, posts = read_index(corpus_build / CURRENT_LINK / INDEX_FILE)
+    search = await open_search(posts.texts())
+    missed = []
+    for words, slugs in questions.items():
+        found = await search.look_up(words, 3)
+        if not {finding.slug for finding in found.findings} & set(slugs.split()):
+            missed.append(words)
+    await search.close()
+
+    assert {slug for slugs in questions.values() for slug in slugs.split()} <= {
+        entry.place.slug for entry in posts.entries
+    }
+    assert 1 - len(missed) / len(questions) >= FOUND_AT_LEAST, missed
 
 
 async def read_text(edge: Any, path: str) -> str:

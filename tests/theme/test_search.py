@@ -42,6 +42,15 @@ def test_results_are_numbered_through_their_pages(templates: jinja2.Environment)
     assert [each.text for each in page.all("mark")] == ["edge"] * 3
 
 
+def test_another_spelling_is_a_link(templates: jinja2.Environment) -> None:
+    """It stands below what was found, and is not there where there is none."""
+    page = render(templates, sample_page("search")[2])
+    without = render(templates, sample_page("search")[0])
+
+    assert page.one("p", id="search-suggestion").text == "Did you mean edge?"
+    assert without.one("p", id="search-suggestion").text == ""
+
+
 def test_nothing_that_is_said_becomes_markup(templates: jinja2.Environment) -> None:
     """Words, titles, snippets and tags are text."""
     values = sample_page("search")[0]

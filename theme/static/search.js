@@ -10,6 +10,7 @@ const LATE = "late";
 const form = document.getElementById("search-form");
 const field = document.getElementById("q");
 const status = document.getElementById("search-count");
+const suggested = document.getElementById("search-suggestion");
 const help = document.getElementById("search-help");
 const list = document.getElementById("results");
 const pages = document.getElementById("search-pages");
@@ -67,7 +68,7 @@ async function ask() {
   const late = setTimeout(() => turn.abort(LATE), PATIENCE_MS);
   const words = typed();
   try {
-    const answer = words ? await find(words, turn.signal) : { count: 0, results: [] };
+    const answer = words ? await find(words, turn.signal) : { count: 0, suggestion: null, results: [] };
     if (turn.signal.aborted) return null;
     show(words, answer);
     return answer;
@@ -94,9 +95,10 @@ function refusal(answer) {
   return `${answer.status === 429 ? "Too many searches from here" : "The search failed"}: try again ${when}.`;
 }
 
-function show(words, { count, results }) {
+function show(words, { count, suggestion, results }) {
   settle(words);
-  tell(words ? counted(count) : "");
+  tell(words ? counted(count, results.length) : "");
+  suggested.replaceChildren(...(suggestion ? suggest(suggestion) : []));
   help.hidden = !words || count > 0;
   list.removeAttribute("start");
   list.replaceChildren(...results.map(entry));
@@ -120,10 +122,17 @@ function tell(sentence) {
   if (status.textContent !== sentence) status.textContent = sentence;
 }
 
-function counted(count) {
-  if (count === 0) return "No post has all of these words.";
-  if (count === 1) return "1 post has these words.";
-  return `${count.toLocaleString("en")} posts have these words, best first.`;
+function counted(count, listed) {
+  const near = count < leafSize ? Math.max(0, listed - count) : 0;
+  const more = near ? `; ${near}${count ? " more" : ""} ${near === 1 ? "comes" : "come"} near` : "";
+  if (count === 0) return `No post has all of these words${more}.`;
+  if (count === 1) return `1 post has these words${more}.`;
+  return `${count.toLocaleString("en")} posts have these words, best first${more}.`;
+}
+
+function suggest(words) {
+  const address = `${form.getAttribute("action")}?${new URLSearchParams({ q: words })}`;
+  return ["Did you mean ", make("a", { href: address }, words), "?"];
 }
 
 function entry(post) {
@@ -181,5 +190,5 @@ function forAgent(answer) {
   const results = answer.results.map(({ title, url, published_at, snippet }) => {
     return { title, url, published_at, snippet: snippet.map(({ text }) => text).join("") };
   });
-  return JSON.stringify({ count: answer.count, results });
+  return JSON.stringify({ count: answer.count, suggestion: answer.suggestion, results });
 }

@@ -1,7 +1,8 @@
 """Marks around the words that were found: put in by the engine, and read back as segments.
 
-Two of Unicode's noncharacters, which text is never made of (section 23.7); where a post has one
-all the same, it is taken out before the post is indexed, so that nobody can forge a mark.
+Two of Unicode's noncharacters, which text is never made of (section 23.7), and a control character
+that ends words. Where a post has one all the same, it is taken out before the post is indexed, so
+that nobody can forge a mark.
 """
 
 import re
@@ -13,24 +14,45 @@ from typing import Final, NamedTuple
 from edge_api.schema.search import Segment, Segments
 
 OPENING, CLOSING = "\ufdd0", "\ufdd1"
+SEAM: Final = "\x1f"
+"""Ends a word for the engine where a reader sees no end: the engine takes no noncharacter for a
+sign between words."""
 CUT: Final = "\u2026"
 """What stands where text was left out."""
 
 _MARKED: Final = re.compile(f"{OPENING}(.*?){CLOSING}", re.DOTALL)
-_UNWANTED: Final = str.maketrans({OPENING: None, CLOSING: None, "\x00": " "})
-"""NUL would end a text for the engine."""
+DENSE: Final = (
+    "[\u0e01-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+"""Letters of scripts without spaces between words (Thai, Lao, Tibetan, Burmese, Khmer, kana, Han),
+and of Korean, whose particles have none before them."""
+_DENSE: Final = re.compile(DENSE)
 _LONGEST_WORD: Final = 24
 """Characters within which a cut looks for a place between words."""
 
 
-def free_of_marks(text: str) -> str:
-    """Return the text without anything that would be taken for a mark."""
-    return text.translate(_UNWANTED)
+def prepare(text: str) -> str:
+    """Return the text for the index: with seams, and without anything that is taken for a mark.
+
+    NUL would end a text for the engine.
+    """
+    for sign in (OPENING, CLOSING, SEAM):
+        text = text.replace(sign, "")
+    return split_dense(text.replace("\x00", " "))
+
+
+def split_dense(text: str) -> str:
+    """Return the text with each letter of a script without spaces as a word of its own.
+
+    So a phrase of such letters is any part of a text, from one letter on.
+    """
+    return text if text.isascii() else _DENSE.sub(rf"{SEAM}\g<0>{SEAM}", text)
 
 
 def read_marks(text: str) -> Segments:
     """Return the segments of a text that the engine has marked."""
-    pieces = enumerate(_MARKED.split(text))
+    pieces = enumerate(_MARKED.split(text.replace(SEAM, "")))
     return tuple(Segment(piece, number % 2 == 1) for number, piece in pieces if piece)
 
 

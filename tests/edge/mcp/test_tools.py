@@ -80,7 +80,10 @@ async def test_search_and_fetch_have_the_shapes_of_a_connector(agent: Agent) -> 
     first = found["results"][0]
     fetched = (await agent.call("fetch", id=first["id"]))["structuredContent"]
 
+    misspelt = (await agent.call("search", query="marbeld"))["structuredContent"]
+
     assert set(found) == {"results"}
+    assert (misspelt["suggestion"], misspelt["results"][0]["id"]) == ("marbled", "marbled-paper")
     assert set(first) == {"id", "title", "url"}
     assert set(fetched) == {"id", "title", "text", "url", "metadata"}
     assert (fetched["id"], fetched["url"]) == (first["id"], first["url"])

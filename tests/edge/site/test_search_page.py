@@ -176,6 +176,40 @@ async def test_where_nothing_is_found_there_is_help(edge: Any) -> None:
     assert links == {"/tags/", "/archive/"}
 
 
+async def test_a_misspelt_word_is_asked_about_and_found(edge: Any) -> None:
+    """On the page, in its Markdown and as data: the same words, with what they find."""
+    _, page = await look(edge, "?q=hostle+sheeet&page=1")
+    _, data = await ask(edge, "?q=hostle+sheeet")
+    async with edge.ask(
+        "GET", f"{PAGE}?q=hostle+sheeet", headers={"Accept": "text/markdown"}
+    ) as answer:
+        text = await answer.text()
+    (link,) = page.css("#search-suggestion a")
+
+    assert page.css("#search-suggestion")[0].text().strip() == "Did you mean hostle sheet?"
+    assert link.attributes["href"] == "/search?q=hostle+sheet"
+    assert (data["count"], data["suggestion"]) == (0, "hostle sheet")
+    assert said(page) == "No post has all of these words; 10 come near."
+    assert len(found(page)) == len(data["results"]) == 10
+    assert "Did you mean [hostle sheet](http://journal.test/search?q=hostle+sheet)?" in text
+    assert "No post has all of these words; 10 come near. [Every tag]" in text
+    _, page = await look(edge, "?q=sheet")
+    assert page.css("#search-suggestion")[0].text() == ""
+
+
+async def test_posts_with_some_of_the_words_follow(edge: Any) -> None:
+    """They are said to come near; the count is that of the posts with all of the words."""
+    _, page = await look(edge, "?q=sheet+nothing+more")
+    _, data = await ask(edge, "?q=sheet+nothing+more")
+    async with edge.ask("GET", "/api/public/v1/posts?q=sheet+nothing", await edge.key()) as answer:
+        listed = await answer.json()
+
+    assert said(page) == "1 post has these words; 9 more come near."
+    assert found(page)[0] == "/journal/about/"
+    assert (data["count"], len(data["results"])) == (1, 10)
+    assert [post["slug"] for post in listed["posts"]] == ["about"]
+
+
 @pytest.mark.parametrize("words", ["secret", "draft", "later"])
 async def test_what_is_not_public_is_not_found(edge: Any, words: str) -> None:
     """Neither a draft nor a post of the future, on the page or as data."""
@@ -196,7 +230,8 @@ async def test_no_words_break_the_search(edge: Any) -> None:
         assert page.css("main img, main b, main i") == []
         status, data = await ask(edge, f"?q={quote(words, errors='replace')}")
         assert status in (200, 400), words[:40]
-        assert list(data) == (["query", "count", "results"] if status == 200 else ["error"])
+        members = ["query", "count", "suggestion", "results"]
+        assert list(data) == (members if status == 200 else ["error"])
 
 
 @pytest.mark.parametrize(

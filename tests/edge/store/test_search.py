@@ -17,7 +17,7 @@ from edge_api.schema.problems import Problem
 from edge_api.schema.search import SearchText, Segments
 from edge_api.store.search import SNIPPET_LONGEST, Search, build_search, open_search
 from edge_api.store.search.marks import CLOSING, OPENING
-from edge_api.store.search.question import TERMS_MOST, make_question
+from edge_api.store.search.question import TERMS_MOST, has_word, make_question
 
 
 def post(slug: str, title: str, prose: str = "", tags: str = "", code: str = "") -> SearchText:
@@ -31,7 +31,7 @@ POSTS = (
     post("deploy", "Deploying", "The site is deployed; see `make run` and C++ in file_name.py."),
     post("tagged", "On something else", "No word of it.", "site, Ops"),
     post("mention", "Yet another", "Long text. " * 50 + "A site, once. Running a mile."),
-    post("umlaut", "Zwölf Äpfel", "日本語 テスト и привет"),
+    post("umlaut", "Zwölf Äpfel", "東京で日本語テスト。ภาษาไทยง่าย, 한국어를 и привет"),
     post("operators", "Words", "to be OR not, AND so NEAR the end"),
 )
 
@@ -73,6 +73,12 @@ async def search() -> AsyncIterator[Search]:
         ("äpfel", ["umlaut"]),
         ("приве", ["umlaut"]),
         ("日本語", ["umlaut"]),
+        *(
+            (part, ["umlaut"])
+            for part in ("本", "語テ", "本語テス", "で日本語テスト", "ไทย", "국어")
+        ),
+        ("日語", []),
+        ("東京 テスト", ["umlaut"]),
         ('"static site"', ["build"]),
         ('"site static"', []),
         ('quickly "static site"', ["build"]),
@@ -138,7 +144,130 @@ async def test_all_words_in_the_title_come_first() -> None:
         post("whole", "The Rust compiler", "Text. " * 200),
     ]
 
-    assert [slug for slug, *_ in await look(texts, "rust compiler")] == ["whole", "half"]
+    assert [slug for slug, *_ in await look(texts, "rust compiler")][:2] == ["whole", "half"]
+
+
+async def test_a_word_as_typed_comes_before_its_other_forms() -> None:
+    """Also where they stand in the title, and where the stem is that of quite another word."""
+    texts = [
+        post("general", "Generally speaking", "Generally, a general generates. " * 9),
+        post("exact", "Another", "Long text. " * 99 + "Some generics."),
+        post("near", "Generic generation", "Nothing else."),
+    ]
+
+    found = [slug for slug, *_ in await look(texts, "generics")]
+    assert (found[0], set(found)) == ("exact", {"exact", "general", "near"})
+
+
+async def test_a_whole_word_comes_before_longer_ones() -> None:
+    """The last word may be a beginning, but says more where it is a word."""
+    texts = [post("longer", "Catalogue", "A catalogue."), post("whole", "Another", "A cat.")]
+
+    assert [slug for slug, *_ in await look(texts, "cat")] == ["whole", "longer"]
+
+
+async def test_words_that_stand_together_count_for_more() -> None:
+    """As they do in a sentence that somebody remembers."""
+    texts = [
+        post("apart", "One", "The handling of paper. " + "Text. " * 20 + "An error."),
+        post("together", "Two", "A word. " * 20 + "The error handling of paper."),
+    ]
+
+    assert [slug for slug, *_ in await look(texts, "error handling")] == ["together", "apart"]
+
+
+NEAR = (
+    post("one", "One", "Marbled things."),
+    post("both", "Both", "Marbled or painted things. " * 5),
+    post("all", "All", "Text. " * 200 + "Marbled and painted, and gilded too."),
+    post("none", "None", "Nothing of the kind."),
+)
+
+
+async def test_where_few_have_all_words_those_with_some_follow() -> None:
+    """The more words they have the higher; the count is that of posts with all of them."""
+    search = await open_search(NEAR)
+    found = await search.look_up("marbled painted gilded", 10)
+    nothing = await search.look_up("marbled painted unheard", 10)
+    parts = [await search.look_up("marbled painted gilded", 1, offset) for offset in range(4)]
+    strict = await search.find("marbled painted gilded", 10)
+    await search.close()
+
+    assert (found.total, [each.slug for each in found.findings]) == (1, ["all", "both", "one"])
+    assert spell(found.findings[1].snippet).startswith("[Marbled] or [painted]")
+    assert (nothing.total, [each.slug for each in nothing.findings][-1]) == (0, "one")
+    assert [each.slug for part in parts for each in part.findings] == ["all", "both", "one"]
+    assert strict == ["all"]
+
+
+async def test_no_more_come_near_than_fill_a_page() -> None:
+    """And none at all where enough posts have all the words."""
+    some = [post(f"some-{number}", "Some", "Marbled.") for number in range(20)]
+    search = await open_search([post("all", "All", "Marbled and painted."), *some])
+    few = await search.look_up("marbled painted", 50)
+    enough = await search.look_up("marbled", 50)
+    await search.close()
+
+    assert (few.total, len(few.findings)) == (1, 10)
+    assert (enough.total, len(enough.findings)) == (21, 21)
+
+
+@pytest.mark.parametrize(
+    ("words", "suggestion"),
+    [
+        ("mabled", "marbled"),
+        ("marbeld", "marbled"),
+        ('"MARBELD" painted', '"marbled" painted'),
+        ("marbeld.paintd", "marbled.painted"),
+        ("zwolff", "zwolf"),
+        ("приветы", "привет"),
+        ("marb", None),
+        ("marbling", None),
+        ("marbled unheard", None),
+        ("xyzzy", None),
+        ("日語", None),
+        ("1.2.345678", None),
+    ],
+)
+async def test_a_misspelt_word_gets_one_suggestion(words: str, suggestion: str | None) -> None:
+    """From the words of the posts; and what it finds is there at once."""
+    search = await open_search([*NEAR, POSTS[5]])
+    found = await search.look_up(words, 10)
+    meant = await search.look_up(suggestion, 10) if suggestion else found
+    await search.close()
+
+    assert found.suggestion == suggestion
+    assert {each.slug for each in meant.findings} <= {each.slug for each in found.findings}
+
+
+async def test_a_slip_of_a_post_is_no_reason_to_suggest_nothing() -> None:
+    """A word that one post misspells is rare all the same."""
+    many = [post(f"right-{number}", "Right", "We receive.") for number in range(60)]
+    names = [post("name", "Name", "Receizel."), post("slip", "Slip", "We recieve.")]
+    search = await open_search([*many, *names])
+    found = await search.look_up("recieve", 10)
+    name = await search.look_up("receizel", 10)
+    await search.close()
+
+    assert (found.total, found.findings[0].slug, found.suggestion) == (1, "slip", "receive")
+    assert (name.total, name.suggestion) == (1, None)
+
+
+async def test_a_common_word_need_not_be_there() -> None:
+    """Unless there is no other, or it is quoted."""
+    texts = [post("a", "Binding", "Glue a spine."), post("b", "Other", "How the west was won.")]
+    search = await open_search(texts)
+    found = [await search.find(words, 5) for words in ("how to glue a spine", "how", '"to" glue')]
+    await search.close()
+
+    assert found == [["a"], ["b"], []]
+
+
+async def test_parts_of_scripts_without_spaces_are_marked() -> None:
+    """As they are spelled, whatever the index puts between their letters."""
+    texts = [post("a", "日本語", "東京で日本語テスト。")]
+
+    assert await look(texts, "本語") == [("a", "日[本語]", "東京で日[本語]テスト。")]
 
 
 async def test_findings_are_counted_and_paged(search: Search) -> None:
@@ -150,7 +279,7 @@ async def test_findings_are_counted_and_paged(search: Search) -> None:
     assert {part.total for part in parts} == {4}
     assert [each for part in parts for each in part.findings] == list(whole.findings)
     assert [each.slug for each in whole.findings] == await search.find("site", 10)
-    assert await search.look_up("...", 10) == (0, ())
+    assert await search.look_up("...", 10) == (0, (), None)
 
 
 async def test_the_words_are_marked_in_title_and_text() -> None:
@@ -262,25 +391,29 @@ PIECES = ["AND", "OR", "NOT", "NEAR(", "site", "é", *"\"'*^:+-() "]
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
 def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, words: str) -> None:
     """Text of any kind, and words and signs of the engine's own language in any order."""
-    question = make_question(words)
-    assert question.count(" AND ") < TERMS_MOST
+    if not has_word(words):
+        return
+    question = make_question(words, lambda word: [f"{word}s"])
+    assert question.exact.count(" AND ") < TERMS_MOST
+    title, rest = f"title : ({question.every})", f"({question.every}) NOT ({question.exact})"
+    queries = (question.exact, question.every, question.marked, *question.each, *question.pairs)
     with closing(sqlite3.connect(index)) as connection:
-        for asked in (question, f"title : ({question})") if question else ():
-            connection.execute("SELECT slug FROM post WHERE post MATCH ?", (asked,)).fetchall()
+        for query in (*queries, title, rest):
+            connection.execute("SELECT slug FROM post WHERE post MATCH ?", (query,)).fetchall()
 
 
 @pytest.mark.parametrize(
     ("words", "question"),
     [
         ("the The THE " * 9, '"the"'),
-        ("one two one thr", '"one" AND "two" AND "thr"*'),
-        ("one two one", '"one" AND "two"'),
-        ('"one two" "One Two" two', '"one two" AND "two"*'),
+        ("one two one thr", '"one" OR "two" OR "thr"*'),
+        ("one two one", '"one" OR "two"'),
+        ('"one two" "One Two" two', '"one two" OR "two"*'),
     ],
 )
 def test_a_repeated_term_is_looked_for_once(words: str, question: str) -> None:
     """It would find the same, and cost as much again."""
-    assert make_question(words) == question
+    assert make_question(words, lambda _: ()).marked == question
 
 
 @pytest.fixture(scope="module")
