@@ -6,13 +6,10 @@ from benchmarks import peers
 from benchmarks.ground import Ground
 from benchmarks.load import Load
 from benchmarks.peers import HELLO, NGINX, STATIC
-from benchmarks.race import EDGE, Runner, race, read_each
+from benchmarks.race import EDGE, Runner, race
 from benchmarks.section import Section, compare
 
-_ABOUT = (
-    "64 connections, the same file everywhere, without a coding. Requests in equal bytes are read "
-    "once by the edge; beside it stands what it does where none is like another."
-)
+_ABOUT = "64 connections, the same file everywhere, without a coding."
 
 
 def measure(ground: Ground) -> Section:
@@ -30,7 +27,6 @@ def measure(ground: Ground) -> Section:
             f"A built page of {size:,} bytes",
             [
                 ours,
-                read_each(ours),
                 Runner(HELLO, hello, Load(f"{hello.origin}/hello")),
                 Runner(STATIC, static, Load(f"{static.origin}{page}index.html")),
                 Runner(NGINX, nginx, Load(f"{nginx.origin}{page}")),

@@ -7,14 +7,13 @@ from benchmarks import peers
 from benchmarks.ground import Edge, Ground
 from benchmarks.load import Load
 from benchmarks.peers import DATASETTE, FASTAPI, HELLO, NGINX
-from benchmarks.race import EDGE, Race, Runner, race, read_each
+from benchmarks.race import EDGE, Race, Runner, race
 from benchmarks.section import Reached, Section, compare
 from benchmarks.server import Served
 
 _ABOUT = (
     "64 connections. Every server but hello-world, nginx and Datasette checks a key. nginx serves "
-    "the very answers of the edge as files. Requests in equal bytes are read once by the edge; "
-    "beside it stands what it does where none is like another."
+    "the very answers of the edge as files."
 )
 
 
@@ -68,7 +67,7 @@ def _runners(edge: Edge, servers: dict[str, Served], path: str) -> list[Runner]:
         for name, server in servers.items()
     ]
     ours = Runner(EDGE, edge.server, Load(edge.url(path), edge.keyed))
-    return [ours, read_each(ours), *theirs]
+    return [ours, *theirs]
 
 
 def _reached(**races: Race) -> dict[str, Reached]:

@@ -84,8 +84,7 @@ def reply_with(created: Created) -> Reply:
 
 async def list_leads(service: Service, ask: Ask) -> Reply:
     """List the newest leads that are not spam."""
-    version = service.store.version()
-    return Reply(await service.leads.recent(ask.query.limit), stands_at=version)
+    return Reply(await service.leads.recent(ask.query.limit))
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:

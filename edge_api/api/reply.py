@@ -43,9 +43,6 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     media_type: str = JSON
     cache_control: str = NO_STORE
-    stands_at: int | None = None
-    """The version of the store, taken before `value` was: until it is another, the same request
-    gets the same. `None`: each is to be answered anew."""
 
 
 @dataclass(slots=True)

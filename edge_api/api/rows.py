@@ -63,14 +63,13 @@ NewRows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
 async def read_rows(table: Table, service: Service, ask: Ask) -> Reply:
     """Give rows in the form that was asked for, and say which they are among how many."""
     counted = wants_count(ask.headers.get("Prefer"))
-    version = service.store.version() if service.store.version_is_exact else None
     page = await service.rows.read(table, ask.pairs, counted=counted)
     headers = {"Content-Range": content_range(page)}
     if counted:
         headers["Preference-Applied"] = COUNT_EXACT
     form = chosen_form(ask.headers.get("Accept"))
     if form == JSON:
-        return Reply(page.json, headers=headers, stands_at=version)
+        return Reply(page.json, headers=headers)
     return _in_form(form, page.names, page.rows, headers=headers)
 
 

@@ -88,17 +88,6 @@ class Access:
             known.confirmed = now
         return known.actor
 
-    def recall(self, digest: str, door: Door = "rest") -> Actor | None:
-        """Return who holds the secret of a digest, if that is known and the store as it was then.
-
-        It waits for nothing. Raises Problem `unavailable` when the store cannot be asked.
-        """
-        now, known = self._clock(), self._known.get(digest)
-        if known is None or known.version != self._store.version() or not _opens(known, door, now):
-            return None
-        known.confirmed = now
-        return known.actor
-
     def authorise(self, actor: Actor, scope: Scope, door: Door = "rest") -> None:
         """Raise Problem `insufficient_scope` unless the actor has the scope."""
         if scope not in actor.scopes:

@@ -24,7 +24,6 @@ from edge_api.web.fields import whole_list
 from edge_api.web.headers import transport
 from edge_api.web.page_errors import error_page
 from edge_api.web.preflight import options, preflight
-from edge_api.web.repeats import Repeats
 from edge_api.web.request import Request
 from edge_api.web.routes import Routes
 from edge_api.web.site import Site
@@ -122,11 +121,9 @@ class App:
         `handlers` answer in place of the operations on their paths.
         """
         documents, callers = DocumentAnswers(SizedCache()), Callers(service)
-        self._health, self._shelf = service.health, service.shelf
+        self._health = service.health
         self._always = transport(service.settings.site_url)
         self._always_lines = header_lines(self._always)
-        self.repeats = Repeats(self._ground)
-        """What the server may answer without asking here."""
         by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
         for operation in operations:
             endpoint = Endpoint(operation, service, documents, callers)
@@ -149,7 +146,3 @@ class App:
         if found is None:
             return self._elsewhere.handle(request)
         return found.target.handle(request, found.variables)
-
-    def _ground(self) -> object | None:
-        """Return what answers that may be repeated stand on: the current edition."""
-        return None if self._health.draining else self._shelf.current

@@ -5,7 +5,7 @@ known here.
 """
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import orjson
@@ -17,7 +17,6 @@ from edge_api.api.reply import Document, Page, Reply
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.domain.limits import AUTHENTICATED, Quota
-from edge_api.domain.secrets import digest_of
 from edge_api.schema.problems import Problem
 from edge_api.schema.site_policy import Headers
 from edge_api.web.body import check_media_type, decode, read_bytes
@@ -26,8 +25,7 @@ from edge_api.web.credentials import secret_of
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.fields import Fields
 from edge_api.web.headers import API_HEADERS, page_headers
-from edge_api.web.once_more import OnceMore
-from edge_api.web.request import Again, Request
+from edge_api.web.request import Request
 from edge_api.web.wire import Wire, header_lines
 
 
@@ -65,14 +63,8 @@ class Endpoint:
         request.ends_with_client = operation.ends_with_client
         reply = await operation.do(self._service, ask)
         if isinstance(reply.value, Document):
-            wire = await self._documents.answer(reply.value, request, _always(reply))
-            is_repeatable = reply.value.is_lasting
-        else:
-            wire = encode(reply)
-            is_repeatable = reply.stands_at is not None
-        if is_repeatable:
-            request.repeat = partial(self._repeat, wire, request, actor, reply.stands_at)
-        return wire
+            return await self._documents.answer(reply.value, request, _always(reply))
+        return encode(reply)
 
     async def _actor(self, request: Request) -> Actor | None:
         """Return whose credential was sent, if any; a failure is counted for its address."""
@@ -100,19 +92,6 @@ class Endpoint:
         address = self._callers.address_of(request)
         _tell(request, await self._service.limiter.hit(self.operation.limit, address))
         return address
-
-    def _repeat(
-        self, wire: Wire, request: Request, actor: Actor | None, stands_at: int | None
-    ) -> Again | None:
-        """Make what answers the same request; `None` where it counts by an address."""
-        lines = header_lines(request.always)
-        if actor is None:
-            is_bound = self.operation.limit or stands_at is not None
-            return None if is_bound else lambda: (wire, lines)
-        access, limiter = self._service.access, self._service.limiter
-        digest = digest_of(secret_of(request.headers) or "")
-        store = self._service.store
-        return OnceMore(access, limiter, digest, actor, wire, lines, store, stands_at)
 
     async def _body(self, request: Request) -> Any:
         body = self.operation.body

@@ -1,19 +1,9 @@
 """A request, and what its answer has to carry beside what it says."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
 from edge_api.schema.site_policy import Headers
-
-if TYPE_CHECKING:  # it imports this module
-    from edge_api.web.wire import Wire
-
-Again = Callable[[], "tuple[Wire, bytes] | None"]
-"""Gives the answer to a request that says the same once more, with the lines that belong to that
-answer alone; `None` where the request has to be read. It counts what reading would count."""
 
 
 class Request(BaseRequest):
@@ -29,8 +19,6 @@ class Request(BaseRequest):
     """Headers that the origin gives to each of its answers."""
     extra_lines = b""
     """Those as lines, and what belongs to this answer alone."""
-    repeat: Callable[[], Again | None] | None = None
-    """Makes what answers the very same request, where that can be told without reading it."""
 
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         """Leave the software unnamed where aiohttp itself writes the head."""

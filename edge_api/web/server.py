@@ -20,7 +20,6 @@ from aiohttp.web_request import BaseRequest
 
 from edge_api.schema.problems import Problem
 from edge_api.web.errors import error_answer, problem_of
-from edge_api.web.repeats import Conversation, Repeats
 from edge_api.web.request import Request
 from edge_api.web.trace import mark
 
@@ -57,16 +56,13 @@ _log = logging.getLogger(__name__)
 
 
 class Protocol(RequestHandler):
-    """aiohttp's protocol, which need not read what it has read before.
+    """aiohttp's protocol, whose connections are counted.
 
     A message that it cannot parse gets an error of the service's shape.
     """
 
-    def __init__(
-        self, repeats: Repeats, connections: "Connections", *args: Any, **more: Any
-    ) -> None:
+    def __init__(self, connections: "Connections", *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._conversation = Conversation(repeats)
         self._connections = connections
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -77,11 +73,7 @@ class Protocol(RequestHandler):
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Answer a request that came before in the same bytes; read any other."""
-        transport = cast("asyncio.Transport", self.transport)
-        if self._conversation.answer(data, transport):
-            self._connections.note_idle(self)
-            return
+        """Note that a head begins or goes on, and read it."""
         self._connections.note_bytes(self)
         super().data_received(data)
 
@@ -98,16 +90,10 @@ class Protocol(RequestHandler):
     async def finish_response(
         self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send an answer, and note how it may be given again."""
+        """Send an answer; from then on the connection is idle."""
         finished = await super().finish_response(request, resp, start_time)
-        self._conversation.note(cast("Request", request), resp)
         self._connections.note_idle(self)
         return finished
-
-    def close(self) -> None:
-        """End the connection with the answer under way; nothing behind that is answered."""
-        self._conversation.end()
-        super().close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop what is done for nobody any more, where that is allowed."""
@@ -323,18 +309,13 @@ def close_all(sockets: Sequence[socket.socket]) -> None:
         each.close()
 
 
-async def start(handler: Handler, host: str, port: int, repeats: Repeats | None = None) -> Server:
+async def start(handler: Handler, host: str, port: int) -> Server:
     """Listen on `host:port` (0 chooses a free port). Raises OSError when that cannot be."""
-    return await start_on(handler, await listen(host, port), repeats)
+    return await start_on(handler, await listen(host, port))
 
 
-async def start_on(
-    handler: Handler, sockets: Sequence[socket.socket], repeats: Repeats | None = None
-) -> Server:
-    """Serve on sockets that are open already, and may be shared with other processes.
-
-    Without `repeats` each request is read.
-    """
+async def start_on(handler: Handler, sockets: Sequence[socket.socket]) -> Server:
+    """Serve on sockets that are open already, and may be shared with other processes."""
     loop = asyncio.get_running_loop()
     connections = Connections(most_connections(), HEAD_SECONDS)
 
@@ -348,7 +329,6 @@ async def start_on(
     await runner.setup()
     factory = partial(
         Protocol,
-        repeats or Repeats(lambda: None),
         connections,
         server,
         loop=loop,

@@ -40,7 +40,7 @@ from edge_api.web.negotiation import best_coding
 from edge_api.web.pages import EdgePages
 from edge_api.web.preflight import options, preflight
 from edge_api.web.reference import Ground, Reference
-from edge_api.web.request import Again, Request
+from edge_api.web.request import Request
 from edge_api.web.shared_work import SharedWork
 from edge_api.web.wire import Wire, send
 
@@ -95,10 +95,7 @@ class Pages:
         )
         if status == HTTPStatus.NOT_FOUND and choice.negotiated and form.body is not None:
             return send(await self._missing.answer(path, form.body), request)
-        answer = await answer_file(form, request)
-        if isinstance(answer, Wire) and status == HTTPStatus.OK:
-            request.repeat = partial(_repeat, answer, request.extra_lines)
-        return answer
+        return await answer_file(form, request)
 
     def find_address(self, path: str) -> str | None:
         """Return the one address of a page that was asked for by another of its names."""
@@ -139,11 +136,6 @@ class Pages:
     def _redirect(self, status: int, address: str, query: str) -> Wire:
         location = f"{address}?{query}" if query else address
         return Wire(status, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS))
-
-
-def _repeat(answer: Wire, lines: bytes) -> Again:
-    """Make what answers the same request: nothing but the edition decides on that."""
-    return lambda: (answer, lines)
 
 
 class PostedForm(Protocol):

@@ -22,14 +22,9 @@ def mark(request: Request) -> None:
     """Give the request the id that it brought, if that is well formed, or a new one."""
     request_id = request.headers.get(ID_HEADER)
     if request_id is None or _ACCEPTED.fullmatch(request_id) is None:
-        request_id = new_id()
+        request_id = f"{_PROCESS}{next(_numbers):08x}"
     request.request_id = request_id
     _current.set(request_id)
-
-
-def new_id() -> str:
-    """Return an id that no other request has."""
-    return f"{_PROCESS}{next(_numbers):08x}"
 
 
 class RequestIdFilter(logging.Filter):

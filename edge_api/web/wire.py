@@ -6,7 +6,6 @@ as everything else together, so signals do not see it and every header must be i
 """
 
 import time
-from asyncio import WriteTransport
 from collections.abc import Iterable, Sequence
 from email.utils import formatdate
 from functools import lru_cache
@@ -26,7 +25,7 @@ _CLOSE: Final = ("Connection", "close")
 _BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _JOINED_MOST: Final = 16 * 1024
 """Bytes of a body that are sooner copied behind its head than handed over apart."""
-DRAINED_FROM: Final = 64 * 1024
+_DRAINED_FROM: Final = 64 * 1024
 """Bytes not yet taken above which what follows an answer waits: a client that asks on and on and
 reads nothing would else fill the memory."""
 
@@ -55,8 +54,6 @@ class Wire(web.StreamResponse):
         announced = [] if bodiless else [("Content-Length", str(len(body)))]
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self._head = start_line + header_lines((*headers, *announced))
-        self.size = len(self._head) + len(body)
-        """Bytes that are sent each time."""
 
     def closing(self) -> "Wire":
         """Return the same answer with the connection closed behind it."""
@@ -70,22 +67,16 @@ class Wire(web.StreamResponse):
         if transport is None:
             raise ConnectionResetError("the client is gone")
         asked = cast("Request", request)
-        is_head = request.method == "HEAD"
-        self.put(transport, asked.extra_lines, asked.request_id, is_head=is_head)
-        if transport.get_write_buffer_size() > DRAINED_FROM:
-            await request.writer.drain()
-        return None
-
-    def put(
-        self, transport: WriteTransport, lines: bytes, request_id: str, *, is_head: bool = False
-    ) -> None:
-        """Write the whole answer, or its head alone, with the lines of this one request."""
-        body = b"" if is_head else self._sent_body
-        head = self._head, lines, _date_line(), b"X-Request-ID: ", request_id.encode(), _END
+        body = b"" if request.method == "HEAD" else self._sent_body
+        lines, request_id = asked.extra_lines, asked.request_id.encode()
+        head = self._head, lines, _date_line(), b"X-Request-ID: ", request_id, _END
         if len(body) <= _JOINED_MOST:
             transport.write(b"".join((*head, body)))
         else:
             transport.writelines((b"".join(head), body))
+        if transport.get_write_buffer_size() > _DRAINED_FROM:
+            await request.writer.drain()
+        return None
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Do nothing: `prepare` has written everything."""

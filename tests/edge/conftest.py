@@ -164,7 +164,7 @@ def make_edge(make_settings: Callable[..., Settings]) -> EdgeMaker:
         clock: Any = system_clock, *, alone: bool = False, **changes: str
     ) -> AsyncIterator[RunningEdge]:
         async with assemble(make_settings(**changes), clock, alone=alone) as assembly:
-            server = await start(assembly.app.handle, "127.0.0.1", 0, assembly.app.repeats)
+            server = await start(assembly.app.handle, "127.0.0.1", 0)
             try:
                 async with ClientSession(cookie_jar=DummyCookieJar()) as session:
                     url = f"http://127.0.0.1:{server.port}"
