@@ -4,15 +4,16 @@ What the store says of a credential is believed until the store changes, so that
 counts from the next request on and yet most requests read nothing.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.challenge import Challenge
+from edge_api.domain.kept import SharedWork
 from edge_api.domain.oauth.bearers import Bearers
 from edge_api.domain.oauth.tokens import is_jwt
 from edge_api.domain.secrets import SecretKind, digest_of, is_well_formed
@@ -58,7 +59,7 @@ class Access:
         self._bearers = bearers
         self._challenges = {door: Challenge(site_url, door) for door in _KINDS}
         self._known: dict[str, _Known] = {}
-        self._reading: dict[tuple[str, int], asyncio.Task[_Known | None]] = {}
+        self._reading: SharedWork[_Known | None] = SharedWork()
 
     async def actor_for(self, secret: str, door: Door = "rest") -> Actor:
         """Return who holds the secret, which must open that door.
@@ -74,7 +75,8 @@ class Access:
         try:
             version = self._store.version()
             if known is None or known.version != version:
-                known = await self._ask(secret, digest, version)
+                read = partial(self._read, secret, digest, version)
+                known = await self._reading.do((digest, version), read)
             is_confirmed = True
         except Problem as problem:
             # Asking may have taken seconds: what counts is how old that is which is known now.
@@ -115,21 +117,11 @@ class Access:
         for digest in ended:
             del self._known[digest]
 
-    async def _ask(self, secret: str, digest: str, version: int) -> _Known | None:
-        """Return what the store says now. Raises Problem `unavailable`.
-
-        All who ask the same of the same version share one read; one who leaves ends none.
-        """
-        key = digest, version
-        reading = self._reading.get(key)
-        if reading is None:
-            reading = asyncio.create_task(self._read(secret, digest, version))
-            self._reading[key] = reading
-            reading.add_done_callback(lambda _: self._reading.pop(key))
-        return await asyncio.shield(reading)
-
     async def _read(self, secret: str, digest: str, version: int) -> _Known | None:
-        """Return what is known of the credential unless it is unknown or revoked."""
+        """Return what the store says of the credential unless it is unknown or revoked.
+
+        Raises Problem `unavailable`.
+        """
         found = await (self._token(secret) if is_jwt(secret) else self._row(digest))
         before = self._known.pop(digest, None)
         if found is None:

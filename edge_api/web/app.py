@@ -14,8 +14,8 @@ from aiohttp import web
 
 from edge_api.api.operation import Operation
 from edge_api.api.service import Pages, Service
+from edge_api.domain.kept import SizedCache
 from edge_api.schema.problems import Problem
-from edge_api.web.cache import SizedCache
 from edge_api.web.callers import Callers
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint

@@ -9,8 +9,8 @@ import brotli
 from aiohttp.hdrs import ACCEPT_ENCODING, IF_NONE_MATCH
 
 from edge_api.api.reply import Document
+from edge_api.domain.kept import SizedCache
 from edge_api.schema.site_policy import Header, Headers
-from edge_api.web.cache import SizedCache
 from edge_api.web.conditional import etag_matches
 from edge_api.web.fields import whole_list
 from edge_api.web.headers import API_HEADERS

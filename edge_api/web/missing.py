@@ -10,12 +10,12 @@ from urllib.parse import quote
 
 from edge_api.api.markdown import escape
 from edge_api.api.reply import NEGOTIATED
+from edge_api.domain.kept import SharedWork
 from edge_api.domain.nearby import Nearby
 from edge_api.domain.site_files import SiteFile
 from edge_api.schema.media_types import media_type
 from edge_api.web.headers import PAGE_HEADERS
 from edge_api.web.media import twin_of
-from edge_api.web.shared_work import SharedWork
 from edge_api.web.wire import Wire
 
 _MOST: Final = 5

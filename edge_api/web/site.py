@@ -16,12 +16,12 @@ from edge_api.api.access_requests import CONTACT_FORM
 from edge_api.api.preferences import prefers_markdown
 from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
+from edge_api.domain.kept import SharedWork, SizedCache
 from edge_api.domain.site_files import SiteFile
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.problems import Problem
 from edge_api.web.access_form import ACCESS, AccessForm
-from edge_api.web.cache import SizedCache
 from edge_api.web.contact import CONTACT, Contact
 from edge_api.web.fields import whole_list
 from edge_api.web.files import Representation, Said, answer_file, encode, load
@@ -41,7 +41,6 @@ from edge_api.web.pages import EdgePages
 from edge_api.web.preflight import options, preflight
 from edge_api.web.reference import Ground, Reference
 from edge_api.web.request import Request
-from edge_api.web.shared_work import SharedWork
 from edge_api.web.wire import Wire, send
 
 _READING: Final = ("GET", "HEAD")

@@ -5,11 +5,12 @@ request an address at a time, few in all, and after a failure not again for a wh
 """
 
 import asyncio
-from collections import OrderedDict
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from edge_api.domain.actor import SERVICE, Clock
+from edge_api.domain.kept import SharedWork, SizedCache
 from edge_api.domain.oauth.client_rows import ClientRows
 from edge_api.domain.oauth.documents import STALE_FOR, Fetch, Unreachable, fetch_client
 from edge_api.schema.kinds import spell_instant
@@ -34,8 +35,8 @@ class DocumentClients:
         self._clock = clock
         self._fetch = fetch
         self._schemes = schemes
-        self._running: dict[str, asyncio.Task[Row]] = {}
-        self._failures: OrderedDict[str, tuple[datetime, Problem]] = OrderedDict()
+        self._fetches: SharedWork[Row] = SharedWork()
+        self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(FAILURES_MOST)
         self._places = asyncio.Semaphore(FETCHES_MOST)
 
     async def find(self, url: str, known: Row | None) -> Row:
@@ -55,33 +56,25 @@ class DocumentClients:
 
     async def _look(self, url: str, known: Row | None) -> Row:
         """Fetch a document, or wait for the request that is fetching it. Raises Problem."""
-        failed_at, problem = self._failures.get(url, (None, None))
-        if problem is not None and failed_at is not None and self._clock() < failed_at + FAILED_FOR:
-            raise problem.with_traceback(None)
-        task = self._running.get(url)
-        if task is None:
-            task = self._running[url] = asyncio.create_task(self._take(url, known))
-            task.add_done_callback(lambda done: self._note(url, done))
-        return await asyncio.shield(task)  # who waits may go away, others still wait
+        failed = self._failures.get(url)
+        if failed is not None and self._clock() < failed[0] + FAILED_FOR:
+            raise failed[1].with_traceback(None)
+        return await self._fetches.do(url, partial(self._take, url, known))
 
     async def _take(self, url: str, known: Row | None) -> Row:
-        async with self._places:
-            given = await fetch_client(self._fetch, url, self._schemes, self._clock())
-        if known is None:
-            return await self._rows.add_stranger(given)
-        values = {name: given[name] for name in given if name != "id"}
-        await self._rows.change(url, "update", values, SERVICE)
+        """Fetch a document and store its client; remember what is wrong with it."""
+        try:
+            async with self._places:
+                given = await fetch_client(self._fetch, url, self._schemes, self._clock())
+            if known is None:
+                return await self._rows.add_stranger(given)
+            values = {name: given[name] for name in given if name != "id"}
+            await self._rows.change(url, "update", values, SERVICE)
+        except Problem as problem:
+            if problem.code == "invalid":
+                self._failures.keep(url, (self._clock(), problem), 1)
+            raise
         return {**known, **given}
-
-    def _note(self, url: str, task: asyncio.Task[Row]) -> None:
-        """Remember how it ended, if it did not go well."""
-        del self._running[url]
-        fault = None if task.cancelled() else task.exception()
-        self._failures.pop(url, None)
-        if isinstance(fault, Problem) and fault.code == "invalid":
-            self._failures[url] = self._clock(), fault
-        if len(self._failures) > FAILURES_MOST:
-            self._failures.popitem(last=False)
 
 
 def _is_fresh(row: Row, now: datetime) -> bool:

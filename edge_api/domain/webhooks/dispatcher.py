@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from edge_api.domain.actor import Clock
-from edge_api.domain.kept import Kept
+from edge_api.domain.kept import ANSWER_LEAST, KeptAnswers
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.attempts import claim, drop_forgotten, give_back, settle, tidy
 from edge_api.domain.webhooks.events import lead_deliveries
@@ -46,7 +46,7 @@ class Dispatcher:
         self._clock = clock
         self._wrapping = wrapping
         self._messenger = messenger
-        self._enabled = Kept(store, partial(enabled, store))
+        self._enabled = KeptAnswers[list[Row]](store, lambda _: ANSWER_LEAST)
         """The endpoints that new leads are for: looked at with each of them."""
         self._awake = asyncio.Event()
         self._is_ending = False
@@ -57,7 +57,7 @@ class Dispatcher:
         """Return what keeps a new lead until every endpoint has heard of it. Raises Problem."""
         if lead["status"] == "spam":
             return ()
-        ids = [row["id"] for row in await self._enabled.get()]
+        ids = [row["id"] for row in await self._enabled.get(None, partial(enabled, self._store))]
         if not ids:
             return ()
         return (Insert(WEBHOOK_DELIVERIES, lead_deliveries(lead, ids, self._clock())),)

@@ -1,10 +1,11 @@
 import asyncio
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 import pytest
 
-from edge_api.domain.kept import ANSWER_LEAST, Kept, KeptAnswers
+from edge_api.domain.kept import ANSWER_LEAST, KeptAnswers
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import SUPPRESSED_EMAILS
 from edge_api.store.plan import Insert, Outcome, Read
@@ -25,17 +26,17 @@ async def suppress(store: SQLiteStore, email: str) -> None:
     await store.run(Insert(SUPPRESSED_EMAILS, [row]))
 
 
-def kept(watched: Any) -> Kept[list[Outcome]]:
-    """Return what is kept of a table."""
-    return Kept(watched, partial(watched.run, READ))
+def kept(watched: Any) -> Callable[[], Coroutine[Any, Any, list[Outcome]]]:
+    """Return what gives the rows of a table, as they are kept."""
+    return partial(answers(watched).get, None, partial(watched.run, READ))
 
 
 async def test_a_crowd_shares_one_read(watched: Any) -> None:
     """However many ask while the store stays as it is, it is read once."""
     value = kept(watched)
 
-    await asyncio.gather(*(value.get() for _ in range(20)))
-    await value.get()
+    await asyncio.gather(*(value() for _ in range(20)))
+    await value()
 
     assert watched.runs == 1
 
@@ -43,11 +44,11 @@ async def test_a_crowd_shares_one_read(watched: Any) -> None:
 async def test_a_change_is_seen_by_whoever_asks_next(watched: Any, store: SQLiteStore) -> None:
     """What was kept is not believed any longer than the store is as it was."""
     value = kept(watched)
-    assert (await value.get())[0].rows == []
+    assert (await value())[0].rows == []
 
     await suppress(store, "ada@example.org")
 
-    assert (await value.get())[0].rows == [{"email": "ada@example.org"}]
+    assert (await value())[0].rows == [{"email": "ada@example.org"}]
 
 
 async def test_a_failure_is_not_kept(watched: Any) -> None:
@@ -55,17 +56,17 @@ async def test_a_failure_is_not_kept(watched: Any) -> None:
     value = kept(watched)
     watched.away = True
     with pytest.raises(Problem):
-        await value.get()
+        await value()
 
     watched.away = False
 
-    assert (await value.get())[0].rows == []
+    assert (await value())[0].rows == []
 
 
 async def test_one_who_leaves_ends_no_read(watched: Any) -> None:
     """A caller that is cancelled leaves the others their answer."""
     value = kept(watched)
-    leaving, staying = (asyncio.create_task(value.get()) for _ in range(2))
+    leaving, staying = (asyncio.create_task(value()) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()
 

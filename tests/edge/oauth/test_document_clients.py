@@ -57,12 +57,13 @@ async def test_a_failure_is_told_again_without_another_look(world: World) -> Non
 async def test_few_failures_are_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the newest addresses: made-up ones cost no memory."""
     monkeypatch.setattr(module, "FAILURES_MOST", 2)
-    for number in range(4):
-        await refusal(world.oauth.clients.find(f"{URL}?{number}"))
-    await refusal(world.oauth.clients.find(f"{URL}?3"))
+    rows = ClientRows(world.store, world.clock)
+    documents = DocumentClients(rows, world.clock, world.fetched, ())
+    for number in (0, 1, 2, 3, 3):
+        await refusal(documents.find(f"{URL}?{number}", None))
     assert world.fetched.count == 4
 
-    await refusal(world.oauth.clients.find(f"{URL}?0"))
+    await refusal(documents.find(f"{URL}?0", None))
     assert world.fetched.count == 5
 
 

@@ -1,6 +1,6 @@
 """The cache: it keeps to its size, and what was used last stays longest."""
 
-from edge_api.web.cache import SizedCache
+from edge_api.domain.kept import SizedCache
 
 
 def test_the_least_recently_used_goes_first() -> None:

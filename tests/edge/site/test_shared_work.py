@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from edge_api.domain.kept import SharedWork
 from edge_api.domain.nearby import Nearby
 from edge_api.web.files import load
-from edge_api.web.shared_work import SharedWork
 from tests.edge.site.conftest import RawClient
 
 ASKING = 8
