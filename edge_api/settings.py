@@ -21,7 +21,6 @@ from edge_api.schema.dotenv_file import DotenvError, read_dotenv
 from edge_api.schema.mailbox import read_mailbox
 from edge_api.schema.origin import PORT_MOST, read_origin
 from edge_api.schema.relay_address import read_relay
-from edge_api.schema.replica_address import read_replica
 
 WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
 """Seconds of a rate limit's window."""
@@ -31,6 +30,8 @@ SECRET_SHORTEST: Final = 32
 """Characters: fewer can be guessed."""
 HOOK_SECRET_BYTES: Final = range(24, 64 + 1)
 """How long a secret may be that signs webhooks (Standard Webhooks 1.0)."""
+_REPLICAS: Final = ("file", "s3", "gs", "abs", "sftp", "nats", "oss", "webdav", "webdavs")
+"""The places that Litestream 0.5 writes to."""
 
 
 class SettingsError(Exception):
@@ -127,6 +128,18 @@ def _choice(*words: str) -> Callable[[str], str]:
     return check
 
 
+def _replica(text: str) -> str:
+    """Return a replica's address as it stands. Raises ValueError with what it must be."""
+    parts = urlsplit(text)
+    if parts.scheme not in _REPLICAS:
+        raise ValueError(f"must be an address such as s3://bucket/path, of {', '.join(_REPLICAS)}")
+    if parts.scheme == "file" and (parts.netloc or not parts.path.strip("/")):
+        raise ValueError("must be like file:///path/to/folder, with three slashes")
+    if parts.scheme != "file" and not parts.hostname:
+        raise ValueError("must name a bucket or host after the two slashes")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One entry: how its text is read, what it is without one, and what it is for."""
@@ -150,7 +163,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
             read_database, "sqlite:///var/edge.db", "where rows are kept", show=show_database
         ),
         "LITESTREAM_REPLICA": Setting(
-            read_replica, None, "where Litestream keeps a copy of the store, always", secret=True
+            _replica, None, "where Litestream keeps a copy of the store, always", secret=True
         ),
         "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
         "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),

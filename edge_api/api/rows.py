@@ -11,13 +11,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from edge_api.api.operation import Ask
 from edge_api.api.reply import JSON, Reply
-from edge_api.api.representation import CSV, OBJECT, chosen_form
+from edge_api.api.representation import CSV, OBJECT, chosen_form, to_csv
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.domain.query import check_columns, given_once
 from edge_api.domain.rows import Page, Returned
 from edge_api.domain.selection import parse_selection
-from edge_api.domain.spreadsheet import to_csv
 from edge_api.schema.problems import Problem, not_one_row
 from edge_api.schema.table import Row, Table
 

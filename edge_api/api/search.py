@@ -8,12 +8,12 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
+from edge_api.api.markdown import escape
 from edge_api.api.operation import Ask, Operation, Parameter, Success
 from edge_api.api.post_tools import FOUND, SEARCH
 from edge_api.api.posts import ETAG, UNCHANGED_ETAG, AnyWords, link_to_post
 from edge_api.api.preferences import prefers_markdown
 from edge_api.api.reply import HTML, MARKDOWN, NEGOTIATED, REVALIDATED, Document, Page, Reply
-from edge_api.api.search_markdown import write_results
 from edge_api.api.search_results import (
     LEAF_SIZE,
     Result,
@@ -34,6 +34,8 @@ _ADDRESS_LONGEST: Final = 2000
 """Characters of an address that a header repeats: clients read no header above 8 KiB."""
 _DESCRIPTION: Final = "/llms.txt"
 _ROBOTS: Final = ("X-Robots-Tag", "noindex")
+TWIN: Final = "index.md"
+"""The name of a post's Markdown, below its address."""
 
 
 class SearchQuery(BaseModel):
@@ -251,3 +253,41 @@ OPERATIONS: tuple[Operation, ...] = (
         tools=(SEARCH,),
     ),
 )
+
+
+def write_results(results: Results, site_url: str) -> str:
+    """Return the Markdown; addresses begin with `site_url`."""
+    title = f"# Search: {escape(results.words)}" if results.words else "# Search"
+    links = [("Earlier results", results.before), ("More results", results.behind)]
+    onward = [f"[{label}]({site_url}{address})" for label, address in links if address]
+    listed = "\n".join(map(_line, results.results))
+    parts = (title, _sentence(results, site_url), _suggestion(results, site_url), listed, *onward)
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _sentence(results: Results, site_url: str) -> str:
+    if not results.words:
+        return f"Give words in the address: `{site_url}/search?q=words`."
+    if not results.total:
+        return f"{results.sentence} [Every tag]({site_url}/tags/) is listed."
+    leaf = f" Page {results.page} of {results.pages}." if results.pages > 1 else ""
+    return f"{results.sentence}{leaf}"
+
+
+def _suggestion(results: Results, site_url: str) -> str:
+    if not results.suggestion:
+        return ""
+    address = f"{site_url}{results.suggested_address}"
+    return f"Did you mean [{escape(results.suggestion)}]({address})?"
+
+
+def _line(result: Result) -> str:
+    title = "".join(segment.text for segment in result.title)
+    day = f"{result.published:%Y-%m-%d}"
+    return f"- [{escape(title)}]({result.url}{TWIN}) ({day}): {_emphasise(result.snippet)}"
+
+
+def _emphasise(segments: Segments) -> str:
+    return "".join(
+        f"**{escape(text)}**" if is_match else escape(text) for text, is_match in segments
+    )

@@ -6,25 +6,40 @@ import json
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from datetime import timedelta
+from email.message import EmailMessage
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, Final, get_args
+from urllib.parse import urlsplit
 
 from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable
 from edge_api.commands.logs import configure_logging
-from edge_api.commands.mail_samples import sample_message
-from edge_api.commands.mailing import make_mailing
+from edge_api.commands.mailing import make_mailing, site_title
 from edge_api.commands.opened import opened
 from edge_api.commands.secret_key import secret_key
+from edge_api.domain.identity import new_id
 from edge_api.domain.mail.by_hand import MailByHand, Waiting
-from edge_api.domain.mail.compose import TemplateName
+from edge_api.domain.mail.compose import Envelope, TemplateName, compose
 from edge_api.domain.mail.outbox import NO_RELAY
+from edge_api.domain.mail.wording import TEMPLATES
 from edge_api.schema.kinds import spell_instant
+from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
+from edge_api.schema.tables import LEADS
 from edge_api.settings import Settings
 from edge_api.web.server import heed_signals
 
 _HEAD = ("ID", "TEMPLATE", "TO", "STATE", "ATTEMPTS", "QUEUED", "DUE", "LAST WORD")
+_LEAD: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "name": "Ada Lovelace",
+        "email": "ada@example.org",
+        "budget_tier": "growth",
+        "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
+    }
+)
+_RECIPIENT: Final = "ada@example.org"
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -148,3 +163,26 @@ def _state(waiting: Waiting) -> str:
     if waiting.entry.dead_at:
         return "given up"
     return "being sent" if waiting.entry.lease else "waits"
+
+
+def sample_message(template: TemplateName, settings: Settings) -> EmailMessage:
+    """Return a message as it would be sent now."""
+    now = system_clock()
+    values = {
+        "lead": LEADS.new_row(_LEAD, spell_instant(now), lambda: new_id(now)),
+        "approved": True,
+        "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
+        "expires_at": spell_instant(now + timedelta(days=14)),
+        "site_title": site_title(settings),
+        "site_url": settings.site_url,
+    }
+    envelope = Envelope(
+        message_id=new_id(now),
+        sender=settings.mail_from or "owner@example.org",
+        recipient=_RECIPIENT,
+        date=now,
+        host=urlsplit(settings.site_url).hostname or "localhost",
+        unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
+    )
+    named = {name: values[name] for name in TEMPLATES[template].values}
+    return compose(template, envelope, named)

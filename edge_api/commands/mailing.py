@@ -1,6 +1,8 @@
 """The parts of mail, put together from the settings: one way for the service and for commands."""
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Final, Never
 from urllib.parse import urlsplit
 
 from edge_api.domain.actor import Clock
@@ -8,17 +10,21 @@ from edge_api.domain.index_file import BuildRefusal, read_head
 from edge_api.domain.mail.acknowledgements import Acknowledgements
 from edge_api.domain.mail.delivery import Delivery
 from edge_api.domain.mail.dispatcher import Dispatcher
-from edge_api.domain.mail.no_relay import NO_SENDER, NoRelay
-from edge_api.domain.mail.outbox import MailRules, Outbox
+from edge_api.domain.mail.outbox import NO_RELAY, MailRules, Outbox
 from edge_api.domain.mail.preparation import Letterhead, Preparation
 from edge_api.domain.mail.status import MailStatus
-from edge_api.domain.mail.transport import Transport
+from edge_api.domain.mail.transport import Refused, Session, Transport
 from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
-from edge_api.outgoing.relay import open_transport
+from edge_api.outgoing.maildir import MaildirTransport
+from edge_api.outgoing.smtp import SmtpTransport
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from edge_api.schema.mailbox import parse_mailbox
+from edge_api.schema.relay_address import MailFolder, parse_relay
 from edge_api.settings import Settings
 from edge_api.store.plan import Store
+
+NO_SENDER: Final = "nobody@localhost"
+"""Whom mail is from where nobody is named; it never leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +84,29 @@ def site_title(settings: Settings) -> str:
         return read_head(index).site_title
     except BuildRefusal:
         return urlsplit(settings.site_url).hostname or settings.site_url
+
+
+class NoRelay(AbstractAsyncContextManager[Session]):
+    """A transport that carries nothing, where no relay is configured.
+
+    Messages that were queued while there was one wait as they would for a relay that is down.
+    """
+
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        """Return what raises Refused when it is entered."""
+        return self
+
+    async def __aenter__(self) -> Never:
+        raise Refused("connect", None, "", NO_RELAY)
+
+    async def __aexit__(self, *_exception: object) -> None:
+        """Do nothing: it is never entered."""
+
+
+def open_transport(url: str) -> Transport:
+    """Return what carries mail to an address such as SMTP_URL. Raises ValueError.
+
+    Nothing is connected to before a session is entered.
+    """
+    place = parse_relay(url)
+    return MaildirTransport(place) if isinstance(place, MailFolder) else SmtpTransport(place)

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from edge_api.schema.email_syntax import check_address
+from edge_api.schema.mailbox import check_address
 
 _REMEMBERED: Final = 1024
 _PLAIN: Final = re.compile(

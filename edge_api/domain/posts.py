@@ -4,20 +4,21 @@ Everything that answers consist of is made once, at load; a part of the list is 
 an HTTP parameter looks like is not known here.
 """
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
 import orjson
+from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.domain.document import Document
-from edge_api.domain.plain_text import plain_text
 from edge_api.schema.index import PostRecord
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
@@ -27,6 +28,9 @@ CACHING: Final = "private, no-cache"
 """It took a credential, and a new build counts at once: kept by the client, asked for each time."""
 
 _CONTENT: Final = {"content", "content_html"}
+_BLOCKS: Final = "p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\\w*|caption|summary"
+_BREAK: Final = re.compile(rf"<(?=/?(?:{_BLOCKS}|[bh]r|details|aside|section)\b)")
+"""Where a word ends though nothing stands between it and the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +184,28 @@ def _search_text(post: Mapping[str, Any]) -> SearchText:
 def _first(entries: Sequence[Entry], follows: Callable[[Entry], bool]) -> int:
     """Return the index of the first entry that `follows`, given that all behind it do."""
     return bisect_left(entries, x=True, key=follows)
+
+
+class PlainText(NamedTuple):
+    """Two texts with single spaces."""
+
+    prose: str
+    """With captions, tables, and code that stands within a sentence."""
+    code: str
+    """Blocks of code."""
+
+
+def plain_text(html: str) -> PlainText:
+    """Return the words of a post without its markup, as search looks through and shows them."""
+    body = LexborHTMLParser(_BREAK.sub(" <", html)).body
+    if body is None:
+        return PlainText("", "")
+    blocks = body.css("pre")
+    code = _squeeze(" ".join(block.text() for block in blocks))
+    for block in blocks:
+        block.decompose()
+    return PlainText(_squeeze(body.text()), code)
+
+
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())

@@ -4,11 +4,14 @@ For the rights of access and to erasure (GDPR, Articles 15 and 17). Each table d
 rows name a person (`Table.personal`). How rows are shown is not known here.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+from unicodedata import normalize
 
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.data_subject import DataSubject
+from edge_api.domain.email_address import fold_address
 from edge_api.domain.paging import pages
 from edge_api.domain.selection import spell_value
 from edge_api.schema.problems import Problem
@@ -18,6 +21,47 @@ from edge_api.store.plan import AffectedBy, Condition, Delete, Plan, Read, Store
 
 Found = Mapping[Table, Sequence[Row]]
 """The whole rows that are about a person; tables without any are there, with none."""
+_BESIDE: Final = r'\s<>"(),:;\[\]{}'
+_ADDRESS: Final = re.compile(rf"[^{_BESIDE}]+@[^{_BESIDE}]+")
+_AROUND: Final = "'`.!?\\"
+"""What may stand next to an address in a text and is no part of it."""
+
+
+class DataSubject:
+    """Recognises one person's address (GDPR, Article 4(1)), however it is spelt."""
+
+    def __init__(self, address: str) -> None:
+        self.address = _fold(address)
+        self.is_valid = _is_valid(address)
+
+    def is_at(self, text: str) -> bool:
+        """Tell whether a text is the address and nothing else."""
+        return _fold(text) == self.address
+
+    def is_in(self, text: str) -> bool:
+        """Tell whether a text is the address, or has it somewhere within."""
+        if self.is_at(text):
+            return True
+        return any(
+            _fold(found[0].strip(_AROUND)) == self.address for found in _ADDRESS.finditer(text)
+        )
+
+
+def _is_valid(text: str) -> bool:
+    try:
+        fold_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _fold(text: str) -> str:
+    """Return the one spelling of an address; rows written by hand may hold what is none."""
+    bare = normalize("NFC", text.strip())
+    try:
+        return fold_address(bare)
+    except ValueError:
+        return bare.lower()
 
 
 class Privacy:

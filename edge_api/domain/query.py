@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from edge_api.domain.filters import parse_filter, split_list
-from edge_api.domain.ordering import parse_order
+from edge_api.domain.filters import parse_filter, readable_column, split_list
 from edge_api.domain.selection import Selection, parse_selection
+from edge_api.schema.operators import COMPARABLE
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Table
-from edge_api.store.plan import Read
+from edge_api.store.plan import Order, Read
 
 RESERVED: Final = ("select", "limit", "offset", "order")
 """The published names of parameters that are no column."""
@@ -29,6 +29,9 @@ OFFSET_MOST: Final = 10**15
 _INTEGER: Final = re.compile(r"(-?)0*([0-9]+)")
 
 Pairs = Sequence[tuple[str, str]]
+_ELEMENT: Final = re.compile(
+    r"(?P<column>[^.]+)(?:\.(?P<direction>asc|desc))?(?:\.(?P<nulls>nullsfirst|nullslast))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +110,37 @@ def _integer(name: str, text: str) -> int:
     if found is None:
         raise Problem("invalid", f"{name}: must be an integer", sqlstate="22P02")
     return int(found[1] + found[2][: len(str(OFFSET_MOST)) + 1])
+
+
+def parse_order(table: Table, text: str) -> tuple[Order, ...]:
+    """Return what PostgREST's `order`, a comma list, asks for.
+
+    NULLs stand as they do in PostgreSQL unless it says so.
+
+    A column counts where it stands first. Raises Problem `invalid` for an unknown column (42703),
+    one that has no order (42883), and what is no element (PGRST100).
+    """
+    terms: dict[str, Order] = {}
+    for element in text.split(","):
+        term = _parse_element(table, element.strip(" "))
+        terms.setdefault(term.column, term)
+    return tuple(terms.values())
+
+
+def _parse_element(table: Table, text: str) -> Order:
+    found = _ELEMENT.fullmatch(text)
+    if found is None:
+        raise Problem(
+            "invalid",
+            "order: must be a list of column[.asc|.desc][.nullsfirst|.nullslast]",
+        )
+    column = readable_column(table, found["column"])
+    if column.kind not in COMPARABLE:
+        raise Problem(
+            "invalid",
+            f"order: {column.name} holds {column.kind}, which has no order",
+            sqlstate="42883",
+        )
+    descending = found["direction"] == "desc"
+    nulls_first = found["nulls"] == "nullsfirst" if found["nulls"] else descending
+    return Order(column.name, descending, nulls_first)

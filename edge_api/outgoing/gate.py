@@ -4,25 +4,34 @@ A name is resolved once, every address that it has is checked, and only those ar
 that a name cannot change its mind in between. What is fetched is not known here.
 """
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from ipaddress import ip_address
 from ssl import SSLContext, create_default_context
-from typing import Final
+from threading import BoundedSemaphore, Thread
+from typing import Any, Final
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from edge_api.outgoing.addresses import Allowed, is_public, read_literal
-from edge_api.outgoing.lookups import look_up
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns the addresses of a host. Raises OSError where it has none."""
 
 CHUNK: Final = 64 * 1024
 """Bytes that are read at a time."""
+LOOKUPS_MOST: Final = 32
+"""At the same time."""
+
+Found = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
+"""As `socket.getaddrinfo` returns it."""
+
+_places = BoundedSemaphore(LOOKUPS_MOST)
 
 
 class Forbidden(Exception):  # noqa: N818  a refusal, no fault
@@ -132,3 +141,38 @@ async def read_chunks(answer: aiohttp.ClientResponse, most: int) -> AsyncIterato
     while size <= most and (chunk := await answer.content.read(CHUNK)):
         size += len(chunk)
         yield chunk
+
+
+class CrowdedError(OSError):
+    """Too many names are being looked up."""
+
+
+async def look_up(host: str, port: int, family: int = socket.AF_UNSPEC) -> Found:
+    """Return the addresses of a host, by the system's resolver in a thread of its own.
+
+    A name server that never answers holds a thread for half a minute, whatever a timeout says: in
+    the pool of the event loop it would be missed by those who read files there.
+
+    Raises OSError where it has none, UnicodeError for what cannot be a name, CrowdedError.
+    """
+    if not _places.acquire(blocking=False):
+        raise CrowdedError
+    found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+    work = partial(_work, found, host, port, family)
+    Thread(target=work, name="lookup", daemon=True).start()  # the end of the process awaits none
+    return await found
+
+
+def _work(found: asyncio.Future[Found], host: str, port: int, family: int) -> None:
+    try:
+        answer = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+        _settle(found, partial(found.set_result, answer))
+    except (OSError, UnicodeError) as error:
+        _settle(found, partial(found.set_exception, error))
+    finally:
+        _places.release()
+
+
+def _settle(found: asyncio.Future[Found], outcome: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop is closed, and nobody waits
+        found.get_loop().call_soon_threadsafe(lambda: None if found.done() else outcome())

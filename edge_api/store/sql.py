@@ -13,7 +13,7 @@ from typing import Any
 from edge_api.schema.kinds import Kind
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Table, unknown_column
-from edge_api.store.json_text import write_json
+from edge_api.store.decoding import write_json
 from edge_api.store.matching import Pattern
 from edge_api.store.plan import (
     AffectedBy,

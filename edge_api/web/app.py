@@ -21,8 +21,8 @@ from edge_api.web.documents import DocumentAnswers
 from edge_api.web.endpoint import Endpoint
 from edge_api.web.errors import error_answer, problem_of
 from edge_api.web.fields import whole_list
+from edge_api.web.forms import error_page
 from edge_api.web.headers import transport
-from edge_api.web.page_errors import error_page
 from edge_api.web.preflight import options, preflight
 from edge_api.web.request import Request
 from edge_api.web.routes import Routes

@@ -20,8 +20,7 @@ from edge_api.domain.limits import AUTHENTICATED, Quota
 from edge_api.schema.problems import Problem
 from edge_api.schema.site_policy import Headers
 from edge_api.web.body import check_media_type, decode, read_bytes
-from edge_api.web.callers import Callers
-from edge_api.web.credentials import secret_of
+from edge_api.web.callers import Callers, secret_of
 from edge_api.web.documents import DocumentAnswers
 from edge_api.web.fields import Fields
 from edge_api.web.headers import API_HEADERS, page_headers

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl
 
-from edge_api.api.reply import FORM, HTML, NO_STORE
+from edge_api.api.markdown import escape
+from edge_api.api.preferences import prefers_markdown
+from edge_api.api.reply import FORM, HTML, MARKDOWN, NO_STORE
+from edge_api.api.service import Pages
 from edge_api.domain.form_faults import FormFaults
 from edge_api.schema.edge_pages import Form
 from edge_api.schema.problems import Problem
 from edge_api.schema.site_policy import Headers
 from edge_api.web.body import read_bytes
+from edge_api.web.errors import error_answer
 from edge_api.web.headers import PAGE_HEADERS
 from edge_api.web.pages import EdgePages
 from edge_api.web.request import Request
@@ -22,6 +26,7 @@ FORM_MOST: Final = 64 * 1024
 """Bytes of a posted form; the fields together are a tenth of that."""
 _FIELDS_MOST: Final = 50
 Fields = Mapping[str, str]
+_TITLE: Final = "This did not work"
 
 
 class FormDesk:
@@ -99,3 +104,20 @@ def _decode(raw: bytes) -> dict[str, str]:
     except ValueError:
         raise Problem("invalid", "The form is not valid: send it again from the page") from None
     return dict(pairs)
+
+
+async def error_page(pages: Pages, problem: Problem, accepted: str = "") -> Wire:
+    """Return the page that tells of a problem; without a build that has one, as JSON.
+
+    It is Markdown for whoever prefers that by `accepted`, the field `Accept`.
+    """
+    headers = (*problem.headers.items(), ("Vary", "Accept"))
+    if prefers_markdown(accepted):
+        text = f"# {_TITLE}\n\n{escape(problem.sentence)}.\n"
+        return answer_page(text.encode(), problem.status, headers, MARKDOWN)
+    sentences = [f"{problem.sentence}."]
+    try:
+        body = await pages.render("notice", _TITLE, sentences=sentences)
+    except Problem:
+        return error_answer(problem)
+    return answer_page(body, problem.status, headers)

@@ -11,8 +11,7 @@ from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.schema.problems import Problem
 from edge_api.settings import is_loopback
-from edge_api.web.callers import Callers
-from edge_api.web.credentials import secret_of
+from edge_api.web.callers import Callers, secret_of
 from edge_api.web.request import Request
 from edge_api.web.wire import header_lines
 

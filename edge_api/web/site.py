@@ -4,21 +4,26 @@ Files are found in the list that the edition made at load: no path of a request 
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
+from urllib.parse import quote
 
 from aiohttp import web
 
 from edge_api.api.access_requests import CONTACT_FORM
+from edge_api.api.markdown import escape
 from edge_api.api.preferences import prefers_markdown
+from edge_api.api.reply import NEGOTIATED
 from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
 from edge_api.domain.kept import SharedWork, SizedCache
+from edge_api.domain.nearby import Nearby
 from edge_api.domain.site_files import SiteFile
 from edge_api.schema.index import SITE_FOLDER
+from edge_api.schema.media_types import media_type
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.problems import Problem
 from edge_api.web.access_form import ACCESS, AccessForm
@@ -35,7 +40,6 @@ from edge_api.web.media import (
     list_redirects,
     twin_of,
 )
-from edge_api.web.missing import MissingPages
 from edge_api.web.negotiation import best_coding
 from edge_api.web.pages import EdgePages
 from edge_api.web.preflight import options, preflight
@@ -51,6 +55,10 @@ _OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType({f"{SEARCH}/": SEARCH}
 """Of pages that operations answer with: whoever is used to the built pages puts a slash behind."""
 _LARGE: Final = 1024
 """Bytes that the cache counts for a file that is not kept in it."""
+_MOST: Final = 5
+"""Addresses that are named."""
+_LATER_LEAF: Final = "/page/"
+_MARKDOWN: Final = media_type("404.md")
 
 
 class _Choice(NamedTuple):
@@ -197,3 +205,39 @@ class Site:
             is_asked_from_elsewhere = file is not None and is_for_scripts(file)
             return preflight(allowed) if is_asked_from_elsewhere else options(allowed)
         raise Problem("method_not_allowed", headers={"Allow": allowed})
+
+
+class MissingPages:
+    """The Markdown for an address where nothing is; belongs to the files of one edition.
+
+    Who asks for Markdown is a program that can go on from the closest addresses.
+    """
+
+    def __init__(self, files: Mapping[str, SiteFile]) -> None:
+        self._files = files
+        self._work: SharedWork[Nearby] = SharedWork()
+        self._nearby: Nearby | None = None
+        """The paths that are worth naming, made ready when somebody first needs them."""
+
+    async def answer(self, path: str, general: bytes) -> Wire:
+        """Return a 404 for `path`; `general` is the Markdown that holds for all of them."""
+        nearby = self._nearby or await self._work.do("nearby", self._prepare)
+        closest = await asyncio.to_thread(nearby.find, path, _MOST)
+        lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
+        near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
+        headers = (
+            ("Content-Type", _MARKDOWN),
+            ("Cache-Control", NEGOTIATED),
+            ("Vary", "Accept, Accept-Encoding"),
+            *PAGE_HEADERS,
+        )
+        return Wire(404, headers, general + near.encode())
+
+    async def _prepare(self) -> Nearby:
+        self._nearby = await asyncio.to_thread(Nearby, self._list_pages())
+        return self._nearby
+
+    def _list_pages(self) -> Iterator[str]:
+        for path, file in self._files.items():
+            if path.endswith("/") and _LATER_LEAF not in path and twin_of(self._files, file):
+                yield path

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_api.api.reply import JSON
-from edge_api.api.representation import CSV, OBJECT, chosen_form
+from edge_api.api.representation import CSV, FORMULA_STARTS, OBJECT, chosen_form, to_csv
 from edge_api.api.rows import content_range, sole_row, wants_count
 from edge_api.domain.rows import Page
-from edge_api.domain.spreadsheet import FORMULA_STARTS, to_csv
 from edge_api.schema.problems import Problem
 
 

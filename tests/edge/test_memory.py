@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.commands import housekeeping
-from edge_api.commands.memory import settle
+from edge_api.commands.assembly import settle
 from tests.edge.conftest import EdgeMaker
 from tests.edge.mcp.agents import MODERN, Agent
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build

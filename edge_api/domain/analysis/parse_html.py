@@ -5,17 +5,17 @@ the rest is counted over the whole document. The tree is walked without recursio
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+import orjson
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from edge_api.domain.analysis.document import Block, BlockKind, Counts, Document, Heading, Page
-from edge_api.domain.analysis.json_ld import read_types
 from edge_api.domain.analysis.language_tags import normalize_tag
-from edge_api.domain.analysis.nesting import limit_nesting
 
 _BLOCKS: Final[Mapping[str, BlockKind]] = MappingProxyType(
     {
@@ -47,6 +47,22 @@ _ANCHORS: Final = frozenset(("#", "\xb6", "\xa7"))
 """Links that generators put behind headings; they are no words."""
 _PAGE: Final = re.compile(r"<(?:!doctype|html|head|body|title)\b", re.IGNORECASE)
 """What only a whole page has; a fragment is not asked for a title or a description."""
+TYPES_MOST: Final = 20
+"""Types that are told of one page."""
+_TYPE_LONGEST: Final = 100
+DEPTH_MOST: Final = 256
+"""Elements inside each other. Pages that people made have fewer than 60."""
+
+_TAG: Final = re.compile(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?")
+_FLAT: Final = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param"),
+        *("source", "track", "wbr", "html", "head", "body", "p", "li", "dt", "dd", "option"),
+        *("optgroup", "tr", "td", "th", "tbody", "thead", "tfoot", "colgroup", "caption"),
+        *("rt", "rp"),
+    )
+)
+"""Elements that are empty, or that end where the next of their kind begins (HTML, 13.1.2.4)."""
 
 
 class _Walk:
@@ -238,3 +254,79 @@ def _parent(node: LexborNode) -> LexborNode:
 def _squeeze(parts: list[str]) -> str:
     """Return the text with single spaces."""
     return " ".join("".join(parts).split())
+
+
+def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
+    """Return the types that blocks of JSON-LD name, each once, and how many blocks are no JSON.
+
+    JSON-LD 1.1, section 3.5.
+    """
+    types: dict[str, None] = {}
+    faults = 0
+    for block in blocks:
+        try:
+            value = orjson.loads(block)
+        except orjson.JSONDecodeError:
+            faults += 1
+            continue
+        types.update(dict.fromkeys(_types(value)))
+    return tuple(types)[:TYPES_MOST], faults
+
+
+def _types(value: Any) -> Iterator[str]:
+    """Yield the types of every object in a value, in the order of the text."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            named = item.get("@type")
+            for name in named if isinstance(named, list) else [named]:
+                if isinstance(name, str):
+                    yield name[:_TYPE_LONGEST]
+            pending.extend(reversed(item.values()))
+        elif isinstance(item, list):
+            pending.extend(reversed(item))
+
+
+class _Levels:
+    """Counts what is open while the tags of a text go by."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
+        self._depth = 0
+
+    def keep(self, tag: re.Match[str]) -> str:
+        """Return the tag, or nothing in place of one that would go too deep."""
+        name = tag[2].lower()
+        if name in _FLAT:
+            return tag[0]
+        return self._close(name, tag[0]) if tag[1] else self._begin(name, tag[0])
+
+    def _begin(self, name: str, tag: str) -> str:
+        if self._depth >= DEPTH_MOST:
+            self._dropped[name] += 1
+            return ""
+        self._open[name] += 1
+        self._depth += 1
+        return tag
+
+    def _close(self, name: str, tag: str) -> str:
+        if self._dropped[name]:
+            self._dropped[name] -= 1
+            return ""
+        if self._open[name]:  # an end tag without a beginning closes nothing
+            self._open[name] -= 1
+            self._depth -= 1
+        return tag
+
+
+def limit_nesting(html: str) -> str:
+    """Return the HTML with at most `DEPTH_MOST` elements inside each other.
+
+    A parser's time grows with the square of the depth. Browsers stop at 512 levels; so does this,
+    in one pass over the text: a tag that would go deeper is taken out, and what it holds stays.
+    """
+    if html.count("<") <= DEPTH_MOST:
+        return html
+    return _TAG.sub(_Levels().keep, html)

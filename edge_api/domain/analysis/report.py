@@ -15,8 +15,7 @@ from edge_api.domain.analysis.keywords import find_keywords
 from edge_api.domain.analysis.language_tags import UNKNOWN
 from edge_api.domain.analysis.metrics import Metrics, measure
 from edge_api.domain.analysis.parse_html import parse_html
-from edge_api.domain.analysis.parse_markdown import parse_markdown
-from edge_api.domain.analysis.parse_text import parse_text
+from edge_api.domain.analysis.parse_text import parse_markdown, parse_text
 from edge_api.domain.analysis.rules import SignalName
 from edge_api.domain.analysis.scoring import (
     Signal,

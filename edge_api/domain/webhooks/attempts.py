@@ -6,14 +6,15 @@ again under the same id.
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from random import SystemRandom
 from typing import Final
 
 from edge_api.domain.actor import SERVICE
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.webhooks.events import LEAD_CREATED
 from edge_api.domain.webhooks.messenger import Answer
-from edge_api.domain.webhooks.schedule import next_attempt
 from edge_api.domain.webhooks.standing import ENABLED, WAITING, enabled
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
@@ -38,6 +39,24 @@ AT_ONCE: Final = 8
 TIDIED_AT_ONCE: Final = 500
 """How many deliveries without an endpoint are mended in one turn."""
 GONE: Final = "it answered 410 Gone"
+PAUSES: Final = (
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=5),
+    timedelta(hours=10),
+    timedelta(hours=14),
+    timedelta(hours=20),
+    timedelta(hours=24),
+)
+"""After the first failure, the second, and so on; after one more the delivery is given up."""
+PAUSE_LONGEST: Final = timedelta(hours=24)
+"""A receiver that asks for a longer one is asked again after this."""
+JITTER: Final = 0.2
+"""The most by which a pause grows, as a part of it: what failed together is not tried together."""
+
+_random: Final = SystemRandom()
 
 
 async def claim(store: Store, endpoint_id: str, now: datetime) -> list[Row]:
@@ -162,3 +181,27 @@ def _give_up(where: Where, present: str) -> Update:
 def _ours(delivery: Row) -> Where:
     own = Condition("id", "eq", delivery["id"])
     return own, WAITING, Condition("lease", "eq", delivery["lease"])
+
+
+def next_attempt(failures: int, retry_after: str, now: datetime) -> datetime | None:
+    """Return when to try again after so many failures; `None`: not any more.
+
+    `retry_after` is that header of the last answer (RFC 9110, section 10.2.3); it makes the pause
+    longer, never shorter.
+    """
+    if failures > len(PAUSES):
+        return None
+    wanted = min(_read_retry_after(retry_after, now), PAUSE_LONGEST)
+    pause = max(PAUSES[failures - 1], wanted)
+    return now + pause * _random.uniform(1, 1 + JITTER)
+
+
+def _read_retry_after(text: str, now: datetime) -> timedelta:
+    """Return the pause that is asked for; none where that cannot be read."""
+    if text.isascii() and text.isdigit():
+        return timedelta(seconds=min(int(text[:9]), PAUSE_LONGEST.total_seconds()))
+    try:
+        until = parsedate_to_datetime(text)
+    except (ValueError, OverflowError, TypeError, IndexError):  # the last two in some releases
+        return timedelta()
+    return (until if until.tzinfo else until.replace(tzinfo=UTC)) - now

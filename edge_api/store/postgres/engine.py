@@ -8,23 +8,38 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
+
+import asyncpg
 
 from edge_api.schema.history import HISTORY
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
+from edge_api.schema.tables import TABLES
 from edge_api.store.faults import unavailable
 from edge_api.store.plan import Outcome, Plan, Read
 from edge_api.store.postgres.connection import MARGIN_SECONDS, Connection, connect, milliseconds
 from edge_api.store.postgres.faults import EngineError, problem_of
 from edge_api.store.postgres.opening import bring_up, refusal_of, schema_version
 from edge_api.store.postgres.readers import Readers
-from edge_api.store.postgres.scrubbing import scrub_tables
 from edge_api.store.postgres.watching import STALE_SECONDS, Watch
 from edge_api.store.postgres.writer import Planned, Writer
 from edge_api.store.probe import Outage, Probe
 
 T = TypeVar("T")
+_IS_CLEAN: Final = """
+SELECT NOT EXISTS (
+    SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND age(backend_xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)
+)
+"""
+"""Whether nobody looks at an older state: rows that one may still see are left alone by VACUUM."""
+
+
+LOCK_SECONDS: Final = 2.0
+"""How long a table that somebody uses is waited for, and with it everybody who comes after us. The
+server ends a VACUUM of its own that is in the way after one second."""
 
 
 async def open_store(
@@ -157,3 +172,23 @@ async def _look(connection: Connection, *, rewrites: bool) -> None:
         raise unavailable("The store cannot be written")
     if rewrites:
         await connection.execute("UPDATE schema_steps SET taken_at = taken_at WHERE number = 1")
+
+
+async def scrub_tables(url: str, *, whole: bool) -> bool:
+    """Give the room of deleted rows to others; tell whether nobody stood in the way.
+
+    `whole` writes each table anew, and locks it meanwhile; it does nothing while somebody looks at
+    an older state, a dump say. Raises EngineError.
+    """
+    session = await connect(url, {"lock_timeout": milliseconds(LOCK_SECONDS)}, None)
+    try:
+        is_clean = bool(await session.fetchval(_IS_CLEAN))
+        if is_clean or not whole:
+            words = "VACUUM (FULL)" if whole else "VACUUM"
+            await session.execute(f"{words} {', '.join(TABLES)}")
+    except asyncpg.LockNotAvailableError:
+        return False
+    else:
+        return is_clean
+    finally:
+        session.terminate()

@@ -2,14 +2,11 @@
 
 import pytest
 
-from edge_api.domain.analysis.brackets import limit_brackets
 from edge_api.domain.analysis.document import Counts, Document
 from edge_api.domain.analysis.keywords import find_keywords
 from edge_api.domain.analysis.language_tags import normalize_tag
-from edge_api.domain.analysis.nesting import DEPTH_MOST, limit_nesting
-from edge_api.domain.analysis.parse_html import parse_html
-from edge_api.domain.analysis.parse_markdown import parse_markdown
-from edge_api.domain.analysis.parse_text import parse_text
+from edge_api.domain.analysis.parse_html import DEPTH_MOST, limit_nesting, parse_html
+from edge_api.domain.analysis.parse_text import limit_brackets, parse_markdown, parse_text
 
 PAGE = """<!doctype html><html lang="en"><head><title>A &amp; B</title>
 <meta name="Description" content=" About  it. "><link rel="canonical" href="/x">

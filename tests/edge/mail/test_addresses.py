@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.outgoing.relay import open_transport
+from edge_api.commands.mailing import open_transport
 from edge_api.schema.mailbox import Mailbox, parse_mailbox, read_mailbox
 from edge_api.schema.relay_address import MailFolder, SmtpRelay, parse_relay, read_relay
 

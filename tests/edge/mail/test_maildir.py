@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from edge_api.commands.mailing import open_transport
 from edge_api.domain.mail.replies import judge
 from edge_api.domain.mail.transport import Refused
-from edge_api.outgoing.relay import open_transport
 from tests.edge.mail.conftest import notification
 
 SENDER, RECIPIENT = "journal@journal.example", "owner@localhost"

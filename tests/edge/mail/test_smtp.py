@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from edge_api.commands.mailing import open_transport
 from edge_api.domain.mail.replies import judge
 from edge_api.domain.mail.transport import Refused, Session, Stage
-from edge_api.outgoing.relay import open_transport
 from edge_api.outgoing.smtp import Patience, SmtpTransport
 from edge_api.schema.relay_address import SmtpRelay, parse_relay
 from tests.edge.edge_process import free_port

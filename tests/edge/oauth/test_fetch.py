@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 from edge_api.outgoing import fetch as fetch_module
 from edge_api.outgoing.addresses import is_public
 from edge_api.outgoing.fetch import Fetcher
-from edge_api.outgoing.lookups import LOOKUPS_MOST
+from edge_api.outgoing.gate import LOOKUPS_MOST
 from tests.edge.oauth.conftest import refusal
 
 PRIVATE = [

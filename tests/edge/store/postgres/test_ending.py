@@ -157,7 +157,7 @@ async def test_a_table_that_somebody_uses_is_not_waited_for_by_all(
     store: PostgresStore, rival: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scrubbing gives up its place in the queue, behind which reads would stand too."""
-    monkeypatch.setattr("edge_api.store.postgres.scrubbing.LOCK_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.store.postgres.engine.LOCK_SECONDS", 0.5)
     await rival.execute("BEGIN; LOCK TABLE leads IN ACCESS SHARE MODE")
     scrubbing = asyncio.create_task(store.scrub(whole=True))
     await asyncio.sleep(0.2)
