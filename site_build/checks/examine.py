@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.checks.burden import find_burden
 from site_build.checks.facts import Facts, Note, Reference
-from site_build.checks.leftovers import find_leftovers
 from site_build.checks.marks import ATTRIBUTE, Marked, clean, strip_marks
-from site_build.checks.prose import blank_code
 from site_build.checks.raw_markup import find_flaws, find_torn
 from site_build.checks.rendering import convert
 from site_build.markup.convert import Conversion
@@ -42,6 +41,15 @@ _LINKS = frozenset({"a", "area"})
 _MEDIA = frozenset({"img", "source", "video", "audio", "track"})
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
+_FENCED = re.compile(
+    r"^(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
+)
+_SPAN = re.compile(
+    r"(?<![`\\])(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)", re.DOTALL
+)
+_CODE: Final = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
+_NOTE: Final = re.compile(r"\[\^([^\]\s]{1,60})\]")
+_FENCE: Final = re.compile(r"^(?:<p>)?[ \t]{0,3}(`{3,9}(?!`)|~{3,9}(?!~))", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,3 +248,33 @@ def _explain_jump(level: int, last: int, *, first: bool) -> str:
     excess = level - last - 1
     mend = "a #" if excess == 1 else f"{excess} #"
     return f"the heading jumps to h{level} after {after}; make it h{last + 1} (take away {mend})"
+
+
+def blank_code(markdown: str) -> str:
+    """Return the text with blanks for what stands in code blocks and between backticks.
+
+    It is as long as it was, so that offsets in it hold in the text.
+    """
+    return _SPAN.sub(_blank, _FENCED.sub(_blank, markdown))
+
+
+def _blank(code: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", code[0])
+
+
+def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
+    """Yield where Markdown came out as letters: it was begun and has no end, or points at nothing.
+
+    These are offsets in `prose`, the text without its code, with what is wrong there.
+    """
+    if "[^" not in prose and "```" not in prose and "~~~" not in prose:
+        return
+    shown = _CODE.sub("", html)
+    for name in dict.fromkeys(_NOTE.findall(shown)):
+        sign = f"[^{name}]"
+        if (at := prose.find(sign)) >= 0:
+            yield at, f"`{shorten(sign)}` stands for no footnote; write a line `{sign}: …`"
+    for fence in dict.fromkeys(_FENCE.findall(shown)):
+        if line := re.search(rf"^[ \t>]*{re.escape(fence)}", prose, re.MULTILINE):
+            message = f"no code begins here; put `{fence}` first in its line, and close it likewise"
+            yield line.end() - len(fence), message

@@ -4,20 +4,24 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from rich.cells import cell_len
 from rich.console import Console
 
 from site_build import arguments as options
 from site_build.post import Document
-from site_build.reading.heads import Question, choose, survey
+from site_build.reading.document import read_document
+from site_build.reading.folder import read_bytes
+from site_build.reading.gather import list_folder
 from site_build.site import UNDATED
 from site_build.terminal import count, open_console
 from site_build.text import shorten, write_instant
 
+Question = Literal["drafts", "future", "stale"]
 SUMMARY = "list drafts, scheduled posts, or what was not updated for long"
 
 _DAYS = 365
@@ -28,6 +32,14 @@ _NOTHING: Mapping[Question, str] = {
     "future": "nothing waits for its time",
     "stale": "nothing is stale",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What could be read, and how many files could not."""
+
+    documents: tuple[Document, ...]
+    unread: int
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -95,3 +107,37 @@ def _print_table(console: Console, lines: Sequence[Sequence[str]]) -> None:
         cells = zip(line, widths, strict=True)
         padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
         console.print("  ".join(padded).rstrip())
+
+
+def survey(content: Path) -> Survey:
+    """Read every source file; raises BuildError when the folder cannot be read."""
+    paths = list_folder(content).sources
+    found = [document for path in paths if (document := _read(content, path))]
+    return Survey(tuple(found), len(paths) - len(found))
+
+
+def choose(survey: Survey, question: Question, now: datetime, age: timedelta) -> list[Document]:
+    """Return the documents that a question is about, at `now` (UTC).
+
+    Drafts come by their path, future ones by the time when they appear, stale ones, which are
+    public and were not updated for longer than `age`, the oldest first.
+    """
+    documents = survey.documents
+    match question:
+        case "drafts":
+            return [each for each in documents if each.draft]
+        case "future":
+            later = [each for each in documents if not each.draft and each.published > now]
+            return sorted(later, key=lambda each: (each.published, each.slug))
+        case "stale":
+            public = [each for each in documents if each.is_public_at(now)]
+            old = [each for each in public if each.updated != UNDATED and now - each.updated > age]
+            return sorted(old, key=lambda each: (each.updated, each.slug))
+
+
+def _read(content: Path, path: str) -> Document | None:
+    try:
+        document, _ = read_document(path, read_bytes(content, path))
+    except OSError:
+        return None
+    return document

@@ -8,12 +8,11 @@ it is mended; whatever else stops a build may be over soon, so that is tried aga
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from watchfiles import watch
 
-from site_build.editions.backoff import Backoff
 from site_build.editions.edition import Order, build, prepare, serve_prepared, withdraw
 from site_build.editions.heartbeat import HeartbeatThread
 from site_build.faults import BuildError, BusyError, ContentError
@@ -27,6 +26,10 @@ _CALM = 100
 
 _LONGEST_BURST = 1000
 """Milliseconds after which a burst is taken for over in any case."""
+
+_FIRST_PAUSE = timedelta(seconds=5)
+_LONGEST_PAUSE = timedelta(minutes=5)
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +198,29 @@ def _glance(watched: Iterable[Path]) -> Iterator[bool]:
     )
     for changes in glances:
         yield bool(changes)
+
+
+class Backoff:
+    """A pause after a refused attempt, and the length of the next one: short at first."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """End the pause; the next one is short again."""
+        self._length = _FIRST_PAUSE
+        self._since = self._until = datetime.min.replace(tzinfo=UTC)
+
+    def is_on(self, now: datetime) -> bool:
+        """Tell whether nothing is to be tried at `now` (UTC); a clock set back ends a pause."""
+        return self._since <= now < self._until
+
+    def begin(self, now: datetime, due: datetime | None) -> None:
+        """Pause, each time twice as long up to five minutes, but not beyond an instant `due`."""
+        self.wait_for(now, due)
+        self._until = min(self._until, now + self._length)
+        self._length = min(2 * self._length, _LONGEST_PAUSE)
+
+    def wait_for(self, now: datetime, due: datetime | None) -> None:
+        """Pause until an instant that is still to come, or for good."""
+        self._since, self._until = now, due if due and due > now else _NEVER

@@ -15,9 +15,14 @@ from site_build.making.index_file import Piece, read_records
 from site_build.making.tasks import TextTask
 from site_build.post import Document
 from site_build.reading.texts import Texts
-from site_build.renderers.atom import render_atom
-from site_build.renderers.feed import Channel, Item, open_journal, open_tag
-from site_build.renderers.json_feed import render_json_feed
+from site_build.renderers.feed import (
+    Channel,
+    Item,
+    open_journal,
+    open_tag,
+    render_atom,
+    render_json_feed,
+)
 from site_build.renderers.llms import NEWEST, render_llms_full
 from site_build.site import Site, list_former_slugs
 

@@ -20,9 +20,8 @@ from edge_api.schema.media_types import media_type
 from edge_api.schema.site_policy import EMBEDDED_HERE, SITE_HEADERS
 from site_build import addresses
 from site_build.checks.ground import is_of_edge
-from site_build.preview.badges import mark_page, name_hidden
 from site_build.preview.door import admits
-from site_build.preview.pages import EVENTS, draw_page, equip, read_files
+from site_build.preview.pages import EVENTS, draw_page, equip, mark_page, name_hidden, read_files
 from site_build.preview.stage import Stage, State
 from site_build.preview.telling import tell_state
 from site_build.preview.watching import watch

@@ -5,6 +5,7 @@ One thread works with it at a time; whoever only looks at `state` may do so from
 
 import gc
 import os
+import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,12 +20,21 @@ from site_build.making.recipe import fingerprint_code
 from site_build.making.rehearsal import Earlier, Rehearsal
 from site_build.post import Document, Finding
 from site_build.preview.manuscripts import Manuscripts
-from site_build.preview.trouble import Trouble, read_sentence
 from site_build.reading.gather import Gathered
 from site_build.request import Request
 
 _LONGEST_MEMORY = 64
 """Pages whose last good form is kept, for the time when they cannot be made."""
+_PLACED = re.compile(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something to mend."""
+
+    place: str
+    """File, line and, where it is known, column; empty where there is no place."""
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +278,21 @@ def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int, int]]:
         # The last: permissions, too, keep a file from being read.
         found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ctime_ns
     return found
+
+
+def read_sentence(sentence: str) -> Trouble:
+    """Return what a build's refusal says, its place apart."""
+    found = _PLACED.fullmatch(sentence)
+    return Trouble(_shorten(found["place"]), found["message"]) if found else Trouble("", sentence)
+
+
+def read_finding(content: Path, finding: Finding) -> Trouble:
+    """Return what a finding says, its path as seen from where the command runs."""
+    place = f"{content / finding.path}:{finding.line}:{finding.column}"
+    return Trouble(_shorten(place), finding.message)
+
+
+def _shorten(place: str) -> str:
+    """Return the place as seen from the working folder, where it lies below that."""
+    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - a prefix of text
+    return place.removeprefix(here)

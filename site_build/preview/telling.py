@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TypedDict
 
-from site_build.preview.stage import State, find_document
-from site_build.preview.trouble import Trouble, read_finding
+from site_build.preview.stage import State, Trouble, find_document, read_finding
 
 
 class _Told(TypedDict):

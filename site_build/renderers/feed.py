@@ -1,21 +1,32 @@
-"""What a feed is of, and what every form of it says: the journal, or the posts of one tag.
+"""Feeds of the journal and of single tags, as Atom and as JSON Feed, with the whole text.
 
-The records come from the posts index, so feed and API say the same of a post. How a form of a feed
-is written is not known here.
+The records come from the posts index, so feed and API say the same of a post.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import orjson
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.site import UNDATED, Identity, Site, Tag
+from site_build.text import write_instant
 
 NEWEST = 50
 """Posts in the feed of the journal."""
 NEWEST_OF_TAG = 20
 """Posts in the feed of a tag: a post is in as many of them as it has tags."""
+_JSON_FEED = "https://jsonfeed.org/version/1.1"
+_ATOM = "http://www.w3.org/2005/Atom"
+_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+_STYLE = {"type": "html"}
+_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""What no XML document can hold, not even escaped (XML 1.0, section 2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +111,84 @@ def open_tag(identity: Identity, tag: Tag, *, has_cards: bool = False) -> Channe
 def find_latest(items: Sequence[Item]) -> datetime:
     """Return when any of the posts was last revised: the age of the feed, whatever the clock."""
     return max((item.record.updatedAt for item in items), default=UNDATED)
+
+
+def render_json_feed(channel: Channel, items: Sequence[Item]) -> bytes:
+    """Return JSON Feed 1.1 (jsonfeed.org) of `items`, which come newest first."""
+    identity = channel.identity
+    feed = {
+        "version": _JSON_FEED,
+        "title": channel.title,
+        "home_page_url": channel.page_url,
+        "feed_url": channel.locate(addresses.FEED_JSON),
+        "description": channel.describe(),
+        "authors": [{"name": identity.author, "url": identity.absolute(addresses.HOME)}],
+        "language": identity.lang,
+        "items": [_describe(channel, item) for item in items],
+    }
+    return orjson.dumps(feed) + b"\n"
+
+
+def _describe(channel: Channel, item: Item) -> dict[str, Any]:
+    record = item.record
+    card = channel.identity.absolute(addresses.locate_card(record.slug))
+    return {
+        "id": item.id,
+        "url": item.url,
+        "title": record.title,
+        "summary": record.excerpt,
+        "content_html": record.content_html,
+        **({"image": card} if channel.has_cards else {}),
+        "date_published": write_instant(record.publishedAt),
+        "date_modified": write_instant(record.updatedAt),
+        **({"authors": [{"name": item.author}]} if item.author else {}),
+        "tags": record.tags,
+        "language": item.lang,
+    }
+
+
+def render_atom(channel: Channel, items: Sequence[Item]) -> bytes:
+    """Return Atom (RFC 4287) of `items`, which come newest first."""
+    ET.register_namespace("", _ATOM)
+    feed = ET.Element(f"{{{_ATOM}}}feed", {_LANG: channel.identity.lang})
+    own = channel.locate(addresses.FEED)
+    _add(feed, "id", own)
+    _add(feed, "title", channel.title)
+    _add(feed, "subtitle", channel.describe())
+    _add(feed, "updated", write_instant(find_latest(items)))
+    _add(feed, "link", rel="self", type="application/atom+xml", href=own)
+    _add(feed, "link", rel="alternate", type="text/html", href=channel.page_url)
+    author = _add(feed, "author")
+    _add(author, "name", channel.identity.author)
+    _add(author, "uri", channel.identity.absolute(addresses.HOME))
+    for item in items:
+        _add_entry(feed, item)
+    written: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def _add_entry(feed: ET.Element, item: Item) -> None:
+    record = item.record
+    entry = _add(feed, "entry")
+    entry.set(_LANG, item.lang)
+    _add(entry, "id", item.id)
+    _add(entry, "title", record.title)
+    if item.author:
+        _add(_add(entry, "author"), "name", item.author)
+    _add(entry, "published", write_instant(record.publishedAt))
+    _add(entry, "updated", write_instant(record.updatedAt))
+    _add(entry, "link", rel="alternate", type="text/html", hreflang=item.lang, href=item.url)
+    for tag in record.tags:
+        _add(entry, "category", term=_clean(tag))
+    _add(entry, "summary", record.excerpt)
+    _add(entry, "content", record.content_html, **_STYLE)
+
+
+def _add(parent: ET.Element, name: str, text: str | None = None, **attributes: str) -> ET.Element:
+    element = ET.SubElement(parent, f"{{{_ATOM}}}{name}", attributes)
+    element.text = text and _clean(text)
+    return element
+
+
+def _clean(text: str) -> str:
+    return _UNWRITABLE.sub("", text)

@@ -10,9 +10,14 @@ from jsonschema import Draft202012Validator
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.renderers.atom import render_atom
-from site_build.renderers.feed import Channel, Item, open_journal, open_tag
-from site_build.renderers.json_feed import render_json_feed
+from site_build.renderers.feed import (
+    Channel,
+    Item,
+    open_journal,
+    open_tag,
+    render_atom,
+    render_json_feed,
+)
 from site_build.site import publish
 from tests.site_build.records import ATOM, DAY, ME, make, parse, record
 

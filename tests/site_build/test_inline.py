@@ -6,7 +6,7 @@ from markdown import Markdown
 from markdown.treeprocessors import InlineProcessor
 
 from site_build.markup.convert import Converter
-from site_build.markup.inline import SIGNS
+from site_build.markup.house_rules import SIGNS
 from tests.site_build.test_convert import find_posts, make_document
 
 PIECES = [*"`*_[]()!<>&@:/\\^\"'{}# \nab", "  \n", "](", "![", "[^1]", "://", "&amp;", "\n\n"]

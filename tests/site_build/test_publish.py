@@ -15,9 +15,8 @@ import pytest
 
 from edge_api.schema.heartbeat import Heartbeat
 from edge_api.schema.installed_code import InstalledCode
-from site_build.editions.backoff import Backoff
 from site_build.editions.heartbeat import HeartbeatThread
-from site_build.editions.publisher import News, Prepared, Publisher, Refused, Served
+from site_build.editions.publisher import Backoff, News, Prepared, Publisher, Refused, Served
 from site_build.faults import BuildError, ContentError
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
 
