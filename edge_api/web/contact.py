@@ -1,21 +1,25 @@
-"""The contact page's form: sent by a browser it is answered with a page, by its script with JSON.
+"""The contact page's forms: for a lead, and for access to the API.
 
-Both are one door: the same fields, limits and judgement, and the same source of the lead.
+Sent by a browser a lead is answered with a page, by its script with JSON. Both are one door: the
+same fields, limits and judgement, and the same source of the lead.
 """
 
 from typing import Final
 
 from edge_api.api.leads import IDEMPOTENCY_KEY, reply_with
 from edge_api.api.service import Service
+from edge_api.domain.access_order import read_access_form
+from edge_api.domain.access_requests import Filed
 from edge_api.domain.form_faults import FormFaults
 from edge_api.domain.lead_input import read_form
 from edge_api.domain.leads import Created, Sender
-from edge_api.schema.edge_pages import CONTACT_FORM
+from edge_api.schema.edge_pages import ACCESS_FORM, CONTACT_FORM
+from edge_api.schema.paths import CLAIM_CREDENTIAL
 from edge_api.schema.problems import Problem
 from edge_api.web.callers import Callers
 from edge_api.web.endpoint import encode
 from edge_api.web.fields import whole_list
-from edge_api.web.forms import Fields, FormDesk, lead_on
+from edge_api.web.forms import Fields, FormDesk, answer_page, lead_on
 from edge_api.web.negotiation import prefers_json
 from edge_api.web.pages import EdgePages
 from edge_api.web.request import Request
@@ -23,10 +27,12 @@ from edge_api.web.wire import Wire
 
 CONTACT: Final = "/contact/"
 THANKS: Final = "/contact/thanks/"
+ACCESS: Final = "/contact/access/"
+_DAY: Final = len("2026-12-05")
 
 
 class Contact:
-    """Takes posted forms."""
+    """Takes the form that sends a lead."""
 
     def __init__(self, service: Service, pages: EdgePages) -> None:
         self._service = service
@@ -67,3 +73,39 @@ class Contact:
         sender = Sender(None, address, "form")
         key = request.headers.get(IDEMPOTENCY_KEY)
         return await self._service.leads.create(read_form(fields), sender, key)
+
+
+class AccessForm:
+    """Takes the form that asks for access, which needs no scripts."""
+
+    def __init__(self, service: Service, pages: EdgePages) -> None:
+        self._service = service
+        self._pages = pages
+        self._callers = Callers(service)
+        self._desk = FormDesk(ACCESS_FORM, pages, service.settings.site_url)
+
+    async def answer(self, request: Request) -> Wire:
+        """File the request and show its claim token, or show the form again with its faults.
+
+        Raises Problem for what no person with a browser sends.
+        """
+        fields = await self._desk.read(request)
+        try:
+            filed = await self._take(fields, self._callers.address_of(request))
+        except (FormFaults, Problem) as fault:
+            return await self._desk.give_back(fields, fault)
+        return answer_page(await self._show(filed))
+
+    async def _take(self, fields: Fields, address: str) -> Filed:
+        await self._service.limiter.hit("leads_attempts", address)
+        return await self._service.access_requests.file(read_access_form(fields), address)
+
+    async def _show(self, filed: Filed) -> bytes:
+        return await self._pages.render(
+            "access_requested",
+            "Your request is filed",
+            claim_token=filed.claim_token,
+            claim_uri=f"{self._service.settings.site_url}{CLAIM_CREDENTIAL}",
+            credential_type=filed.row["type"],
+            expires=filed.row["expires_at"][:_DAY],
+        )

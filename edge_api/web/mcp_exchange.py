@@ -6,17 +6,21 @@ starts the service may import this module.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+import anyio
 import orjson
 from aiohttp import web
 from mcp.server import Server
 from mcp.server.runner import modern_error_data, serve_one
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
-from mcp_types import ErrorData
+from mcp_types import ErrorData, ProgressToken, RequestId
 
 from edge_api.api.preferences import media_weight
 from edge_api.api.reply import JSON, NO_STORE
@@ -25,9 +29,8 @@ from edge_api.web.errors import jsonrpc_error
 from edge_api.web.fields import whole_list
 from edge_api.web.headers import API_HEADERS
 from edge_api.web.mcp_caller import Caller
-from edge_api.web.mcp_context import RequestContext
 from edge_api.web.mcp_message import Call, Rejection, read_message
-from edge_api.web.mcp_stream import Conversation, Message, Outbox
+from edge_api.web.mcp_stream import Conversation, Event, Message, Outbox
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire
 
@@ -36,6 +39,54 @@ EVENTS: Final = "text/event-stream"
 
 _TOLD_BY_HTTP: Final = (401, 403, 429, 503)
 """Statuses of problems that HTTP tells, with their headers, whatever the revision."""
+
+
+@dataclass
+class RequestContext:
+    """What the SDK calls a `DispatchContext`.
+
+    A server cannot ask anything of a client here: without a session, the answer had no way back.
+    """
+
+    transport: TransportContext
+    request_id: RequestId
+    message_metadata: ServerMessageMetadata
+    progress_token: ProgressToken | None
+    outbox: Outbox | None
+    """Takes what is said before the answer; `None` where the answer is no stream."""
+    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
+    can_send_request: bool = False
+
+    async def send_raw_request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,  # noqa: ARG002  the SDK's shape
+        opts: CallOptions | None = None,  # noqa: ARG002  likewise
+    ) -> dict[str, Any]:
+        """Refuse to ask the client. Raises NoBackChannelError."""
+        raise NoBackChannelError(method)
+
+    async def notify(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,  # noqa: ARG002  the SDK's shape
+    ) -> None:
+        """Tell the client something, if its request has a stream."""
+        if self.outbox is not None:
+            given = {} if params is None else {"params": dict(params)}
+            await self.outbox.put(Event({"jsonrpc": "2.0", "method": method, **given}))
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Tell the client how far its request is, if it asked to be told."""
+        if self.progress_token is None:
+            return
+        members = {"progress": progress, "total": total, "message": message}
+        known = {name: value for name, value in members.items() if value is not None}
+        params = {"progressToken": self.progress_token, **known}
+        await self.notify("notifications/progress", params)
 
 
 class Exchange:

@@ -26,8 +26,7 @@ from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.media_types import media_type
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.problems import Problem
-from edge_api.web.access_form import ACCESS, AccessForm
-from edge_api.web.contact import CONTACT, Contact
+from edge_api.web.contact import ACCESS, CONTACT, AccessForm, Contact
 from edge_api.web.fields import whole_list
 from edge_api.web.files import Representation, Said, answer_file, encode, load
 from edge_api.web.forms import lead_on

@@ -1,15 +1,26 @@
-"""`new`: a post is started as a draft."""
+"""`new`: start a post as a draft, a new file with a head that is right. No file is overwritten."""
 
 import argparse
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
 
 from site_build import arguments as options
-from site_build.reading.scaffold import ScaffoldError, start_post
+from site_build.reading.document import read_document
+from site_build.reading.folder import list_content, read_bytes
+from site_build.slug import make_slug
 from site_build.terminal import open_console
 
 SUMMARY = "start a post as a draft"
+FOLDER = "posts"
+_HEAD = 4_096
+"""Bytes of a file in which its slug is looked for."""
+_CHOOSE = "choose another title"
+_SLUG = re.compile(rb"^slug:[ \t]*[\"']?([a-z0-9-]+)", re.MULTILINE)
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -36,3 +47,71 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     open_console().print(f"{path} is started, as a draft")
     return 0
+
+
+class ScaffoldError(Exception):
+    """The post cannot be started; the message says why and what to do."""
+
+
+def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = ()) -> Path:
+    """Write a draft for `title` into the folder `content` and return its path.
+
+    `date` is in UTC. Raises ScaffoldError, and leaves nothing behind then.
+    """
+    title = " ".join(title.split())
+    slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
+    name = f"{FOLDER}/{slug}.md"
+    text = _write_head(title, slug, date, tags)
+    _, findings = read_document(name, text.encode())
+    if faults := [finding.message for finding in findings if finding.severity == "error"]:
+        raise ScaffoldError("; ".join(faults))
+    try:
+        if clash := _find_slug(content, slug):
+            raise ScaffoldError(f"{content / clash} has the slug {slug} already; {_CHOOSE}")
+        return _create(content / name, text)
+    except FileExistsError:
+        raise ScaffoldError(f"{content / name} exists already; {_CHOOSE}") from None
+    except OSError as refusal:
+        place = refusal.filename or content
+        raise ScaffoldError(f"{place} cannot be written or read: {refusal.strerror}") from None
+
+
+def _write_head(title: str, slug: str, date: datetime, tags: Sequence[str]) -> str:
+    lines = [
+        _write_entry("title", title),
+        _write_entry("slug", slug),
+        f"date: {date:%Y-%m-%dT%H:%M:%SZ}\n",
+        _write_entry("tags", list(tags)),
+        "description:\n",
+        "status: draft\n",
+    ]
+    return f"---\n{''.join(lines)}---\n\n"
+
+
+def _write_entry(key: str, value: object) -> str:
+    """Return a line of YAML; whatever needs quotes gets them."""
+    flow = None if isinstance(value, list) else False
+    return yaml.safe_dump(
+        {key: value}, allow_unicode=True, default_flow_style=flow, width=sys.maxsize
+    )
+
+
+def _find_slug(content: Path, slug: str) -> str | None:
+    """Return the post that has `slug`, whatever its file's name."""
+    for path in list_content(content).sources:
+        found = _SLUG.search(read_bytes(content, path)[:_HEAD])
+        if found and found[1].decode() == slug and not path.startswith("pages/"):
+            return path
+    return None
+
+
+def _create(path: Path, text: str) -> Path:
+    """Write a new file whole; where that fails, none is left."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        try:
+            file.write(text)
+        except OSError:
+            path.unlink()
+            raise
+    return path

@@ -20,8 +20,7 @@ from site_build.commands.build import watch_progress
 from site_build.incremental.spread import count_processors
 from site_build.preview.door import DEFAULT_PORT, is_loopback, listen, name_origin
 from site_build.preview.server import Preview, serve
-from site_build.preview.stage import Stage, State
-from site_build.preview.telling import Trouble, list_troubles
+from site_build.preview.stage import Stage, State, Trouble, list_troubles
 from site_build.progress import Observer
 from site_build.request import Place, Request
 from site_build.terminal import count, open_console

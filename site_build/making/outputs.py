@@ -16,7 +16,7 @@ from site_build.making.tasks import RecordTask, Task, TextTask
 from site_build.policy import Policy
 from site_build.post import Document, Finding
 from site_build.reading.texts import Texts
-from site_build.renderers import auth, llms, robots, security, sitemap, skills, twins
+from site_build.renderers import auth, crawlers, llms, skills, twins
 from site_build.site import Identity, Site, list_moves
 
 _OF_LISTS = re.compile(rf"{addresses.TAGS}|(?:{addresses.JOURNAL})?page/")
@@ -48,14 +48,14 @@ def list_outputs(site: Site, leaf_size: int) -> Iterator[Task]:
     for tag in site.tags:
         folder = addresses.locate_tag(tag.slug)
         yield from _list_leaves(identity, tag.name, folder, tag.posts, leaf_size)
-    for path, text in sitemap.render_sitemaps(site).items():
+    for path, text in crawlers.render_sitemaps(site).items():
         yield _make_text(path, text)
 
 
 def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Task]:
     """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
-    yield _make_text(addresses.ROBOTS, robots.render_robots(identity, policy))
-    yield _make_text(addresses.SECURITY, security.render_security(identity, policy, now))
+    yield _make_text(addresses.ROBOTS, crawlers.render_robots(identity, policy))
+    yield _make_text(addresses.SECURITY, crawlers.render_security(identity, policy, now))
     yield _make_text(addresses.AUTH, auth.render_auth(identity))
     for path, text in skills.render_skills(identity).items():
         yield _make_text(path, text)

@@ -22,8 +22,7 @@ from site_build import addresses
 from site_build.checks.ground import is_of_edge
 from site_build.preview.door import admits
 from site_build.preview.pages import EVENTS, draw_page, equip, mark_page, name_hidden, read_files
-from site_build.preview.stage import Stage, State
-from site_build.preview.telling import tell_state
+from site_build.preview.stage import Stage, State, tell_state
 from site_build.preview.watching import watch
 
 T = TypeVar("T")

@@ -12,8 +12,7 @@ import yaml
 
 from site_build.faults import BuildError
 from site_build.policy import DEFAULT_SIGNALS, Policy, read_policy
-from site_build.renderers.robots import AGENTS, render_robots
-from site_build.renderers.security import find_expiry, render_security
+from site_build.renderers.crawlers import AGENTS, find_expiry, render_robots, render_security
 from site_build.renderers.skills import INDEX, SCHEMA, Skill, list_skills, render_skills
 from tests.site_build.records import DAY, ME
 

@@ -11,9 +11,9 @@ from edge_api.schema.scopes import SCOPES
 from edge_api.schema.secret_shapes import PREFIXES, SecretKind
 from site_build.renderers import llms, twins
 from site_build.renderers.auth import render_auth
+from site_build.renderers.crawlers import render_sitemaps
 from site_build.renderers.feed import Item
 from site_build.renderers.markdown import escape_text
-from site_build.renderers.sitemap import render_sitemaps
 from site_build.site import UNDATED, Identity, publish
 from tests.site_build.records import DAY, ME, SITEMAP, make, parse, record
 

@@ -3,18 +3,26 @@
 Loading this module loads the SDK, which takes long: nothing that starts the service imports it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheableMethod, CacheHint
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    PromptReference,
+)
 
 from edge_api.api.mcp.announcements import Announcements
-from edge_api.api.mcp.completion import CompletionHandler
+from edge_api.api.mcp.context import Context, actor_of
 from edge_api.api.mcp.journal import Journal
 from edge_api.api.mcp.operations import SENTENCE, server_name, site_title
-from edge_api.api.mcp.prompts import PromptHandlers
-from edge_api.api.mcp.resources import ResourceHandlers
+from edge_api.api.mcp.prompts import DIGEST, SUMMARIZE, PromptHandlers
+from edge_api.api.mcp.resources import TAGS, ResourceHandlers
 from edge_api.api.mcp.toolbox import Toolbox
 from edge_api.api.mcp.tools import ToolHandlers
 from edge_api.api.operation import Operation
@@ -31,6 +39,10 @@ the text of a result by its id; list_posts pages through all posts, newest first
 by tag and date. Each post is a resource too, in Markdown, at the address of its page: cite that \
 address. create_lead stores a real enquiry that a person will answer: ask before you call it. \
 Tools are listed only as far as your token's scopes reach. All times are UTC."""
+VALUES_MOST: Final = 100
+"""The protocol's bound."""
+
+Source = Callable[[], Iterable[str]]
 
 
 def make_server(service: Service, operations: Sequence[Operation]) -> Server[Any]:
@@ -70,3 +82,41 @@ def _cache_hints() -> dict[CacheableMethod, CacheHint]:
     hint = CacheHint(ttl_ms=FRESH_MS, scope="private")
     hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
     return hints
+
+
+class CompletionHandler:
+    """Completes arguments of prompts and variables of templates."""
+
+    def __init__(self, journal: Journal, resources: ResourceHandlers) -> None:
+        self._journal = journal
+        self._sources: Mapping[tuple[str, str], Source] = {
+            (SUMMARIZE.name, "slug"): journal.slugs,
+            (DIGEST.name, "tag"): journal.tags,
+            (DIGEST.name, "since"): list,  # any instant will do
+            (resources.post_template, "slug"): journal.slugs,
+            (resources.tag_template, "tag"): lambda: journal.folders(TAGS),
+        }
+
+    async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
+        """Give the values that begin with what was typed, and then those that have it in them.
+
+        Raises MCPError for what cannot be completed, Problem for a lacking scope.
+        """
+        self._journal.demand(actor_of(context))
+        ref = params.ref
+        name = ref.name if isinstance(ref, PromptReference) else ref.uri
+        source = self._sources.get((name, params.argument.name))
+        if source is None:
+            raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
+        values = matching(source(), params.argument.value)
+        some = values[:VALUES_MOST]
+        return CompleteResult(
+            completion=Completion(values=some, total=len(values), has_more=len(values) > len(some))
+        )
+
+
+def matching(values: Iterable[str], typed: str) -> list[str]:
+    """Return the values that begin with what was typed, whatever its case, then the other hits."""
+    wanted = typed.casefold()
+    hits = [value for value in values if wanted in value.casefold()]
+    return sorted(hits, key=lambda value: not value.casefold().startswith(wanted))

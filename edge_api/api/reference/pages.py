@@ -11,8 +11,7 @@ from edge_api.api.reference.entries import Entries, spell_rate
 from edge_api.api.reference.prose import Prose
 from edge_api.api.reference.values import Page
 from edge_api.domain.limits import COUNTED
-from edge_api.schema.docs_groups import GROUPS, Group
-from edge_api.schema.paths import DOCS, DOORS
+from edge_api.schema.paths import DOCS, DOORS, GROUPS, Group
 from edge_api.schema.problems import PROBLEMS
 from edge_api.schema.scopes import SCOPES
 

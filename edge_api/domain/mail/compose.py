@@ -15,8 +15,7 @@ from email.policy import EmailPolicy, Policy
 from typing import Any, Final
 from uuid import UUID
 
-from edge_api.domain.mail.plain_text import label
-from edge_api.domain.mail.wording import TEMPLATES, TemplateName, render
+from edge_api.domain.mail.wording import TEMPLATES, TemplateName, label, render
 from edge_api.schema.mailbox import Mailbox, parse_mailbox
 
 __all__ = ["Envelope", "TemplateName", "compose"]

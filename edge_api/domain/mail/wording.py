@@ -4,6 +4,7 @@ Nothing here knows headers or addresses. Whatever a template prints is put on on
 that no value can pass for a part of the message that it is not.
 """
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,12 +15,15 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from edge_api.domain.mail.plain_text import one_line
 from edge_api.domain.spam import HELD_FROM
 
 TemplateName = Literal["lead_notification", "lead_acknowledgement", "access_decision"]
 AutoSubmitted = Literal["auto-generated", "auto-replied"]
 """Whether something happened, or somebody wrote (RFC 3834, section 5.1)."""
+_JOINERS: Final = frozenset("\u200c\u200d")
+"""Format characters that are part of how words are spelled, and of some emoji."""
+_LABEL_SIGNS: Final = frozenset(" .'-&+\u2019")
+"""What stands in names beside letters, and separates nothing in a header of addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +143,29 @@ _TEMPLATES.tests.update(suspect=_is_suspect, repeated=_is_repeated)
 _SUBJECTS: Final = {
     name: _TEMPLATES.from_string(template.subject) for name, template in TEMPLATES.items()
 }
+
+
+def one_line(text: str) -> str:
+    """Return a stranger's text fit to be in a message: on one line, as long as it was or shorter.
+
+    Line ends, tabs and other control characters become spaces; characters of Unicode's category
+    Cf, such as those that turn the direction of writing, go, and so do lone surrogates.
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_tame, text))
+
+
+def label(text: str) -> str:
+    """Return the letters, digits and spaces of a name, which no reader takes for an address."""
+    kept = (sign if _is_label(sign) else " " for sign in one_line(text))
+    return " ".join("".join(kept).split())
+
+
+def _tame(sign: str) -> str:
+    category = unicodedata.category(sign)
+    if category in ("Cc", "Zl", "Zp"):
+        return " "
+    return "" if category in ("Cf", "Cs") and sign not in _JOINERS else sign
+
+
+def _is_label(sign: str) -> bool:
+    return sign in _LABEL_SIGNS or sign in _JOINERS or unicodedata.category(sign)[0] in "LMN"

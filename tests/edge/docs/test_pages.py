@@ -15,8 +15,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.api.operations import OPERATIONS
-from edge_api.schema.docs_groups import GROUPS
-from edge_api.schema.paths import DOCS, DOCS_PAGES, TRY_DOCS
+from edge_api.schema.paths import DOCS, DOCS_PAGES, GROUPS, TRY_DOCS
 from edge_api.schema.problems import PROBLEMS
 from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings

@@ -1,0 +1,148 @@
+"""What crawlers look for: `robots.txt` (RFC 9309), the sitemap, and `security.txt` (RFC 9116).
+
+Crawlers of models are named by what they fetch for, since many obey a group of their own alone;
+the content signals (contentsignals.org) say the same to all others.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from xml.sax.saxutils import escape
+
+from edge_api.schema import paths
+from edge_api.schema.paths import DOCS_PAGES
+from site_build import addresses
+from site_build.policy import Policy
+from site_build.post import Document
+from site_build.site import UNDATED, Identity, Site
+from site_build.text import write_instant
+
+AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "ai-train": (
+            *("GPTBot", "ClaudeBot", "anthropic-ai", "Google-Extended", "Applebot-Extended"),
+            *("CCBot", "Meta-ExternalAgent", "Bytespider", "cohere-training-data-crawler"),
+        ),
+        "ai-input": (
+            *("ChatGPT-User", "Claude-User", "Perplexity-User", "MistralAI-User"),
+            *("DuckAssistBot", "Meta-ExternalFetcher", "Claude-Web"),
+        ),
+        "search": ("OAI-SearchBot", "Claude-SearchBot", "PerplexityBot", "Applebot", "Amazonbot"),
+    }
+)
+"""Crawlers by the content signal under which they fetch, as their operators state it.
+
+Longer names come first: some crawlers take the first group whose name begins as theirs does.
+"""
+
+_SENSE = (
+    ("search", "to be found: an index, links, short excerpts"),
+    ("ai-input", "to answer somebody who asks: retrieval, grounding, an agent that reads along"),
+    ("ai-train", "to train or fine-tune a model"),
+)
+_NOT_PAGES = (f"{paths.OAUTH}/", paths.UNSUBSCRIBE)
+"""Made for one person each; a crawler has no business there."""
+_MONTHS = 11
+"""The norm recommends less than a year."""
+LARGEST = 50_000
+"""URLs in one file, by the protocol."""
+
+_NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+_Row = tuple[str, datetime]
+
+
+def render_robots(identity: Identity, policy: Policy) -> str:
+    """Return `robots.txt`: who may read what and for which use, and where the sitemap is."""
+    signal = ", ".join(f"{name}={_spell(policy.signals[name])}" for name, _ in _SENSE)
+    groups = [
+        _write_group(agents, signal, allowed=policy.signals[name])
+        for name, agents in AGENTS.items()
+    ]
+    everyone = _write_group(["*"], signal, allowed=True)
+    sitemap = f"Sitemap: {identity.absolute(addresses.SITEMAP)}\n"
+    return "\n".join([_explain(), everyone, *groups, sitemap])
+
+
+def _explain() -> str:
+    """Say what the signals mean, for whoever looks into the file."""
+    lines = [f"#   {name}: {sense}" for name, sense in _SENSE]
+    return "\n".join(["# What this site may be used for (contentsignals.org):", *lines, ""])
+
+
+def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
+    rules = ["Allow: /", *(f"Disallow: {path}" for path in _NOT_PAGES)]
+    lines = [f"User-agent: {agent}" for agent in agents]
+    lines += [f"Content-Signal: {signal}", *(rules if allowed else ["Disallow: /"])]
+    return "\n".join([*lines, ""])
+
+
+def _spell(allowed: bool) -> str:  # noqa: FBT001 - it is the value that is spelled
+    return "yes" if allowed else "no"
+
+
+def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
+    """Return `security.txt` as it stands at `now` (UTC)."""
+    contact = policy.security_contact or identity.absolute(addresses.locate_page("contact"))
+    fields = (
+        ("Contact", contact),
+        ("Expires", f"{find_expiry(now):%Y-%m-%dT%H:%M:%SZ}"),
+        ("Preferred-Languages", identity.lang),
+        ("Canonical", identity.absolute(addresses.SECURITY)),
+    )
+    return "".join(f"{name}: {value}\n" for name, value in fields)
+
+
+def find_expiry(now: datetime) -> datetime:
+    """Return the first of a month, ten to eleven months ahead: so it changes once a month."""
+    months = now.month - 1 + _MONTHS
+    return datetime(now.year + months // 12, months % 12 + 1, 1, tzinfo=now.tzinfo)
+
+
+def render_sitemaps(site: Site, largest: int = LARGEST) -> dict[str, str]:
+    """Return the sitemap's files by their paths: one, or an index and its parts."""
+    rows = list(_list_rows(site))
+    if len(rows) <= largest:
+        return {addresses.SITEMAP: _render("urlset", "url", site, rows)}
+    parts = [rows[first : first + largest] for first in range(0, len(rows), largest)]
+    names = [f"sitemap-{number}.xml" for number, _ in enumerate(parts, 1)]
+    files = {
+        name: _render("urlset", "url", site, part) for name, part in zip(names, parts, strict=True)
+    }
+    heads = [
+        (name, max(instant for _, instant in part)) for name, part in zip(names, parts, strict=True)
+    ]
+    return {addresses.SITEMAP: _render("sitemapindex", "sitemap", site, heads), **files}
+
+
+def _list_rows(site: Site) -> Iterator[_Row]:
+    """Yield the path of each page that stands for itself, and its last revision."""
+    latest = _find_latest(site.posts)
+    for path in (addresses.HOME, addresses.JOURNAL, addresses.TAGS, addresses.ARCHIVE):
+        yield path, latest
+    for page in site.pages:
+        yield addresses.locate_page(page.slug), page.updated
+    for tag in site.tags:
+        yield addresses.locate_tag(tag.slug), _find_latest(tag.posts)
+    for post in site.posts:
+        yield addresses.locate_post(post.slug), post.updated
+    for path in DOCS_PAGES:
+        yield path.removeprefix("/"), UNDATED
+
+
+def _find_latest(posts: Sequence[Document]) -> datetime:
+    return max((post.updated for post in posts), default=UNDATED)
+
+
+def _render(kind: str, item: str, site: Site, rows: Sequence[_Row]) -> str:
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<{kind} xmlns="{_NAMESPACE}">',
+        *(_render_row(item, site.identity.absolute(path), instant) for path, instant in rows),
+        f"</{kind}>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _render_row(item: str, url: str, instant: datetime) -> str:
+    dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"
+    return f"<{item}><loc>{escape(url)}</loc>{dated}</{item}>"
