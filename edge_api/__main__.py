@@ -26,7 +26,7 @@ from edge_api.commands import (
 )
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings, SettingsError, read_settings
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 
 
 class Command(Protocol):

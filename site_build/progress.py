@@ -1,6 +1,5 @@
 """How far a build is: a bar on a terminal, a plain line for each stage otherwise."""
 
-from types import TracebackType
 from typing import Protocol, Self
 
 from rich.console import Console
@@ -64,12 +63,7 @@ class Bar:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._progress.stop()
 
     def begin(self, stage: str, total: int) -> None:

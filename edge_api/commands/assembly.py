@@ -22,7 +22,6 @@ from edge_api.api.reference.values import Page
 from edge_api.api.reply import Document
 from edge_api.api.service import Papers, Service
 from edge_api.api.utility import VERSION
-from edge_api.commands.clock import system_clock
 from edge_api.commands.daily_verification import VERIFY_SECONDS, DailyVerification
 from edge_api.commands.housekeeping import (
     EXCHANGE_SECONDS,
@@ -34,7 +33,7 @@ from edge_api.commands.housekeeping import (
     housekeeping,
 )
 from edge_api.commands.mailing import make_mailing
-from edge_api.commands.opened import counted, open_store
+from edge_api.commands.opened import counted, open_store, system_clock
 from edge_api.commands.replication import make_replication
 from edge_api.commands.secret_key import secret_key
 from edge_api.commands.webhooks import webhook_teller, webhook_wrapping

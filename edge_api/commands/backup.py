@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from edge_api.commands import Subparsers
 from edge_api.commands.backup_folder import BackupFolder, key_beside
-from edge_api.commands.clock import system_clock
-from edge_api.commands.embedded import embedded_store
+from edge_api.commands.opened import embedded_store, system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.commands.secret_key import secret_key_path
 from edge_api.commands.verification import Result, digest_of, keep_result
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings
-from edge_api.store.refusal import StoreRefusal, no_store
+from edge_api.store.faults import StoreRefusal, no_store
 from edge_api.store.sqlite.copying import Contents, copy_store, verify
 from edge_api.store.sqlite.opening import sync
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.replacing import REPLACED
 
 _NAME: Final = re.compile(r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db")

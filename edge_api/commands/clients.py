@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable, words
-from edge_api.commands.opened import opened
+from edge_api.commands.opened import opened, system_clock
 from edge_api.domain.oauth.clients import ClientOrder, Clients, Registered
 from edge_api.domain.oauth.grants import AUTH_METHODS, GRANTS
 from edge_api.schema.problems import Problem

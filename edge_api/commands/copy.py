@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
-from edge_api.commands.opened import open_at
+from edge_api.commands.opened import open_at, system_clock
 from edge_api.commands.secret_key import secret_key_path
 from edge_api.domain.transfer import Copied, copy_tables
 from edge_api.schema.database_address import file_of

@@ -17,7 +17,7 @@ from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.keys import Keys, state_of
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """What whoever starts the edge at a terminal is told: where to look, and with which key."""
 
 from edge_api.commands.assembly import Assembly
-from edge_api.commands.clock import system_clock
 from edge_api.commands.development_key import development_key, development_key_path
+from edge_api.commands.opened import system_clock
 from edge_api.schema.relay_address import MailFolder, parse_relay
 from edge_api.settings import is_loopback
 

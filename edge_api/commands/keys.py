@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable, words
-from edge_api.commands.opened import opened
+from edge_api.commands.opened import opened, system_clock
 from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
 from edge_api.schema.kinds import parse_timestamp, spell_instant
 from edge_api.schema.table import Row

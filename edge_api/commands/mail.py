@@ -13,11 +13,10 @@ from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable
 from edge_api.commands.logs import configure_logging
 from edge_api.commands.mailing import make_mailing, site_title
-from edge_api.commands.opened import opened
+from edge_api.commands.opened import opened, system_clock
 from edge_api.commands.secret_key import secret_key
 from edge_api.domain.identity import new_id
 from edge_api.domain.mail.by_hand import MailByHand, Waiting

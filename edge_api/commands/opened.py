@@ -5,10 +5,12 @@ The only place that chooses an engine.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
 
-from edge_api.commands.clock import system_clock
 from edge_api.domain.actor import Clock
 from edge_api.schema.database_address import file_of
+from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
 from edge_api.store import postgres, sqlite
 from edge_api.store.plan import Store
@@ -76,3 +78,23 @@ async def opened(settings: Settings, *, create: bool = False) -> AsyncIterator[S
         yield store
     finally:
         await store.close()
+
+
+def system_clock() -> datetime:
+    """Return the present instant, in UTC: the one clock of the product."""
+    return datetime.now(UTC)
+
+
+def embedded_store(settings: Settings, command: str) -> Path:
+    """Return the store's file, for a command that other engines have programs of their own for.
+
+    Raises Problem `invalid` where the store is no file.
+    """
+    if path := settings.database_path:
+        return path
+    tool = "pg_restore" if command == "restore" else "pg_dump --format=custom"
+    raise Problem(
+        "invalid",
+        f"{command} is for stores in a SQLite file; for PostgreSQL use {tool}, or the backups "
+        "of your provider",
+    )

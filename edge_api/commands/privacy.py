@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import printable
-from edge_api.commands.opened import opened
+from edge_api.commands.opened import opened, system_clock
 from edge_api.domain.actor import OPERATOR
 from edge_api.domain.privacy import Found, Privacy
 from edge_api.domain.retention import Retention

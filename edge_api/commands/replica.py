@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from edge_api.commands.embedded import embedded_store
+from edge_api.commands.opened import embedded_store
 from edge_api.schema.dotenv_file import read_dotenv
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.replicator import SOCKET_LONGEST, lock_of, socket_of
 
 SNAPSHOT_HOURS: Final = 24

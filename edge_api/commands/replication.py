@@ -22,7 +22,7 @@ from edge_api.commands.replica import (
 )
 from edge_api.domain.health import Check
 from edge_api.settings import Settings
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.claim import is_claimed
 from edge_api.store.sqlite.replicator import (
     END_SECONDS,

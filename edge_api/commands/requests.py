@@ -8,10 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable, words
 from edge_api.commands.mailing import mail_rules
-from edge_api.commands.opened import opened
+from edge_api.commands.opened import opened, system_clock
 from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.mail.outbox import Outbox
 from edge_api.schema.table import Row

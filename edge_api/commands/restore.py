@@ -11,16 +11,15 @@ from pathlib import Path
 
 from edge_api.commands import Subparsers
 from edge_api.commands.backup_folder import key_beside
-from edge_api.commands.clock import system_clock
-from edge_api.commands.embedded import embedded_store
+from edge_api.commands.opened import embedded_store, system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.commands.replica import fetch_replica, parse_instant
 from edge_api.commands.secret_key import secret_key_path
 from edge_api.domain.restoration import Restoration, carry_over
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.plan import Store
-from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import open_store
 from edge_api.store.sqlite.copying import Contents, copy_file, verify
 from edge_api.store.sqlite.opening import sync

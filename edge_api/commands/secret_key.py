@@ -7,7 +7,7 @@ from typing import Final
 
 from edge_api.commands.private_file import write_private
 from edge_api.settings import Settings
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.opening import sync
 
 _BYTES: Final = 32

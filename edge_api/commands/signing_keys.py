@@ -4,9 +4,8 @@ import argparse
 import asyncio
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns
-from edge_api.commands.opened import opened
+from edge_api.commands.opened import opened, system_clock
 from edge_api.commands.secret_key import secret_key
 from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.settings import Settings

@@ -20,13 +20,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.commands.replica import fetch_latest
 from edge_api.commands.replication import PATIENCE_SECONDS
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings, read_settings
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.claim import is_claimed
 from edge_api.store.sqlite.copying import count_lost, note_keys, verify
 from edge_api.store.sqlite.replicator import ReplicatorError, sync_replica

@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from edge_api.commands import Subparsers
-from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable
-from edge_api.commands.opened import opened
+from edge_api.commands.opened import opened, system_clock
 from edge_api.commands.secret_key import secret_key
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.endpoints import OVERLAP, Endpoints, Keyed, Standing

@@ -16,11 +16,11 @@ from pydantic import (
     model_validator,
 )
 
-from edge_api.domain.email_address import fold_address
 from edge_api.domain.form_faults import check_form, unfold
 from edge_api.domain.keys import USUAL_SCOPES, KeyType
 from edge_api.domain.lead_input import HONEYPOT
 from edge_api.domain.lead_text import TextRule
+from edge_api.schema.mailbox import fold_address
 from edge_api.schema.scopes import SCOPES, Scope
 from edge_api.schema.tables import EMAIL_LONGEST
 

@@ -18,9 +18,9 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from edge_api.domain.email_address import fold_address
 from edge_api.domain.form_faults import check_form, unfold
 from edge_api.domain.lead_text import TextRule
+from edge_api.schema.mailbox import fold_address
 from edge_api.schema.tables import EMAIL_LONGEST
 
 _NAME = TextRule(100)

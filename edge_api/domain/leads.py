@@ -12,7 +12,6 @@ from typing import Final, Literal, Protocol
 import orjson
 
 from edge_api.domain.actor import Actor, Clock
-from edge_api.domain.email_address import fold_address
 from edge_api.domain.idempotency import Idempotency, Remember, make_claim
 from edge_api.domain.identity import new_id
 from edge_api.domain.kept import KeptAnswers
@@ -20,6 +19,7 @@ from edge_api.domain.lead_input import LeadInput
 from edge_api.domain.limits import Limiter, Quota
 from edge_api.domain.spam import Verdict, judge, likeness
 from edge_api.schema.kinds import spell_instant
+from edge_api.schema.mailbox import fold_address
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
 from edge_api.schema.tables import LEADS

@@ -11,9 +11,9 @@ from unicodedata import normalize
 
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.email_address import fold_address
 from edge_api.domain.paging import pages
 from edge_api.domain.selection import spell_value
+from edge_api.schema.mailbox import fold_address
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import PersonalData, Row, Table
 from edge_api.schema.tables import TABLES

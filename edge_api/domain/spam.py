@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from edge_api.domain.email_address import fold_address
 from edge_api.domain.lead_input import LeadInput
+from edge_api.schema.mailbox import fold_address
 
 _LINK: Final = re.compile(r"(?:https?://|\bwww\.)\S", re.IGNORECASE)
 _MANY_LINKS: Final = 3

@@ -1,9 +1,10 @@
-"""What an engine's troubles mean to a client, in sentences that are the same for every engine."""
+"""What an engine's troubles mean to a client, and to the person who starts the service."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from edge_api.schema.history import HISTORY
 from edge_api.schema.problems import OVERDUE, Problem
 from edge_api.schema.table import Row, Table
 
@@ -62,3 +63,21 @@ def exists_already(table: Table, columns: Sequence[str], row: Row) -> Problem:
 
 def _names(table: Table, columns: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(columns)) or table.name
+
+
+class StoreRefusal(Exception):  # noqa: N818  it refuses; nothing is broken in the code
+    """The store cannot be used as it is; the message is one sentence with the mend."""
+
+
+def refuse_newer(version: int, place: str) -> None:
+    """Refuse a store that a later version of the edge has made. Raises StoreRefusal."""
+    if version > len(HISTORY):
+        raise StoreRefusal(
+            f"{place} has schema version {version} and this edge knows {len(HISTORY)}: "
+            "start the version that made it, or a later one"
+        )
+
+
+def no_store(where: str) -> StoreRefusal:
+    """Return what to raise where a store should be and is none: `at` a path, `in` a database."""
+    return StoreRefusal(f"there is no store {where}: serve, migrate or keys issue makes one")

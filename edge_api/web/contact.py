@@ -18,9 +18,8 @@ from edge_api.schema.paths import CLAIM_CREDENTIAL
 from edge_api.schema.problems import Problem
 from edge_api.web.callers import Callers
 from edge_api.web.endpoint import encode
-from edge_api.web.fields import whole_list
+from edge_api.web.fields import prefers_json, whole_list
 from edge_api.web.forms import Fields, FormDesk, answer_page, lead_on
-from edge_api.web.negotiation import prefers_json
 from edge_api.web.pages import EdgePages
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire

@@ -12,9 +12,8 @@ from edge_api.api.reply import Document
 from edge_api.domain.kept import SizedCache
 from edge_api.schema.site_policy import Header, Headers
 from edge_api.web.conditional import etag_matches
-from edge_api.web.fields import whole_list
+from edge_api.web.fields import best_coding, whole_list
 from edge_api.web.headers import API_HEADERS
-from edge_api.web.negotiation import best_coding
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire
 

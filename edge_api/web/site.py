@@ -27,7 +27,7 @@ from edge_api.schema.media_types import media_type
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.problems import Problem
 from edge_api.web.contact import ACCESS, CONTACT, AccessForm, Contact
-from edge_api.web.fields import whole_list
+from edge_api.web.fields import best_coding, whole_list
 from edge_api.web.files import Representation, Said, answer_file, encode, load
 from edge_api.web.forms import lead_on
 from edge_api.web.headers import PAGE_HEADERS
@@ -39,7 +39,6 @@ from edge_api.web.media import (
     list_redirects,
     twin_of,
 )
-from edge_api.web.negotiation import best_coding
 from edge_api.web.pages import EdgePages
 from edge_api.web.preflight import options, preflight
 from edge_api.web.reference import Ground, Reference

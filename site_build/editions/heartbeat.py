@@ -8,7 +8,6 @@ import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from edge_api.schema.heartbeat import BEAT_SECONDS, Heartbeat, remove_heartbeat
@@ -71,12 +70,7 @@ class HeartbeatThread(threading.Thread):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
         self._is_over = True
         self._wake.set()
         self.join()

@@ -12,7 +12,7 @@ from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
 
 from edge_api.schema.code_markup import CodeFormatter
-from site_build.markup.footnotes import BACKLINK
+from site_build.markup.accessibility import BACKLINK
 from site_build.markup.house_rules import HouseRules
 from site_build.post import Document
 

@@ -1,7 +1,7 @@
 """What this site asks of every page's HTML, as one extension of Python-Markdown.
 
 The page's title is its only `h1`, so headings of a text that uses `h1` move one level down; links
-that leave the site say so. Footnotes and tables have modules of their own. Inline styles
+that leave the site say so. Footnotes and tables have a module of their own. Inline styles
 and event handlers are taken out, since the content security policy forbids them.
 """
 
@@ -20,8 +20,7 @@ from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import InlineProcessor, Treeprocessor
 from markdown.util import AtomicString
 
-from site_build.markup.footnotes import mend_footnotes
-from site_build.markup.tables import mend_tables
+from site_build.markup.accessibility import mend_footnotes, mend_tables
 
 _SUSPECT = re.compile(r"[\s\"'/](?:style|on[a-z]+)\s*=", re.IGNORECASE)
 _TAG = re.compile(r"""<[a-z](?:[^<>"']|"[^"]*"|'[^']*')*>""", re.IGNORECASE)

@@ -8,7 +8,7 @@ import re
 
 import nh3
 
-from site_build.markup.tables import SCROLLER
+from site_build.markup.accessibility import SCROLLER
 
 _TAGS = """
 a abbr aside b bdi bdo blockquote br caption cite code col colgroup dd del details dfn div dl

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import system_clock
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.store.postgres import open_store
 from tests.drills.machines import POSTS, READINESS, Machine, running

@@ -17,7 +17,7 @@ from random import Random
 
 from edge_api.commands.replica import fetch_replica
 from edge_api.settings import read_settings
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.copying import verify
 from edge_api.store.sqlite.replicator import lock_of
 from tests.drills.loss import Writers, await_replica, ids, installation_in, post

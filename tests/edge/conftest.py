@@ -12,7 +12,7 @@ import pytest
 from aiohttp import ClientResponse, ClientSession, DummyCookieJar
 
 from edge_api.commands.assembly import assemble
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import system_clock
 from edge_api.domain.actor import Clock
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.scopes import SCOPES

@@ -19,7 +19,7 @@ import pytest
 from edge_api.__main__ import main
 from edge_api.commands import housekeeping
 from edge_api.commands import privacy as command
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import system_clock
 from edge_api.domain.actor import OPERATOR
 from edge_api.domain.privacy import Privacy
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS

@@ -14,7 +14,7 @@ from edge_api.api.operation import Operation
 from edge_api.api.operations import OPERATIONS
 from edge_api.api.reply import FORM
 from edge_api.api.samples import new_row_sample
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import system_clock
 from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.webhooks.signature import sign
 from edge_api.schema.problems import PROBLEMS, Code

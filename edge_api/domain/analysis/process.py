@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.domain.analysis import worker
-from edge_api.domain.analysis.frames import HEAD, frame, read_length
+from edge_api.domain.analysis.worker import HEAD, frame, read_length
 
 START_SECONDS: Final = 15.0
 ANSWER_MOST: Final = 4 * 1024 * 1024

@@ -9,11 +9,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from struct import Struct
 from typing import BinaryIO, Final
 
 import orjson
 
-from edge_api.domain.analysis.frames import HEAD, frame, read_length
 from edge_api.domain.analysis.languages import LANGUAGES
 from edge_api.domain.analysis.metrics import load_hyphenation
 from edge_api.domain.analysis.report import Job, report
@@ -23,6 +23,9 @@ try:
 except ImportError:  # not every system has it
     resource = None  # type: ignore[assignment]
 
+_LENGTH: Final = Struct(">I")
+HEAD: Final = _LENGTH.size
+"""Bytes before a message: its length."""
 WORK_SECONDS: Final = 5
 """After which the edge kills a worker; a second later it would end by itself."""
 MEMORY_MOST: Final = 512 * 1024 * 1024
@@ -74,6 +77,16 @@ def answer(job: bytes) -> bytes:
         return orjson.dumps({"report": report(Job(**orjson.loads(job)))})
     except Exception as fault:  # noqa: BLE001  a trace could hold what somebody wrote
         return orjson.dumps({"fault": type(fault).__name__})
+
+
+def frame(message: bytes) -> bytes:
+    """Return a message as it is sent."""
+    return _LENGTH.pack(len(message)) + message
+
+
+def read_length(head: bytes) -> int:
+    """Return the bytes of the message that follows."""
+    return int(_LENGTH.unpack(head)[0])
 
 
 if __name__ == "__main__":

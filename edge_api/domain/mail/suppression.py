@@ -8,9 +8,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
-from edge_api.domain.email_address import fold_address
 from edge_api.domain.identity import new_id
 from edge_api.schema.kinds import spell_instant
+from edge_api.schema.mailbox import fold_address
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import SUPPRESSED_EMAILS
 from edge_api.store.plan import Condition, Insert, Plan, Read, Store

@@ -13,8 +13,7 @@ from typing import Final
 
 from edge_api.domain.actor import SERVICE
 from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.webhooks.events import LEAD_CREATED
-from edge_api.domain.webhooks.messenger import Answer
+from edge_api.domain.webhooks.events import LEAD_CREATED, Answer
 from edge_api.domain.webhooks.standing import ENABLED, WAITING, enabled
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS

@@ -14,8 +14,7 @@ from edge_api.domain.actor import Clock
 from edge_api.domain.kept import ANSWER_LEAST, KeptAnswers
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.attempts import claim, drop_forgotten, give_back, settle, tidy
-from edge_api.domain.webhooks.events import lead_deliveries
-from edge_api.domain.webhooks.messenger import Answer, Messenger
+from edge_api.domain.webhooks.events import Answer, Messenger, lead_deliveries
 from edge_api.domain.webhooks.signature import sign
 from edge_api.domain.webhooks.standing import enabled, find, secrets_of
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES

@@ -12,8 +12,7 @@ from edge_api.domain.actor import OPERATOR, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.identity import new_id
 from edge_api.domain.sealing import Wrapping
-from edge_api.domain.webhooks.events import TEST, spell_event
-from edge_api.domain.webhooks.messenger import Answer, Messenger
+from edge_api.domain.webhooks.events import TEST, Answer, Messenger, spell_event
 from edge_api.domain.webhooks.signature import new_secret, sign
 from edge_api.domain.webhooks.standing import (
     GIVEN_UP,

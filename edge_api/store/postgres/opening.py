@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from edge_api.schema.history import HISTORY
+from edge_api.store.faults import StoreRefusal, no_store, refuse_newer
 from edge_api.store.postgres.connection import (
     CONNECT_SECONDS,
     SCHEMA,
@@ -21,7 +22,6 @@ from edge_api.store.postgres.connection import (
 )
 from edge_api.store.postgres.faults import EngineError, sqlstate_of
 from edge_api.store.postgres.writer import WRITE_LOCK
-from edge_api.store.refusal import StoreRefusal, no_store, refuse_newer
 
 OLDEST: Final = 13
 """The first PostgreSQL with `pg_current_snapshot`, by which changes are noticed."""

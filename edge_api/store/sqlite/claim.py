@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 
 
 class Claim:

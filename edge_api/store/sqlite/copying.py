@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.store.refusal import StoreRefusal, no_store, refuse_newer
+from edge_api.store.faults import StoreRefusal, no_store, refuse_newer
 from edge_api.store.sqlite.connection import BUSY_SECONDS, connect
 from edge_api.store.sqlite.faults import primary_code
 from edge_api.store.sqlite.opening import (
@@ -31,7 +31,6 @@ REPLICATORS_TABLES: Final = ("_litestream_seq", "_litestream_lock")
 """What Litestream keeps in a store that it replicates; a copy has a life of its own."""
 
 _FIX: Final = "name another backup"
-_STRANGE: Final = f"is no store of Fore-edge: {_FIX}"
 _REASONS: Mapping[int, str] = MappingProxyType(
     {
         sqlite3.SQLITE_CORRUPT: f"is damaged: {_FIX}",

@@ -15,10 +15,9 @@ from typing import Final
 
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
-from edge_api.store.faults import unavailable
+from edge_api.store.faults import StoreRefusal, no_store, unavailable
 from edge_api.store.plan import Outcome, Plan
 from edge_api.store.probe import Outage, Probe
-from edge_api.store.refusal import StoreRefusal, no_store
 from edge_api.store.sqlite.claim import Claim
 from edge_api.store.sqlite.connection import BUSY_SECONDS
 from edge_api.store.sqlite.faults import is_damage, primary_code, problem_of

@@ -18,7 +18,7 @@ import psutil
 from edge_api.schema.history import HISTORY
 from edge_api.schema.history.step import Step
 from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS
-from edge_api.store.refusal import StoreRefusal, refuse_newer
+from edge_api.store.faults import StoreRefusal, refuse_newer
 from edge_api.store.sqlite.connection import connect
 from edge_api.store.sqlite.faults import primary_code
 from edge_api.store.sqlite.replicator import state_of

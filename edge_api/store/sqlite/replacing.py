@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.claim import Claim
 from edge_api.store.sqlite.copying import verify
 from edge_api.store.sqlite.opening import sync

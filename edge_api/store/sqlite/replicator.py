@@ -18,7 +18,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 
 END_SECONDS: Final = 15.0
 """How long it may take to bring the last commits to the replica."""

@@ -21,7 +21,7 @@ from tests.edge.edge_process import ROOT, Installation, free_port
 JOB = orjson.dumps({"kind": "text", "text": "Once upon a time."})
 LISTENING = """
 import sys, time
-from edge_api.domain.analysis.frames import HEAD, frame, read_length
+from edge_api.domain.analysis.worker import HEAD, frame, read_length
 source, sink = sys.stdin.buffer, sys.stdout.buffer
 def send(message):
     sink.write(frame(message))

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from edge_api.commands.backup_folder import BackupFolder
-from edge_api.commands.embedded import embedded_store
+from edge_api.commands.opened import embedded_store
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS
 from edge_api.settings import read_settings
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.plan import Insert
-from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import open_store
 from edge_api.store.sqlite.copying import copy_file, copy_store, verify
 from tests.drills.loss import as_json, ids, installation_in, post, said

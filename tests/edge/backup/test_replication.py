@@ -21,8 +21,8 @@ from edge_api.commands.replica import find_program
 from edge_api.commands.replication import Replication, make_replication
 from edge_api.schema.tables import LEADS
 from edge_api.settings import read_settings
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.plan import Condition, Delete, Insert
-from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import SQLiteStore, open_store
 from edge_api.store.sqlite.replicator import claim_replicator, lock_of, socket_of
 from tests.drills.loss import await_replica, ids, installation_in, post, said

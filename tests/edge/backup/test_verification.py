@@ -22,7 +22,7 @@ from edge_api.commands.assembly import assemble
 from edge_api.commands.daily_verification import DailyVerification
 from edge_api.commands.verification import parts_due, read_result
 from edge_api.settings import Settings, read_settings
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.copying import count_lost, note_keys
 from tests.drills.loss import as_json, await_replica, installation_in, post, said
 from tests.edge.backup.test_replication import await_truth, silent_server

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import system_clock
 from edge_api.domain import access_requests as module
 from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.access_order import AccessOrder

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edge_api.commands import housekeeping
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import system_clock
 from edge_api.domain.idempotency import Claim, Idempotency, Remember, make_claim
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import IDEMPOTENCY_KEYS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.commands.clock import system_clock
+from edge_api.commands.opened import system_clock
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.store.plan import Condition, Read, Update
 from edge_api.store.sqlite import open_store

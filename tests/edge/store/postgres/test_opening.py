@@ -10,10 +10,10 @@ import pytest
 
 from edge_api.schema.history import HISTORY
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.plan import Insert, Read
 from edge_api.store.postgres import open_store
 from edge_api.store.postgres.opening import place_of, refusal_of, refuse_server
-from edge_api.store.refusal import StoreRefusal
 from tests.edge.postgresql import GUARDED, OWNER, PostgreSQL
 from tests.edge.store.samples import clock, make_lead
 

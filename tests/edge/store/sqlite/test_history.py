@@ -14,7 +14,7 @@ from edge_api.schema.history.step import Step
 from edge_api.schema.table import Table
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
 from edge_api.store.ddl import create_all
-from edge_api.store.refusal import StoreRefusal
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.sql import insert_row
 from edge_api.store.sqlite import opening
 from edge_api.store.sqlite.ddl import SPELLING

@@ -19,8 +19,8 @@ import pytest
 
 from edge_api.schema.history import HISTORY
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS
+from edge_api.store.faults import StoreRefusal
 from edge_api.store.plan import Insert, Read
-from edge_api.store.refusal import StoreRefusal
 from edge_api.store.sqlite import open_store
 from edge_api.store.sqlite.copying import copy_store
 from edge_api.store.sqlite.opening import (
