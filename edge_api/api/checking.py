@@ -8,9 +8,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from edge_api.api.operation import Operation
 from edge_api.domain.access import Access
 from edge_api.domain.actor import Actor
-from edge_api.schema.faults import sentence_of
 from edge_api.schema.paths import Door
-from edge_api.schema.problems import Problem
+from edge_api.schema.problems import Problem, sentence_of
 
 
 def authorise(operation: Operation, access: Access, actor: Actor, door: Door = "rest") -> None:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from edge_api.schema.faults import sentence_of
+from edge_api.schema.problems import sentence_of
 
 Model = TypeVar("Model", bound=BaseModel)
 

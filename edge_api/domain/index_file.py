@@ -11,7 +11,6 @@ import orjson
 from pydantic import ValidationError
 
 from edge_api.domain.posts import Entry, Posts, make_entry
-from edge_api.schema.faults import sentence_of
 from edge_api.schema.index import (
     INDEX_CLOSING,
     INDEX_FORMAT,
@@ -20,6 +19,7 @@ from edge_api.schema.index import (
     IndexHead,
     PostRecord,
 )
+from edge_api.schema.problems import sentence_of
 
 
 class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a fault of the code

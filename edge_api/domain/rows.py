@@ -21,9 +21,8 @@ from edge_api.domain.identity import new_id
 from edge_api.domain.kept import KeptAnswers
 from edge_api.domain.query import Pairs, Question, parse_query
 from edge_api.domain.selection import Selection, parse_selection, present
-from edge_api.schema.faults import sentence_of
 from edge_api.schema.kinds import VALUE_FAULTS, Integer, Kind, Text, Timestamp, Uuid, spell_instant
-from edge_api.schema.problems import Problem, not_one_row
+from edge_api.schema.problems import Problem, not_one_row, sentence_of
 from edge_api.schema.table import Column, Row, Table
 from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Store, Update, Value, Where
 

@@ -53,11 +53,19 @@ def list_files(top: Path) -> Iterator[tuple[str, os.stat_result]]:
                     yield path, os.stat(path)  # noqa: PTH116
 
 
+def add_files(digest: hashlib.blake2b, top: Path, paths: Iterable[Path]) -> None:
+    """Add the path below `top` and the content of each file, in the order given; none that is gone.
+
+    Raises OSError for a file that cannot be read.
+    """
+    for path in paths:
+        with suppress(FileNotFoundError):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(top).as_posix()} {len(content)}\n".encode())
+            digest.update(content)
+
+
 def _make_digest(paths: Iterable[str]) -> bytes:
     digest = hashlib.blake2b(digest_size=20)
-    for path in sorted(paths):
-        with suppress(FileNotFoundError):
-            content = Path(path).read_bytes()
-            digest.update(f"{path} {len(content)}\n".encode())
-            digest.update(content)
+    add_files(digest, Path("/"), map(Path, sorted(paths)))
     return digest.digest()

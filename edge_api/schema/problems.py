@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, get_args
 
+from pydantic_core import ErrorDetails
+
 Code = Literal[
     "invalid",
     "unauthenticated",
@@ -33,6 +35,30 @@ Code = Literal[
 
 OVERDUE: Final = "57014"
 """PostgreSQL's code for a statement that was ended because it took too long."""
+
+_SENTENCES = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_parsing": "must be an integer",
+    "bool_type": "must be true or false",
+    "list_type": "must be an array",
+    "tuple_type": "must be an array",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "extra_forbidden": "is not a known member",
+    "json_invalid": "is not valid JSON",
+    "too_short": "must have {min_length} {things} or more",
+    "string_too_short": "must have {min_length} characters or more",
+    "too_long": "must have {max_length} {things} or fewer",
+    "string_too_long": "must have {max_length} characters or fewer",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than_equal": "must be {le} or less",
+    "literal_error": "must be one of {expected}",
+    "enum": "must be one of {expected}",
+    "value_error": "{error}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +157,12 @@ def not_one_row(count: int) -> Problem:
         "One object was asked for, and the result is not exactly one row",
         details=f"The result contains {count} rows",
     )
+
+
+def sentence_of(fault: ErrorDetails) -> str:
+    """Return a pydantic fault as half a sentence, to stand behind the value's name and a colon."""
+    sentence = _SENTENCES.get(fault["type"])
+    if sentence is None:
+        return fault["msg"][:1].lower() + fault["msg"][1:]
+    things = "characters" if isinstance(fault["input"], str) else "items"
+    return sentence.format(things=things, **fault.get("ctx", {}))

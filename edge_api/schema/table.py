@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from edge_api.schema.faults import sentence_of
 from edge_api.schema.kinds import VALUE_FAULTS, Kind, Trait
-from edge_api.schema.problems import Problem
+from edge_api.schema.problems import Problem, sentence_of
 
 Row = dict[str, Any]
 """A row on its way in or out: column name to value, in the canonical spelling of its kind."""

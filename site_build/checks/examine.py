@@ -16,8 +16,7 @@ from site_build.checks.burden import find_burden
 from site_build.checks.facts import Facts, Note, Reference
 from site_build.checks.marks import ATTRIBUTE, Marked, clean, strip_marks
 from site_build.checks.raw_markup import find_flaws, find_torn
-from site_build.checks.rendering import convert
-from site_build.markup.convert import Conversion
+from site_build.markup.convert import Conversion, Converter
 from site_build.markup.repair import repair
 from site_build.post import Document
 from site_build.text import Places, shorten
@@ -278,3 +277,28 @@ def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
         if line := re.search(rf"^[ \t>]*{re.escape(fence)}", prose, re.MULTILINE):
             message = f"no code begins here; put `{fence}` first in its line, and close it likewise"
             yield line.end() - len(fence), message
+
+
+def convert(document: Document, markdown: str, site_url: str = "") -> Conversion:
+    """Return the HTML of `document` with `markdown` for its text.
+
+    The site's address decides which links leave the site, which matters to no check. Raises what
+    the converter raises.
+    """
+    try:
+        return _converter(site_url).convert(replace(document, markdown=markdown))
+    except Exception:
+        # Python-Markdown keeps what it was in the midst of, and would mistake the next text.
+        _converter.cache_clear()
+        raise
+
+
+def render(document: Document, markdown: str) -> LexborHTMLParser:
+    """Return the page of `document` with `markdown` for its text; raises what `convert` raises."""
+    return LexborHTMLParser(convert(document, markdown).html)
+
+
+@cache
+def _converter(site_url: str) -> Converter:
+    """Return this process's converter."""
+    return Converter(site_url)

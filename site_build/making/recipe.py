@@ -12,6 +12,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from edge_api.schema.installed_code import add_files
+
 PACKAGES = (
     "brotli",
     "jinja2",
@@ -50,7 +52,7 @@ def fingerprint_code() -> str:
     for package in PACKAGES:
         digest.update(f"{package} {version(package)}\n".encode())
     for folder in SOURCES:
-        _add_files(digest, folder, list_sources(folder))
+        add_files(digest, folder, list_sources(folder))
     return digest.hexdigest()
 
 
@@ -63,7 +65,7 @@ def fingerprint_theme(folders: Iterable[Path]) -> str:
     """Return the digest of every file of the theme, and of folders whose templates go before it."""
     digest = hashlib.blake2b(digest_size=20)
     for folder in folders:
-        _add_files(digest, folder, sorted(path for path in folder.rglob("*") if path.is_file()))
+        add_files(digest, folder, sorted(path for path in folder.rglob("*") if path.is_file()))
     return digest.hexdigest()
 
 
@@ -82,10 +84,3 @@ def fingerprint_settings(settings: Mapping[str, object]) -> str:
 def _name_type(value: object) -> str:
     """Stand in for what JSON cannot say; code among the settings is digested as a source."""
     return f"{type(value).__module__}.{type(value).__qualname__}"
-
-
-def _add_files(digest: hashlib.blake2b, folder: Path, paths: Iterable[Path]) -> None:
-    for path in paths:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
-        digest.update(content)

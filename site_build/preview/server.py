@@ -7,7 +7,7 @@ stage goes through one thread.
 import asyncio
 import json
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from aiohttp import web
+from watchfiles import awatch
 
 from edge_api.schema.media_types import media_type
 from edge_api.schema.site_policy import EMBEDDED_HERE, SITE_HEADERS
@@ -23,7 +24,6 @@ from site_build.checks.ground import is_of_edge
 from site_build.preview.door import admits
 from site_build.preview.pages import EVENTS, draw_page, equip, mark_page, name_hidden, read_files
 from site_build.preview.stage import Stage, State, tell_state
-from site_build.preview.watching import watch
 
 T = TypeVar("T")
 
@@ -42,6 +42,14 @@ _TURNED_AWAY = draw_page(
     "This preview is for its own machine",
     "It was asked for under a name that is not its own. Open it by its address, such as 127.0.0.1.",
 )
+_CALM = 10
+"""Milliseconds without a change after which a burst of changes is over."""
+_LONGEST_BURST = 100
+"""Milliseconds after which it is taken for over in any case."""
+_GLANCE = 1000
+"""Milliseconds between two looks whether the folders are still the ones that are watched."""
+Changes = frozenset[str] | None
+"""Paths that have changed, absolute; None where it is not known which."""
 
 
 class Preview:
@@ -190,3 +198,52 @@ def _file(kind: str, data: bytes) -> web.Response:
 def _page(html: str, status: int, **headers: str) -> web.Response:
     headers = {**_HEADERS, **headers, "Content-Type": "text/html; charset=utf-8"}
     return web.Response(status=status, body=html.encode(), headers=headers)
+
+
+async def watch(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
+    """Yield what has changed in these files and folders, and once a second that it is not known.
+
+    So a change is seen also on a disk that tells of none. It goes on until it is closed.
+    """
+    while True:
+        identities = _identify(places)
+        present = [place for place, identity in zip(places, identities, strict=True) if identity]
+        async with aclosing(_watch_these(present)) as changes:
+            async for each in changes:
+                is_other = _identify(places) != identities
+                yield None if is_other else each
+                if is_other:
+                    break
+
+
+async def _watch_these(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
+    """Yield on each change, and now and then without one."""
+    if not places:
+        await asyncio.sleep(_GLANCE / 1000)
+        yield None
+        return
+    try:
+        notices = awatch(
+            *places,
+            debounce=_LONGEST_BURST,
+            step=_CALM,
+            rust_timeout=_GLANCE,
+            yield_on_timeout=True,
+        )
+        async for notice in notices:
+            yield frozenset(path for _, path in notice) or None
+    except FileNotFoundError:  # It went away between the look and the watch.
+        yield None
+
+
+def _identify(places: Sequence[Path]) -> list[tuple[int, int] | None]:
+    """Return which folder stands at each place, None where there is none."""
+    found: list[tuple[int, int] | None] = []
+    for place in places:
+        try:
+            status = place.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_dev, status.st_ino))
+    return found

@@ -3,7 +3,7 @@
 import re
 
 from site_build.checks.burden import find_burden
-from site_build.checks.rendering import render
+from site_build.checks.examine import render
 from site_build.post import Document
 
 _BEGINNING = 4_000

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from edge_api.web import routes
-from edge_api.web.routes import Routes
+from edge_api.web import app
+from edge_api.web.app import Routes
 
 TARGETS = {"/api/posts": "list", "/api/posts/{slug}": "post", "/api/v1.0/": "root"}
 
@@ -55,7 +55,7 @@ def test_what_is_remembered_changes_nothing(paths: list[str]) -> None:
 
 def test_strangers_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many paths are remembered and no more, and the fixed ones always."""
-    monkeypatch.setattr(routes, "_REMEMBERED_MOST", 10)
+    monkeypatch.setattr(app, "_REMEMBERED_MOST", 10)
     table = Routes(TARGETS)
 
     for number in range(50):

@@ -13,8 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from edge_api.domain.lead_text import TextRule
 from edge_api.domain.oauth.redirects import URI_LONGEST, refusal_of
-from edge_api.schema.faults import sentence_of
-from edge_api.schema.problems import Problem
+from edge_api.schema.problems import Problem, sentence_of
 from edge_api.schema.scopes import UNVETTED_SCOPES
 from edge_api.schema.table import Row
 

@@ -4,8 +4,9 @@ It knows plans and declared tables, and nothing of what rows mean.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from functools import partial
 from typing import Final, TypeVar
@@ -18,15 +19,21 @@ from edge_api.schema.problems import Problem
 from edge_api.schema.tables import TABLES
 from edge_api.store.faults import unavailable
 from edge_api.store.plan import Outcome, Plan, Read
-from edge_api.store.postgres.connection import MARGIN_SECONDS, Connection, connect, milliseconds
+from edge_api.store.postgres.connection import (
+    MARGIN_SECONDS,
+    Connection,
+    Session,
+    connect,
+    milliseconds,
+)
 from edge_api.store.postgres.faults import EngineError, problem_of
 from edge_api.store.postgres.opening import bring_up, refusal_of, schema_version
 from edge_api.store.postgres.readers import Readers
-from edge_api.store.postgres.watching import STALE_SECONDS, Watch
 from edge_api.store.postgres.writer import Planned, Writer
 from edge_api.store.probe import Outage, Probe
 
 T = TypeVar("T")
+
 _IS_CLEAN: Final = """
 SELECT NOT EXISTS (
     SELECT FROM pg_stat_activity
@@ -35,11 +42,17 @@ SELECT NOT EXISTS (
 )
 """
 """Whether nobody looks at an older state: rows that one may still see are left alone by VACUUM."""
-
-
 LOCK_SECONDS: Final = 2.0
 """How long a table that somebody uses is waited for, and with it everybody who comes after us. The
 server ends a VACUUM of its own that is in the way after one second."""
+LOOK_SECONDS: Final = 0.5
+"""Between two looks."""
+STALE_SECONDS: Final = 1.5
+"""How long a look counts. Afterwards nothing is known of what others do, and nothing that was kept
+may be trusted; two seconds is what a revocation may take on all edges."""
+
+_LOOK: Final = "SELECT pg_current_snapshot()::text"
+"""Which transactions a statement sees. Where that is the same, so are all rows."""
 
 
 async def open_store(
@@ -65,6 +78,71 @@ async def open_store(
             raise refusal_of(error, url) from None
         stack.pop_all()
         return PostgresStore(url, readers, writer, watch)
+
+
+class Watch:
+    """Looks at the server twice a second, on a connection of its own.
+
+    The version is asked for with each request and must not wait, so a task looks for all. What was
+    read after it was had may be kept for as long as it stays: a change by this edge changes it
+    before its caller is answered, a change by another edge within two seconds.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[Session]]) -> None:
+        self._connect = connect
+        self._session: Session | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._number = 0
+        self._seen = ""
+        self._looked_at = 0.0
+
+    def version(self) -> int:
+        """Return the number; another each time while the server cannot be looked at."""
+        if time.monotonic() > self._looked_at + STALE_SECONDS:
+            self._number += 1
+        return self._number
+
+    def note_change(self) -> None:
+        """Change the number for a change that this edge has made."""
+        self._number += 1
+
+    async def start(self) -> None:
+        """Look for the first time, and go on until it is closed. Raises EngineError."""
+        await self._look()
+        self._task = asyncio.create_task(self._look_on())
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        self._drop()
+
+    async def _look_on(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            with suppress(*EngineError):
+                await self._look()
+
+    async def _look(self) -> None:
+        try:
+            if self._session is None or self._session.is_closed():
+                self._session = await self._connect()
+            at = time.monotonic()
+            seen = await self._session.fetchval(_LOOK)
+        except EngineError:
+            self._drop()
+            raise
+        if seen != self._seen:
+            self._seen = seen
+            self._number += 1
+        # The rows that a look tells of are those of the moment at which it was asked for.
+        self._looked_at = at
+
+    def _drop(self) -> None:
+        if self._session is not None:
+            self._session.terminate()
+        self._session = None
 
 
 class PostgresStore:

@@ -12,7 +12,7 @@ from edge_api.domain.access_order import (
     read_access_form,
 )
 from edge_api.domain.form_faults import FormFaults
-from edge_api.schema.faults import sentence_of
+from edge_api.schema.problems import sentence_of
 
 PLAIN = {"type": "api_key", "name": "Ann", "purpose": "Read posts."}
 LONG = "x" * 2001

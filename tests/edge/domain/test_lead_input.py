@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from edge_api.domain.form_faults import FormFaults
 from edge_api.domain.lead_input import LeadInput, read_form
 from edge_api.domain.lead_text import TextRule
-from edge_api.schema.faults import sentence_of
 from edge_api.schema.mailbox import fold_address
+from edge_api.schema.problems import sentence_of
 
 GOOD = {
     "name": "Ann Lee",
