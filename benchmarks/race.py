@@ -5,8 +5,7 @@ figures do not.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
@@ -14,12 +13,6 @@ from benchmarks.load import ROUNDS, SECONDS, Figure, Load, middle, run
 from benchmarks.server import Served
 
 EDGE: Final = "Fore-edge"
-UNLIKE: Final = "Fore-edge, all unlike"
-"""The edge where no request is like another, so that it has to read each."""
-NEW_QUESTIONS: Final = "Fore-edge, each question new"
-"""The edge where no question is like another, so that it has to ask the store for each."""
-_UNLIKE: Final = Path(__file__).resolve().parent / "unlike.lua"
-_NEW: Final = _UNLIKE.with_name("unlike_question.lua")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +22,6 @@ class Runner:
     name: str
     server: Served
     load: Load
-
-
-def read_each(runner: Runner) -> Runner:
-    """Return the edge as a runner of its own, which is asked the same but never in equal words."""
-    return Runner(UNLIKE, runner.server, replace(runner.load, script=_UNLIKE))
-
-
-def ask_anew(runner: Runner) -> Runner:
-    """Return the edge as a runner of its own, which is never asked the same."""
-    return Runner(NEW_QUESTIONS, runner.server, replace(runner.load, script=_NEW))
 
 
 @dataclass(frozen=True, slots=True)
