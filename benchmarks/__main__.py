@@ -21,6 +21,7 @@ PARTS: Final = (
     "reading",
     "pages",
     "writing",
+    "proxied",
     "rows",
     "waiting",
     "analyses",

@@ -28,22 +28,29 @@ SIZES: Final = (100, 1_000, 10_000)
 LEADS: Final = 10_000
 MANY_LEADS: Final = 1_000_000
 API: Final = "/api/public/v1"
+MCP: Final = "/api/public/mcp"
 PING: Final = "/api/public/ping"
 SITE_URL: Final = "http://127.0.0.1:8000"
-_LIMITS: Final = (
-    "RATE_LEADS",
-    "RATE_LEADS_ATTEMPTS",
-    "RATE_AUTHENTICATED",
-    "RATE_FAILED_AUTH",
-    "RATE_ANALYZE",
+LEAD: Final = json.dumps(
+    {
+        "name": "Reader {n}",
+        "email": "reader{n}@example.com",
+        "budget_tier": "starter",
+        "message": "An enquiry, number {n}.",
+    }
 )
-UNLIMITED: Final = dict.fromkeys(_LIMITS, "0")
+"""The body of a new lead. Each has another number: the edge scores a repeated lead as spam."""
 
 
 def installation(folder: Path, port: int) -> dict[str, str]:
-    """Return the settings of an edge in a folder of its own, without limits."""
+    """Return the settings of an edge in a folder of its own, behind a proxy on this machine.
+
+    Limits by address hold, since each request comes from another address; the limit by credential
+    does not, since one key sends all requests that need one.
+    """
     return {
-        **UNLIMITED,
+        "RATE_AUTHENTICATED": "0",
+        "TRUSTED_PROXIES": "127.0.0.1",
         "PORT": str(port),
         "BUILD_DIR": str(folder / "build"),
         "DATABASE_URL": f"sqlite:///{folder}/edge.db",
@@ -68,19 +75,16 @@ class Edge:
         """The setting by which the peer honours the same key."""
         return {"KEYS": sha256(self.key.encode()).hexdigest()}
 
-    def url(self, path: str) -> str:
-        """Return the address of a path of the API."""
-        return f"{self.server.origin}{API}{path}"
-
     def get(self, path: str) -> bytes:
         """Return what the API answers."""
-        request = Request(self.url(path), headers=dict(self.keyed))  # noqa: S310  our own
+        url = f"{self.server.origin}{API}{path}"
+        request = Request(url, headers=dict(self.keyed))  # noqa: S310  our own
         with urlopen(request, timeout=30) as answer:  # noqa: S310  likewise
             return bytes(answer.read())
 
-    def newest_post(self) -> str:
-        """Return the slug of a post."""
-        return str(json.loads(self.get("/posts?limit=1"))["posts"][0]["slug"])
+    def slugs(self) -> list[str]:
+        """Return the slugs of all posts."""
+        return [str(post["slug"]) for post in json.loads(self.get("/posts"))["posts"]]
 
 
 class Ground:
@@ -130,7 +134,7 @@ class Ground:
         }
         key, token = _issue("api_key", settings), _issue("access_token", settings)
         words = ["-m", module, "serve"]
-        with served(words, port, PING, settings) as running:
+        with served(words, f"http://127.0.0.1:{port}{PING}", settings) as running:
             yield Edge(running, key, token)
 
     @contextmanager
@@ -149,7 +153,7 @@ class Ground:
         key, token = _issue("api_key", settings), _issue("access_token", settings)
         words = [sys.executable, "-m", "edge_api", "serve", "--workers", str(workers)]
         program, *more = [*pinned(BOTH_CORES), *words]  # in place of the one core of servers
-        with served(more, port, PING, settings, program) as running:
+        with served(more, f"http://127.0.0.1:{port}{PING}", settings, program) as running:
             yield Edge(running, key, token)
 
 

@@ -19,7 +19,7 @@ from edge_api.store.sqlite import open_store
 
 TIERS: Final = ("starter", "growth", "5k-10k", "10k-25k", "enterprise")
 _AT_ONCE: Final = 10_000
-_FIRST: Final = datetime(2026, 1, 1, tzinfo=UTC)
+FIRST: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _MESSAGE: Final = "We would like to talk about our journal, its readers and what it could become. "
 
 
@@ -36,7 +36,7 @@ async def fill(path: Path, count: int) -> None:
 
 def make_lead(number: int) -> Row:
     """Return one lead; its number stands in its name, its address and its message."""
-    moment = _FIRST + timedelta(seconds=number)
+    moment = FIRST + timedelta(seconds=number)
     given = {
         "name": f"Reader {number}",
         "email": f"reader{number}@example.com",

@@ -6,9 +6,12 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from statistics import median
+from tempfile import NamedTemporaryFile
 from typing import Final
+from uuid import uuid4
 
 from benchmarks.server import LOAD_CORE, Served, pinned
 
@@ -17,18 +20,26 @@ SECONDS: Final = 3
 _PATIENCE: Final = "30s"
 """How long wrk waits for an answer: slow servers are measured too."""
 _UNITS: Final = {"us": 0.001, "ms": 1.0, "s": 1000.0}
+_SCRIPT: Final = Path(__file__).resolve().parent / "requests.lua"
+_NUMBERS: Final = count()
+
+
+def forwarded() -> dict[str, str]:
+    """Return what a proxy adds to a request: the address of another client and an id."""
+    number = next(_NUMBERS) % 2**24
+    address = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+    return {"X-Forwarded-For": address, "X-Request-ID": uuid4().hex}
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What wrk asks for, again and again, on so many connections."""
+    """The requests that wrk sends in random order, on so many connections; no two are equal."""
 
-    url: str
+    origin: str
+    requests: Sequence[str]
+    """Each a path, or a path, a space and the body of a POST, with `{n}` for its number."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    script: Path | None = None
     connections: int = 64
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """What the script reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +100,11 @@ def _find(pattern: str, said: str) -> re.Match[str]:
 def _ask_wrk(load: Load, seconds: int) -> str:
     words = ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds}s", "--timeout", _PATIENCE]
     words += [word for name, value in load.headers.items() for word in ("-H", f"{name}: {value}")]
-    words += ["-s", str(load.script)] if load.script else []
-    command = [*pinned(LOAD_CORE), *words, "--latency", load.url]
-    whole = {**os.environ, **load.environment}
+    command = [*pinned(LOAD_CORE), *words, "--latency", "-s", str(_SCRIPT), load.origin]
     if shutil.which("wrk") is None:
         raise SystemExit("wrk puts the load on, and is not here; run: tools/provide wrk")
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=whole).stdout
+    with NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as file:
+        file.write("\n".join(load.requests))
+        file.flush()
+        whole = {**os.environ, "REQUESTS": file.name}
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=whole).stdout

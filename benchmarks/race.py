@@ -5,8 +5,7 @@ figures do not.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
@@ -14,9 +13,6 @@ from benchmarks.load import ROUNDS, SECONDS, Figure, Load, middle, run
 from benchmarks.server import Served
 
 EDGE: Final = "Fore-edge"
-NEW_QUESTIONS: Final = "Fore-edge, each question new"
-"""The edge where no question is like another, so that it has to ask the store for each."""
-_NEW: Final = Path(__file__).resolve().parent / "unlike_question.lua"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +22,6 @@ class Runner:
     name: str
     server: Served
     load: Load
-
-
-def ask_anew(runner: Runner) -> Runner:
-    """Return the edge as a runner of its own, which is never asked the same."""
-    return Runner(NEW_QUESTIONS, runner.server, replace(runner.load, script=_NEW))
 
 
 @dataclass(frozen=True, slots=True)

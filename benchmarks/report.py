@@ -13,7 +13,6 @@ from typing import Final
 from benchmarks.chart import draw_chart
 from benchmarks.plot import draw_bars
 from benchmarks.race import EDGE, Race
-from benchmarks.recorded import RECORDED
 from benchmarks.section import Grid, Reached, Section
 from benchmarks.table import TABLE, Line
 
@@ -65,7 +64,6 @@ def _write(sections: Sequence[Section], is_whole: bool) -> Iterator[str]:  # noq
             yield from _show(section, chart.title)
         for grid in section.grids:
             yield from ("", f"### {grid.title}", "", *_grid(grid))
-    yield from ("", "## Recorded elsewhere", "", *RECORDED)
 
 
 def _machine() -> str:
@@ -90,6 +88,7 @@ def _table(reached: Mapping[str, Reached], is_whole: bool) -> Iterator[str]:  # 
         rounds = "" if found is None else ", ".join(f"{each:.3g}" for each in found.rounds)
         said = "not measured" if found is None else line.spell(found.value)
         verdict = "yes" if _is_kept(line, found, is_whole) else "**no**"
+        verdict = verdict if line.wanted is not None else ""
         rows.append((line.path, wanted, said, rounds, _spell_cost(found), verdict))
     yield from _rows(("path", "wanted", "reached", "rounds", "by CPU time", "kept"), rows)
 

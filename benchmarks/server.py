@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -90,34 +91,40 @@ def python(*words: str, **environment: str) -> str:
 @contextmanager
 def served(
     words: Sequence[str],
-    port: int,
-    ready: str,
+    url: str,
     environment: Mapping[str, str] | None = None,
     program: str = sys.executable,
+    certificate: Path | None = None,
 ) -> Iterator[Served]:
-    """Run a server on its core; give it once `ready` answers, whatever it answers."""
-    origin = f"http://127.0.0.1:{port}"
+    """Run a server on its core; yield it once it answers at `url`, whatever it answers.
+
+    A certificate is what an https URL is checked with.
+    """
+    origin = "/".join(url.split("/")[:3])
+    trusted = ssl.create_default_context(cafile=certificate) if certificate else None
     whole = {**os.environ, **(environment or {})}
     with subprocess.Popen(
         [*pinned(SERVER_CORE), program, *words], env=whole, stdout=subprocess.DEVNULL
     ) as process:
         try:
-            _wait_for(f"{origin}{ready}", process)
+            _wait_for(url, process, trusted)
             yield Served(origin, process.pid)
         finally:
             _end(process)
 
 
-def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
+def _wait_for(url: str, process: "subprocess.Popen[bytes]", trusted: ssl.SSLContext | None) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            with urlopen(url, timeout=5):  # noqa: S310  an address of our own
+            with urlopen(url, timeout=5, context=trusted):  # noqa: S310  an address of our own
                 return
         except HTTPError:
             return
         except OSError:
             time.sleep(0.1)
+    if process.returncode is not None:
+        raise SystemExit(f"{url}: the server ended with {process.returncode}; see above")
     raise SystemExit(f"{url} did not answer within {START_SECONDS} s")
 
 

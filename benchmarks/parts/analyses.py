@@ -19,6 +19,7 @@ import orjson
 from aiohttp import ClientSession
 
 from benchmarks.ground import API, PING, Edge, Ground
+from benchmarks.load import forwarded
 from benchmarks.section import Grid, Reached, Section
 from tests.edge.analysis.hostile import documents
 
@@ -98,7 +99,8 @@ async def _analyze(
     session: ClientSession, name: str, body: Mapping[str, Any], waits: Waits
 ) -> None:
     data, started = orjson.dumps(body), time.perf_counter()
-    async with session.post(f"{API}/analyze", data=data, headers=_HEADERS) as answer:
+    headers = {**_HEADERS, **forwarded()}
+    async with session.post(f"{API}/analyze", data=data, headers=headers) as answer:
         await answer.read()
         waits.statuses[answer.status] += 1
     waits.analyses.append((1000 * (time.perf_counter() - started), name))
@@ -124,7 +126,7 @@ class _Client:
     async def _time(self, path: str, beside: str) -> float:
         """Return the milliseconds of one request."""
         started = time.perf_counter()
-        async with self.session.get(path) as answer:
+        async with self.session.get(path, headers=forwarded()) as answer:
             await answer.read()
             if answer.status != HTTPStatus.OK:
                 raise SystemExit(f"{path} answered {answer.status} beside {beside}")
@@ -132,7 +134,7 @@ class _Client:
 
 
 def _pages(edge: Edge) -> tuple[str, ...]:
-    return (PING, "/", f"/journal/{edge.newest_post()}/")
+    return (PING, "/", f"/journal/{edge.slugs()[0]}/")
 
 
 def _rows(waits: Waits) -> Iterator[tuple[str, ...]]:

@@ -6,9 +6,9 @@ from typing import Final
 
 from aiohttp import ClientSession
 
-from benchmarks.ground import LEADS, MANY_LEADS, Edge, Ground
+from benchmarks.ground import API, LEADS, MANY_LEADS, MCP, Edge, Ground
 from benchmarks.load import Load, run
-from benchmarks.parts.rows import FILTERED
+from benchmarks.parts.rows import NEWEST, filtered
 from benchmarks.parts.tools import OLDER, call_of, headers_of
 from benchmarks.section import Grid, Reached, Section
 
@@ -16,7 +16,8 @@ _SETTLED: Final = 2.0
 """Seconds after which an edge has done what it does at the start."""
 _ABOUT = (
     "Memory is what the process holds (RSS) after the MCP part was loaded by a call and every "
-    "load below was answered; 64 connections."
+    "load below was answered; 64 connections, all posts in random order, their first 10 to 30, the "
+    "newest 40 to 60 leads, and 100 leads of a tier before an instant. No two requests are equal."
 )
 _POST_COLUMNS: Final = ("posts", "memory MiB", "start s", "one post /s", "us", "first 20 /s", "us")
 _LEAD_COLUMNS: Final = ("leads", "newest 50 /s", "us", "filtered 100 /s", "us")
@@ -41,8 +42,11 @@ def _with_posts(ground: Ground, count: int) -> tuple[tuple[str, ...], float]:
     with ground.edge("growth", posts=count, leads=0) as edge:
         took = time.perf_counter() - started
         asyncio.run(_load_mcp(edge))
-        loads = (f"/posts/{edge.newest_post()}", "/posts?limit=20")
-        speeds = [cell for path in loads for cell in _speed(edge, path)]
+        loads = (
+            [f"/posts/{slug}" for slug in edge.slugs()],
+            [f"/posts?limit={limit}" for limit in range(10, 31)],
+        )
+        speeds = [cell for paths in loads for cell in _speed(edge, paths)]
         time.sleep(_SETTLED)
         weight = edge.server.resident_mib()
     return (f"{count:,}", f"{weight:.0f}", f"{took:.1f}", *speeds), weight
@@ -50,12 +54,12 @@ def _with_posts(ground: Ground, count: int) -> tuple[tuple[str, ...], float]:
 
 def _with_leads(ground: Ground, count: int) -> tuple[str, ...]:
     with ground.edge("growth", leads=count) as edge:
-        speeds = [cell for path in ("/leads?limit=50", FILTERED) for cell in _speed(edge, path)]
+        speeds = [cell for paths in (NEWEST, filtered(count)) for cell in _speed(edge, paths)]
     return (f"{count:,}", *speeds)
 
 
-def _speed(edge: Edge, path: str) -> tuple[str, str]:
-    load = Load(edge.url(path), edge.keyed)
+def _speed(edge: Edge, paths: list[str]) -> tuple[str, str]:
+    load = Load(edge.server.origin, [f"{API}{path}" for path in paths], edge.keyed)
     run(load, edge.server, 1)
     figure = run(load, edge.server)
     return f"{figure.per_second:,.0f}", f"{figure.cpu_us:.0f}"
@@ -63,14 +67,10 @@ def _speed(edge: Edge, path: str) -> tuple[str, str]:
 
 async def _load_mcp(edge: Edge) -> None:
     """Call a tool once: the SDK is loaded with the first message."""
-    headers = {
-        **headers_of(OLDER),
-        "Authorization": f"Bearer {edge.token}",
-        "Accept": "application/json, text/event-stream",
-    }
+    headers = {**headers_of(OLDER), "Authorization": f"Bearer {edge.token}"}
     async with (
         ClientSession(headers=headers) as session,
-        session.post(f"{edge.server.origin}/api/public/mcp", json=call_of(OLDER)) as answer,
+        session.post(f"{edge.server.origin}{MCP}", json=call_of(OLDER)) as answer,
     ):
         await answer.read()
         answer.raise_for_status()

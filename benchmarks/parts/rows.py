@@ -1,23 +1,31 @@
-"""Lists of leads: the newest fifty, and what administrators ask of a million."""
+"""Lists of leads: the newest, and what administrators ask of a million."""
 
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from benchmarks import peers
-from benchmarks.ground import LEADS, MANY_LEADS, Edge, Ground
+from benchmarks.ground import API, LEADS, MANY_LEADS, Ground
+from benchmarks.leads import FIRST, TIERS
 from benchmarks.load import Load
 from benchmarks.peers import DATASETTE, FASTAPI
-from benchmarks.race import EDGE, Race, Runner, ask_anew, race
+from benchmarks.race import EDGE, Race, Runner, race
 from benchmarks.section import Section, compare
-from benchmarks.server import Served
+from edge_api.schema.kinds import spell_instant
 
-FILTERED: Final = "/admin/leads?budget_tier=eq.starter&order=created_at.desc&limit=100"
+NEWEST: Final = [f"/leads?limit={limit}" for limit in range(40, 61)]
+"""What API clients ask: 50 leads on average."""
+_QUESTIONS: Final = 2_000
+"""Instants before which each tier is asked for: too many for their answers to be kept."""
 _PUBLIC: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
 _HIDDEN: Final = "dedupe_hash"
 _ABOUT = (
-    "64 connections. The peers have a copy of the edge's database, indexes included; Datasette "
-    "checks no key, counts nothing and suggests nothing."
+    "64 connections. Newest leads: limits of 40 to 60 in random order, which the edge answers from "
+    f"memory until a lead comes. Filter and order: 100 leads of one of {len(TIERS)} tiers before "
+    f"one of {_QUESTIONS:,} instants, so that each question has to be put to the store. The peers "
+    "have a copy of the edge's database, indexes included; Datasette checks no key, counts nothing "
+    "and suggests nothing."
 )
 _PLAIN: Final = "_nocount=1&_nofacet=1&_nosuggest=1&_shape=objects"
 
@@ -33,39 +41,65 @@ def measure(ground: Ground) -> Section:
     return Section("Lists of leads", _ABOUT, tuple(races.values()), reached=reached)
 
 
+def filters(count: int) -> list[tuple[str, str]]:
+    """Return each tier with each of many instants within the time in which so many leads came."""
+    first = FIRST + timedelta(seconds=min(count, 100 * len(TIERS)))
+    step = timedelta(seconds=count) / _QUESTIONS
+    instants = [spell_instant(first + number * step) for number in range(_QUESTIONS)]
+    return [(tier, instant) for tier in TIERS for instant in instants]
+
+
+def filtered(count: int) -> list[str]:
+    """Return what administrators ask of so many leads."""
+    return [
+        f"/admin/leads?budget_tier=eq.{tier}&created_at=lt.{instant}"
+        "&order=created_at.desc&limit=100"
+        for tier, instant in filters(count)
+    ]
+
+
 def _measure_newest(ground: Ground) -> Race:
     columns = "".join(f"&_col={name}" for name in _PUBLIC)
-    query = f"_size=50&_sort_desc=created_at&status__not=spam{columns}&{_PLAIN}"
-    paths = {FASTAPI: "/leads?limit=50", DATASETTE: f"/edge/leads.json?{query}"}
-    with ExitStack() as stack:
-        edge = stack.enter_context(ground.edge("newest", leads=LEADS))
-        servers = _start(stack, ground, edge, LEADS)
-        ours, *theirs = _runners(edge, "/leads?limit=50", servers, paths)
-        return race("The newest 50 of 10,000 leads", [ours, *theirs])
+    query = f"_sort_desc=created_at&status__not=spam{columns}&{_PLAIN}"
+    tables = [f"/edge/leads.json?{query}&_size={path.partition('=')[2]}" for path in NEWEST]
+    paths = {FASTAPI: NEWEST, DATASETTE: tables}
+    return _race("The newest 50 of 10,000 leads", ground, LEADS, NEWEST, paths)
 
 
 def _measure_filtered(ground: Ground) -> Race:
-    query = f"_size=100&budget_tier=starter&_sort_desc=created_at&_nocol={_HIDDEN}&{_PLAIN}"
+    query = f"_size=100&_sort_desc=created_at&_nocol={_HIDDEN}&{_PLAIN}"
     paths = {
-        FASTAPI: "/admin/leads?budget_tier=starter&order=desc&limit=100",
-        DATASETTE: f"/edge/leads.json?{query}",
+        FASTAPI: [
+            f"/admin/leads?budget_tier={tier}&before={instant}&order=desc&limit=100"
+            for tier, instant in filters(MANY_LEADS)
+        ],
+        DATASETTE: [
+            f"/edge/leads.json?{query}&budget_tier={tier}&created_at__lt={instant}"
+            for tier, instant in filters(MANY_LEADS)
+        ],
     }
-    with ExitStack() as stack:
-        edge = stack.enter_context(ground.edge("filtered", leads=MANY_LEADS))
-        servers = _start(stack, ground, edge, MANY_LEADS)
-        ours, *theirs = _runners(edge, FILTERED, servers, paths)
-        return race("Filter and order, 100 of 1,000,000 leads", [ours, ask_anew(ours), *theirs])
+    title = "Filter and order, 100 of 1,000,000 leads"
+    return _race(title, ground, MANY_LEADS, filtered(MANY_LEADS), paths)
 
 
-def _start(stack: ExitStack, ground: Ground, edge: Edge, count: int) -> dict[str, Served]:
+def _race(
+    title: str, ground: Ground, count: int, asked: list[str], paths: dict[str, list[str]]
+) -> Race:
     index = ground.site() / "current" / "posts.json"
     usual = ground.database(f"rows-{count}-fastapi", count)
     tables = ground.database(f"rows-{count}-datasette", count)
-    posts = _some_posts(ground, index)
-    return {
-        FASTAPI: stack.enter_context(peers.fastapi(index, usual, edge.keys)),
-        DATASETTE: stack.enter_context(peers.datasette(posts, tables)),
-    }
+    with ExitStack() as stack:
+        edge = stack.enter_context(ground.edge(f"rows-{count}", leads=count))
+        servers = {
+            FASTAPI: stack.enter_context(peers.fastapi(index, usual, edge.keys)),
+            DATASETTE: stack.enter_context(peers.datasette(_some_posts(ground, index), tables)),
+        }
+        ours = Load(edge.server.origin, [f"{API}{path}" for path in asked], edge.keyed)
+        theirs = [
+            Runner(name, server, Load(server.origin, paths[name], edge.keyed))
+            for name, server in servers.items()
+        ]
+        return race(title, [Runner(EDGE, edge.server, ours), *theirs])
 
 
 def _some_posts(ground: Ground, index: Path) -> Path:
@@ -73,13 +107,3 @@ def _some_posts(ground: Ground, index: Path) -> Path:
     if not file.exists():
         peers.write_posts(index, file)
     return file
-
-
-def _runners(
-    edge: Edge, path: str, servers: dict[str, Served], paths: dict[str, str]
-) -> list[Runner]:
-    theirs = [
-        Runner(name, server, Load(f"{server.origin}{paths[name]}", edge.keyed))
-        for name, server in servers.items()
-    ]
-    return [Runner(EDGE, edge.server, Load(edge.url(path), edge.keyed)), *theirs]

@@ -1,17 +1,16 @@
 """What a second worker on PostgreSQL buys, where load and database want the same two cores."""
 
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Final
 
-from benchmarks.ground import Edge, Ground
+from benchmarks.ground import API, LEAD, Edge, Ground
 from benchmarks.load import Load
+from benchmarks.parts.rows import NEWEST
 from benchmarks.race import EDGE, Race, Runner, race
 from benchmarks.section import Reached, Section, compare
 from benchmarks.table import ONE_WORKER
 from tests.edge.postgresql import PostgreSQL
 
-SCRIPT: Final = Path(__file__).resolve().parent.parent / "leads.lua"
 FILE: Final = "one edge on a file"
 _ABOUT = (
     "64 connections; PostgreSQL 18 with `fsync` and `synchronous_commit`, on this machine too. "
@@ -31,18 +30,25 @@ def measure(ground: Ground) -> Section:
                 ONE_WORKER: stack.enter_context(ground.shared_edge(server.make_store(), 1)),
                 FILE: stack.enter_context(ground.edge("workers-file")),
             }
-            leads = race("New leads, 64 clients", _runners(edges, "/leads", SCRIPT))
-            slug = edges[EDGE].newest_post()
-            post = race("One post, keyed", _runners(edges, f"/posts/{slug}"))
-            listed = race("50 leads", _runners(edges, "/leads?limit=50"))
+            leads = race(
+                "New leads, 64 clients", _runners(edges, [f"/leads {LEAD}"], is_keyed=False)
+            )
+            keyed = [f"/posts/{slug}" for slug in edges[EDGE].slugs()]
+            post = race("One post of 50, keyed", _runners(edges, keyed))
+            listed = race("The newest 50 leads", _runners(edges, NEWEST))
     finally:
         server.remove()
     return Section("Workers on PostgreSQL", _ABOUT, (leads, post, listed), reached=_reached(leads))
 
 
-def _runners(edges: dict[str, Edge], path: str, script: Path | None = None) -> list[Runner]:
+def _runners(edges: dict[str, Edge], asked: list[str], *, is_keyed: bool = True) -> list[Runner]:
+    requests = [f"{API}{each}" for each in asked]
     return [
-        Runner(name, edge.server, Load(edge.url(path), {} if script else edge.keyed, script))
+        Runner(
+            name,
+            edge.server,
+            Load(edge.server.origin, requests, edge.keyed if is_keyed else {}),
+        )
         for name, edge in edges.items()
     ]
 

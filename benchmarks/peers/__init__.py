@@ -12,18 +12,21 @@ import orjson
 
 from benchmarks.peers.environment import prepare
 from benchmarks.server import Served, free_port, served
+from tests.content.fences import read_fences
 
 HELLO: Final = "aiohttp hello-world"
 STATIC: Final = "aiohttp static files"
 FASTAPI: Final = "FastAPI"
 DATASETTE: Final = "Datasette"
 NGINX: Final = "nginx"
+CERTIFICATE, KEY = "certificate.pem", "key.pem"
 ONE_COMMIT_EACH: Final = "benchmarks.peers.one_commit_each"
 """The edge itself, with a commit for each request: what sharing commits is measured against."""
 SDK: Final = "the SDK's own server"
 
 _APART: Final = Path(__file__).parent / "apart"
-_PROVIDE: Final = Path(__file__).resolve().parent.parent.parent / "tools" / "provide"
+_ROOT: Final = Path(__file__).resolve().parent.parent.parent
+_PROVIDE: Final = _ROOT / "tools" / "provide"
 
 _NGINX: Final = """\
 worker_processes 1;
@@ -37,45 +40,90 @@ http {{
   access_log off;
   sendfile on;
   tcp_nopush on;
-  keepalive_requests 1000000000;
-  open_file_cache max=1000;
   client_body_temp_path {folder}/body;
   proxy_temp_path {folder}/proxy;
   fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
-  server {{
+  {served}
+}}
+"""
+_FILES: Final = """server {{
     listen 127.0.0.1:{port};
     root {root};
     index index.html;
+    keepalive_requests 1000000000;
+    open_file_cache max=1000;
   }}
-}}
 """
+SHIPPED: Final = _ROOT / "content" / "posts" / "running-it-in-production.md"
+"""The post whose settings for nginx are the ones that operators take."""
 
 
 def hello() -> AbstractContextManager[Served]:
     """Run the least that an aiohttp application can do, at `/hello`."""
     port = free_port()
-    return served(["-m", "benchmarks.peers.hello", str(port)], port, "/hello")
+    return served(["-m", "benchmarks.peers.hello", str(port)], f"http://127.0.0.1:{port}/hello")
 
 
 def files(folder: Path) -> AbstractContextManager[Served]:
     """Run aiohttp's own static files."""
     port = free_port()
-    return served(["-m", "benchmarks.peers.files", str(port), str(folder)], port, "/")
+    return served(
+        ["-m", "benchmarks.peers.files", str(port), str(folder)], f"http://127.0.0.1:{port}/"
+    )
+
+
+def nginx(folder: Path, root: Path) -> AbstractContextManager[Served]:
+    """Run nginx with one worker on the files of `root`; `folder` is for what it writes."""
+    port = free_port()
+    return _run_nginx(folder, f"http://127.0.0.1:{port}/", _FILES.format(port=port, root=root))
+
+
+def proxy(folder: Path, origin: str) -> AbstractContextManager[Served]:
+    """Run nginx in front of a server at `origin`, with the settings of the journal's own post.
+
+    Only what an operator changes is changed: the port, the certificate and the server's address.
+    Raises SystemExit where the post does not have one of these exactly once.
+    """
+    port, certificate = free_port(), make_certificate(folder)
+    (settings,) = (
+        fence.code for fence in read_fences(SHIPPED.read_text("utf-8")) if fence.language == "nginx"
+    )
+    live = "/etc/letsencrypt/live/journal.example"
+    for shipped, own in {
+        "listen 443 ": f"listen 127.0.0.1:{port} ",
+        f"{live}/fullchain.pem": str(certificate),
+        f"{live}/privkey.pem": str(certificate.with_name(KEY)),
+        "127.0.0.1:8000": origin.removeprefix("http://"),
+    }.items():
+        if settings.count(shipped) != 1:
+            raise SystemExit(f"{SHIPPED}: the nginx settings have no single {shipped!r}")
+        settings = settings.replace(shipped, own)
+    return _run_nginx(folder, f"https://127.0.0.1:{port}/", settings, certificate)
+
+
+def make_certificate(folder: Path) -> Path:
+    """Make a certificate for this machine in `folder`, its key beside it; return its file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    words += ["-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", *words, "-keyout", KEY, "-out", CERTIFICATE]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    return folder / CERTIFICATE
 
 
 @contextmanager
-def nginx(folder: Path, root: Path) -> Iterator[Served]:
-    """Run nginx with one worker; `folder` is for what it writes."""
+def _run_nginx(
+    folder: Path, url: str, settings: str, certificate: Path | None = None
+) -> Iterator[Served]:
     found = subprocess.run([str(_PROVIDE), "nginx"], check=True, capture_output=True, text=True)
-    port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
-    settings = folder / "nginx.conf"
+    file = folder / "nginx.conf"
     user = "user root;\n" if os.geteuid() == 0 else ""  # else it could not read our folders
-    settings.write_text(_NGINX.format(folder=folder, port=port, root=root, user=user))
-    words = ["-p", str(folder), "-c", str(settings)]
-    with served(words, port, "/", program=found.stdout.strip()) as running:
+    file.write_text(_NGINX.format(folder=folder, user=user, served=settings))
+    words, program = ["-p", str(folder), "-c", str(file)], found.stdout.strip()
+    with served(words, url, program=program, certificate=certificate) as running:
         yield running
 
 
@@ -88,7 +136,7 @@ def fastapi(
     words += ["--port", str(port), "--no-access-log", "--log-level", "error"]
     environment = {"POSTS": str(posts), "DATABASE": str(database), **(keys or {})}
     program = str(prepare() / "python")
-    return served(words, port, "/openapi.json", environment, program)
+    return served(words, f"http://127.0.0.1:{port}/openapi.json", environment, program)
 
 
 def datasette(posts: Path, leads: Path) -> AbstractContextManager[Served]:
@@ -97,14 +145,18 @@ def datasette(posts: Path, leads: Path) -> AbstractContextManager[Served]:
     words = ["-m", "datasette", "serve", str(leads), "-i", str(posts), "--port", str(port)]
     for setting, value in (("sql_time_limit_ms", "30000"), ("facet_time_limit_ms", "50")):
         words += ["--setting", setting, value]
-    return served(words, port, "/-/versions.json", program=str(prepare() / "python"))
+    return served(
+        words, f"http://127.0.0.1:{port}/-/versions.json", program=str(prepare() / "python")
+    )
 
 
 def sdk(build: Path, database: Path) -> AbstractContextManager[Served]:
     """Run the MCP SDK's own server with the product's tools."""
     port = free_port()
     settings = {"BUILD_DIR": str(build), "DATABASE_URL": f"sqlite:///{database}"}
-    return served(["-m", "benchmarks.peers.sdk_mcp", str(port)], port, "/mcp", settings)
+    return served(
+        ["-m", "benchmarks.peers.sdk_mcp", str(port)], f"http://127.0.0.1:{port}/mcp", settings
+    )
 
 
 def write_posts(index: Path, database: Path) -> None:

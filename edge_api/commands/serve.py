@@ -89,8 +89,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 def _refuse_workers(count: int, settings: Settings) -> str:
     if count != 1 and settings.database_path is not None:
         return (
-            "SQLite has one writer, and one process answers more than 40,000 reads a second; "
-            "more than one worker needs PostgreSQL"
+            "SQLite has one writer, so one process serves it; "
+            "more than one worker needs PostgreSQL: set DATABASE_URL"
         )
     return "" if 1 <= count <= WORKERS_MOST else f"must be a number from 1 to {WORKERS_MOST}"
 

@@ -56,7 +56,7 @@ def build(cold: float, edited: float, slowness: int = 1) -> Build:
 @pytest.fixture
 def race() -> Callable[[int], BuildRace]:
     """Return a maker of races over so many posts: 4 x Pelican and 0.5 x Hugo cold."""
-    return lambda posts: build_race(posts, ours=(2.0, 1.0), pelican=(8.0, 8.0), hugo=(1.0, 2.5))
+    return lambda posts: build_race(posts, ours=(2.0, 1.0), pelican=(8.0, 8.0), hugo=(1.0, 1.5))
 
 
 def test_each_builder_is_measured_cold_and_after_an_edit(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_names_of_lines_are_unique() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "is_missed"),
-    [(POST, 0.85, False), (POST, 0.84, True), (MEMORY, 150.0, False), (MEMORY, 150.5, True)],
+    [(POST, 0.55, False), (POST, 0.54, True), (MEMORY, 200.0, False), (MEMORY, 200.5, True)],
 )
 def test_a_line_is_missed_on_the_wrong_side(name: str, value: float, *, is_missed: bool) -> None:
     """At least and at most, the bound itself included."""
@@ -70,13 +70,18 @@ def test_a_report_has_the_table_the_races_and_their_plots(tmp_path: Path, race: 
         "How.",
         (race,),
         (Grid("Sizes", ("posts", "MiB"), [("100", "90")]),),
-        {POST: Reached(race.speeds(HELLO)), f"post/{FASTAPI}": Reached([2.0])},
+        {
+            POST: Reached(race.speeds(HELLO)),
+            f"post/{FASTAPI}": Reached([2.0]),
+            f"proxied lead/{FASTAPI}": Reached([0.5]),
+        },
     )
     write_report(tmp_path, [section], is_whole=False)
 
     text = (tmp_path / FILE).read_text()
-    assert re.search(r"\| at least 0.85 \| 1.2 x aiohttp hello-world \|.*\| yes \|", text)
-    assert re.search(r"\| at least 3.3 \| 2 x FastAPI \| 2 \|  \| \*\*no\*\* \|", text)
+    assert re.search(r"\| at least 0.55 \| 1.2 x aiohttp hello-world \|.*\| yes \|", text)
+    assert re.search(r"\| at least 2.5 \| 2 x FastAPI \| 2 \|  \| \*\*no\*\* \|", text)
+    assert re.search(r"\| reported \| 0.5 x FastAPI \| 0.5 \|  \|  \|", text)
     assert "| 100 | 90 |" in text
     (plot,) = re.findall(r"!\[.*\]\((.*\.svg)\)", text)
     drawn = ET.fromstring((tmp_path / plot).read_text())  # noqa: S314  our own

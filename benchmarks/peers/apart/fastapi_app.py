@@ -165,16 +165,17 @@ async def list_leads(db: Database, limit: Annotated[int, Query(ge=1, le=200)] = 
 async def find_leads(
     db: Database,
     budget_tier: str | None = None,
+    before: str | None = None,
     order: Literal["asc", "desc"] = "desc",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    offset: Annotated[int, Query(ge=0)] = 0,
 ) -> Any:
     """Filter and order rows."""
-    where = "" if budget_tier is None else " WHERE budget_tier = ?"
-    given: tuple[Any, ...] = () if budget_tier is None else (budget_tier,)
+    asked = {"budget_tier = ?": budget_tier, "created_at < ?": before}
+    given = {condition: value for condition, value in asked.items() if value is not None}
+    where = f" WHERE {' AND '.join(given)}" if given else ""
     rows = await db.execute_fetchall(
         f"SELECT {COLUMNS} FROM leads{where}"  # noqa: S608  none of it is given
-        f" ORDER BY created_at {order}, id {order} LIMIT ? OFFSET ?",
-        (*given, limit, offset),
+        f" ORDER BY created_at {order}, id {order} LIMIT ?",
+        (*given.values(), limit),
     )
     return [dict(row) for row in rows]
