@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientResponse, ClientSession, DummyCookieJar
-from aiohttp.test_utils import BaseTestServer
+from aiohttp.test_utils import BaseTestServer, TestClient
 from aiohttp.typedefs import StrOrURL
-from aiohttp.web import BaseRunner
+from aiohttp.web import BaseRequest, BaseRunner
 from pytest_aiohttp import AiohttpClient
 from yarl import URL
 
@@ -28,13 +28,14 @@ from edge_api.web.repeats import Repeats
 from edge_api.web.server import Handler, Server, start
 from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed
 from tests.edge.postgresql import PostgreSQL
+from tests.own_journal import TEST_CONTENT
 
 SITE_URL = "http://journal.test"
 SECRET_KEY = "a secret of thirty-two characters"
 """What PostgreSQL needs beside it; a file has its own made beside it."""
 EMAIL_HOOK_SECRET = "whsec_" + "c2VjcmV0" * 4
 NOW = "2026-06-01T00:00:00Z"
-CONTENT = Path(__file__).parent / "content"
+CONTENT = TEST_CONTENT
 
 
 def run_build(content: Path, output: Path, now: str = NOW, site_url: str = SITE_URL) -> None:
@@ -200,6 +201,7 @@ def make_edge(make_settings: Callable[..., Settings], aiohttp_client: AiohttpCli
     ) -> AsyncIterator[RunningEdge]:
         async with assemble(make_settings(**changes), clock, alone=alone) as assembly:
             server = EdgeServer(assembly.app.handle, assembly.app.repeats)
+            client: TestClient[BaseRequest, None]
             client = await aiohttp_client(server, cookie_jar=DummyCookieJar())
             try:
                 url = str(client.make_url(""))

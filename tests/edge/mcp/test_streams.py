@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mcp.server import Server
@@ -23,6 +23,9 @@ from edge_api.web.trace import mark
 from tests.edge.conftest import EdgeServer, RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
+
+if TYPE_CHECKING:
+    from aiohttp.test_utils import TestClient
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 RESOURCES = {"resourcesListChanged": True}
@@ -214,6 +217,7 @@ async def progressing(aiohttp_client: AiohttpClient) -> Agent:
         mark(request)
         return await endpoint.handle(request, {})
 
+    client: TestClient[Request, None]
     client = await aiohttp_client(EdgeServer(handle))
     edge = RunningEdge(str(client.make_url("")), None, client.session, endpoint)
     return Agent(edge, None, MODERN)
