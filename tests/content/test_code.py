@@ -39,7 +39,7 @@ echo "never reached"
 OpenWorkshop = Callable[..., AbstractContextManager[Workshop]]
 FOLLOWING = ("connect.md",)
 """Papers whose blocks follow addresses that the edge names."""
-SHOWING_OWN_POSTS = ("README.md", "docs/api.md", "docs/connect.md")
+SHOWING_OWN_POSTS = ("README.md", "docs/api.md", "docs/connect.md", "docs/editors.md")
 """Papers of the product whose outputs show posts of this project."""
 
 
