@@ -152,6 +152,16 @@ def make(*arguments: str) -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
+def test_tests_start_applications_by_fixtures() -> None:
+    """Aiohttp's servers are started and ended by pytest-aiohttp's fixtures, the edge's too."""
+    by_hand = re.compile(r"\b(App|Server)[R]unner\b|\b(TCP|Sock|Unix)[S]ite\b|\brun_[a]pp\b")
+    tests = [name for name in modules() if name.startswith("tests/")]
+
+    assert [name for name in tests if by_hand.search(text_of(name))] == []
+    assert "aiohttp_client(" in text_of("tests/edge/conftest.py")
+    assert by_hand.search("runner = web.App" + "Runner(app)")
+
+
 def test_imports_keep_their_contracts() -> None:
     """Every import runs the way the architecture says."""
     result = lint_imports(ROOT)

@@ -10,33 +10,30 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from frontmatter.default_handlers import YAMLHandler
-
 from site_build import addresses
 from site_build.post import Alias, Document, Finding, Kind
 from site_build.reading.front_matter import LONGEST_DESCRIPTION, PageFrontMatter
 from site_build.reading.head import Fault, find_members, find_value, read_head
-from site_build.reading.located_yaml import YamlFaultError, read_entries
+from site_build.reading.located_yaml import HANDLER, YamlFaultError, read_entries
 from site_build.reading.summary import summarise
 from site_build.text import Places, count_control_characters, find_control_character
 
 LARGEST_FILE = 2 * 1024 * 1024
 """Bytes; some three hundred thousand words."""
 
-_FENCE = YAMLHandler().FM_BOUNDARY
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)+")
 _BEGINNING = "begin it with `---`, the keys title, slug and date, and `---` again"
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Where the front matter and the body stand in a text."""
+    """The front matter and the body of a text, and their offsets in it."""
 
     fence_at: int
     head_at: int
     head: str
     body_at: int
+    body: str
 
 
 def read_document(path: str, raw: bytes) -> tuple[Document | None, list[Finding]]:
@@ -101,8 +98,9 @@ def _read_text(path: str, text: str, digest: str) -> tuple[Document | None, list
     head, faults = read_head(kind, parts.fence_at, entries)
     if head is None or any(fault.severity == "error" for fault in faults):
         return None, faults
-    document = _make_document(path, kind, head, _cut_body(text, parts.body_at), digest)
     places = Places(text)
+    body = f"{parts.body}\n" if parts.body else "", places.locate(parts.body_at)[0]
+    document = _make_document(path, kind, head, body, digest)
     slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
     aliases: dict[str, Alias] = {}
     for given, at in zip(head.aliases, find_members(entries, "aliases"), strict=True):
@@ -121,26 +119,17 @@ def _settle_alias(kind: Kind, alias: str) -> str:
 
 
 def _split(text: str) -> _Parts | Fault:
-    """Find the fences that python-frontmatter would find, and keep their places."""
+    """Split a text with python-frontmatter, whose two parts begin with the end of a line."""
     start = len(text) - len(text.lstrip())
-    opening = _FENCE.match(text, start)
+    opening = HANDLER.FM_BOUNDARY.match(text, start)
     if opening is None:
         what = "the file is empty" if start == len(text) else "the file has no front matter"
         return Fault(0 if start == len(text) else start, f"{what}; {_BEGINNING}")
-    head_at = text.find("\n", start) + 1 or len(text)
-    closing = _FENCE.search(text, head_at)
-    if closing is None:
+    try:
+        head, body = (part.removeprefix("\n") for part in HANDLER.split(text))
+    except ValueError:
         return Fault(start, "the front matter is never closed; add a line `---` below its keys")
-    body_at = text.find("\n", closing.start()) + 1 or len(text)
-    return _Parts(start, head_at, text[head_at : closing.start()], body_at)
-
-
-def _cut_body(text: str, body_at: int) -> tuple[str, int]:
-    """Return the body without the blank lines around it, and the line on which it starts."""
-    blank = _BLANK_LINES.match(text, body_at)
-    start = blank.end() if blank else body_at
-    body = text[start:].rstrip()
-    return f"{body}\n" if body else "", text.count("\n", 0, start) + 1
+    return _Parts(start, opening.end() + 1, head, len(text) - len(body), body.rstrip())
 
 
 def _make_document(
@@ -166,10 +155,6 @@ def _make_document(
         body_line=line,
         digest=digest,
     )
-    return _describe(document)
-
-
-def _describe(document: Document) -> Document:
-    """Fill in what the author left to the text."""
+    # What the author left to the text.
     description = document.description or summarise(document, LONGEST_DESCRIPTION) or document.title
     return replace(document, description=description, excerpt=document.excerpt or description)

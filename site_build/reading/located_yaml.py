@@ -7,9 +7,14 @@ takes the interpreter down with it.
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 import yaml
-from yaml.constructor import ConstructorError, SafeConstructor
+from frontmatter.default_handlers import YAMLHandler
+from yaml.constructor import ConstructorError
+
+HANDLER = YAMLHandler()
+"""Of python-frontmatter: finds the front matter of a text, and loads it."""
 
 LONGEST_TEXT = 65_536
 """Code points of one mapping; what is longer belongs in the body."""
@@ -61,26 +66,54 @@ def read_entries(text: str, start: int = 0) -> list[Entry]:
     Raises YamlFaultError.
     """
     try:
-        return [_read_entry(key, value, start) for key, value in _compose(text)]
+        return _load(text, start)
     except YamlFaultError as fault:
         raise YamlFaultError(start + fault.offset, str(fault)) from None
 
 
-def _compose(text: str) -> list[tuple[yaml.Node, yaml.Node]]:
+def _load(text: str, start: int) -> list[Entry]:
     if len(text) > LONGEST_TEXT:
         raise YamlFaultError(0, f"is longer than {LONGEST_TEXT} characters; shorten it")
     try:
         _refuse_extravagance(text)
-        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+        return HANDLER.load(text, Loader=partial(_EntryLoader, start)) or []
     except yaml.MarkedYAMLError as fault:
         raise _explain(fault, text) from None
     except yaml.YAMLError:
         raise _name_unprintable(text) from None
-    if root is None:
-        return []
-    if not isinstance(root, yaml.MappingNode):
-        raise YamlFaultError(_offset(root), f"is no mapping; {_ANY_MEND}")
-    return list(root.value)
+
+
+class _EntryLoader(yaml.CSafeLoader):
+    """Loads a mapping as a list of entries, whose offsets count from `start`."""
+
+    def __init__(self, start: int, text: str) -> None:
+        super().__init__(text)
+        self._start = start
+
+    def construct_document(self, node: yaml.Node) -> list[Entry]:
+        """Return the entries of the mapping."""
+        if not isinstance(node, yaml.MappingNode):
+            raise YamlFaultError(_offset(node), f"is no mapping; {_ANY_MEND}")
+        return [self._read_entry(key, value) for key, value in node.value]
+
+    def _read_entry(self, key: yaml.Node, value: yaml.Node) -> Entry:
+        if not isinstance(key, yaml.ScalarNode):
+            raise YamlFaultError(_offset(key), f"has a key that is no word; {_ANY_MEND}")
+        members = value.value if isinstance(value, yaml.SequenceNode) else ()
+        return Entry(
+            key=key.value,
+            value=self._construct(value),
+            key_at=self._start + _offset(key),
+            value_at=self._start + _offset(value),
+            members_at=tuple(self._start + _offset(member) for member in members),
+        )
+
+    def _construct(self, node: yaml.Node) -> object:
+        try:
+            value: object = self.construct_object(node, deep=True)
+        except (ConstructorError, ValueError, OverflowError):
+            return node.value if isinstance(node, yaml.ScalarNode) else str(node.tag)
+        return value
 
 
 def _refuse_extravagance(text: str) -> None:
@@ -116,24 +149,3 @@ def _name_unprintable(text: str) -> YamlFaultError:
     if found is None:
         return YamlFaultError(0, f"cannot be read; {_ANY_MEND}")
     return YamlFaultError(found.start(), f"holds U+{ord(found[0]):04X}, unseen; take it out")
-
-
-def _read_entry(key: yaml.Node, value: yaml.Node, start: int) -> Entry:
-    if not isinstance(key, yaml.ScalarNode):
-        raise YamlFaultError(_offset(key), f"has a key that is no word; {_ANY_MEND}")
-    members = value.value if isinstance(value, yaml.SequenceNode) else ()
-    return Entry(
-        key=key.value,
-        value=_construct(value),
-        key_at=start + _offset(key),
-        value_at=start + _offset(value),
-        members_at=tuple(start + _offset(member) for member in members),
-    )
-
-
-def _construct(node: yaml.Node) -> object:
-    try:
-        value: object = SafeConstructor().construct_object(node, deep=True)
-    except (ConstructorError, ValueError, OverflowError):
-        return node.value if isinstance(node, yaml.ScalarNode) else str(node.tag)
-    return value

@@ -39,6 +39,8 @@ echo "never reached"
 OpenWorkshop = Callable[..., AbstractContextManager[Workshop]]
 FOLLOWING = ("connect.md",)
 """Papers whose blocks follow addresses that the edge names."""
+SHOWING_OWN_POSTS = ("README.md", "docs/api.md", "docs/connect.md", "docs/editors.md")
+"""Papers of the product whose outputs show posts of this project."""
 
 
 @pytest.fixture
@@ -83,7 +85,14 @@ def has_code(path: Path) -> bool:
     return any(fence.language in RUN for fence in read_fences(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("path", [path for path in TAUGHT if has_code(path)], ids=name_of)
+RUNNING = [
+    pytest.param(path, marks=[pytest.mark.own_posts] * (name_of(path) in SHOWING_OWN_POSTS))
+    for path in TAUGHT
+    if has_code(path)
+]
+
+
+@pytest.mark.parametrize("path", RUNNING, ids=name_of)
 def test_every_block_of_code_runs(path: Path, opened: OpenWorkshop) -> None:
     """A reader who copies the blocks of a paper one after another sees what the paper shows."""
     with opened(knows_its_port=path.name in FOLLOWING) as workshop:

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.content.workshop import ROOT, find_free_port, lay_out, plain_environment
+from tests.own_journal import TEST_CONTENT
 
 _PATIENCE = 60.0
 """Seconds until waiting is given up; nothing is measured by it."""
-_POST = "a-lead-is-safe"
+_POST = "marbled-paper"
 _HONCHO = str(Path(sys.executable).with_name("honcho"))
 
 
@@ -63,10 +64,10 @@ def awaits(port: int, wanted: str) -> bool:
 )
 def test_a_change_of_the_content_is_served(tmp_path: Path, command: list[str], status: int) -> None:
     """A post that is changed while it is served is soon served as it is; SIGTERM ends it all."""
-    lay_out(tmp_path)
+    lay_out(tmp_path, TEST_CONTENT)
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "run").symlink_to(ROOT / "tools" / "run")
-    post, port = tmp_path / "content" / "posts" / f"{_POST}.md", find_free_port()
+    post, port = tmp_path / "content" / "posts" / "third.md", find_free_port()
 
     with running(command, tmp_path, port) as process:
         assert awaits(port, "<h1")

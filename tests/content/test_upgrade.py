@@ -19,10 +19,11 @@ from typing import Any
 import pytest
 
 from tests.content.workshop import ROOT, find_free_port, plain_environment
+from tests.own_journal import TEST_CONTENT
 
 OLD = "49d850a"
 """A commit whose publisher writes no heartbeat, and cannot render the theme that came later."""
-PARTS = ("content", "theme", "edge_api", "site_build", "pelicanconf.py")
+PARTS = ("theme", "edge_api", "site_build", "pelicanconf.py")
 PATIENCE = 120.0
 """Seconds until waiting is given up; nothing is measured by it."""
 UNDEFINED = "is undefined"
@@ -35,7 +36,8 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = find_free_port()
-        self.post = folder / "content" / "posts" / "a-lead-is-safe.md"
+        shutil.copytree(TEST_CONTENT, folder / "content")
+        self.post = folder / "content" / "posts" / "third.md"
         self.log = folder / "publish.log"
 
     def run(self, *words: str) -> tuple[int, str]:
@@ -82,7 +84,7 @@ class Journal:
 
     def says(self, sentence: str) -> bool:
         """Tell whether the served build has the sentence."""
-        page = self.folder / "build/current/site/journal" / self.post.stem / "index.html"
+        page = self.folder / "build/current/site/journal/marbled-paper/index.html"
         return sentence in page.read_text("utf-8")
 
     def logged(self) -> str:

@@ -17,13 +17,15 @@ from pathlib import Path
 import playwright
 
 from tests.content.fences import Fence
+from tests.own_journal import IS_OWN, JUDGED_CONTENT
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = "2026-11-20T00:00:00Z"
 """The journal is built as it stood then, so that outputs hold when later posts are added."""
 
-TAUGHT = sorted([*ROOT.glob("content/**/*.md"), *ROOT.glob("docs/*.md"), ROOT / "README.md"])
-"""The papers whose blocks run."""
+_PAPERS = ("content/**/*.md", "docs/*.md", "README.md") if IS_OWN else ("docs/*.md", "README.md")
+TAUGHT = sorted(path for pattern in _PAPERS for path in ROOT.glob(pattern))
+"""The papers whose blocks run; nobody else's posts."""
 
 _SECONDS = 120
 """After which a block that hangs is given up."""
@@ -73,10 +75,10 @@ def _read_to_end(process: subprocess.Popen[str]) -> str:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def lay_out(folder: Path) -> None:
-    """Fill `folder` with what a checkout has, and build the journal in it."""
+def lay_out(folder: Path, content: Path = JUDGED_CONTENT) -> None:
+    """Fill `folder` with what a checkout has, and build the journal of `content` in it."""
     for name in _COPIED:
-        source = ROOT / name
+        source = content if name == "content" else ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copyfile
         copy(source, folder / name)
     (folder / ".venv").symlink_to(sys.prefix)

@@ -5,11 +5,17 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import ClientResponse, ClientSession, DummyCookieJar
+from aiohttp.test_utils import BaseTestServer, TestClient
+from aiohttp.typedefs import StrOrURL
+from aiohttp.web import BaseRequest, BaseRunner
+from pytest_aiohttp import AiohttpClient
+from yarl import URL
 
 from edge_api.commands.assembly import assemble
 from edge_api.commands.opened import system_clock
@@ -18,16 +24,17 @@ from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings, read_settings
 from edge_api.store.plan import Store
-from edge_api.web.server import start
+from edge_api.web.server import Handler, Server, start
 from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed
 from tests.edge.postgresql import PostgreSQL
+from tests.own_journal import TEST_CONTENT
 
 SITE_URL = "http://journal.test"
 SECRET_KEY = "a secret of thirty-two characters"
 """What PostgreSQL needs beside it; a file has its own made beside it."""
 EMAIL_HOOK_SECRET = "whsec_" + "c2VjcmV0" * 4
 NOW = "2026-06-01T00:00:00Z"
-CONTENT = Path(__file__).parent / "content"
+CONTENT = TEST_CONTENT
 
 
 def run_build(content: Path, output: Path, now: str = NOW, site_url: str = SITE_URL) -> None:
@@ -67,6 +74,34 @@ class RunningEdge:
         return self.session.request(
             method, f"{self.url}{path}", headers=headers, allow_redirects=False, **more
         )
+
+
+class EdgeServer(BaseTestServer):
+    """The product's own server, which aiohttp's test client starts and ends."""
+
+    def __init__(self, handler: Handler) -> None:
+        super().__init__()
+        self._start = partial(start, handler, self.host, 0)
+        self._running: Server | None = None
+
+    async def start_server(self, *_: Any, **__: Any) -> None:
+        """Serve on a free port, as the service does."""
+        self._running = await self._start()
+        self.port = self._running.port
+
+    async def _make_runner(self, **_: Any) -> BaseRunner:
+        """Refuse: the product makes its own."""
+        raise NotImplementedError
+
+    def make_url(self, path: StrOrURL) -> URL:
+        """Return the address of a path."""
+        return URL(f"http://{self.host}:{self.port}{path}")
+
+    async def close(self) -> None:
+        """End as the service does."""
+        if self._running is not None:
+            running, self._running = self._running, None
+            await running.stop()
 
 
 EdgeMaker = Callable[..., AbstractAsyncContextManager[RunningEdge]]
@@ -156,7 +191,7 @@ def make_settings(store_url: str, journal: Path) -> Callable[..., Settings]:
 
 
 @pytest.fixture
-def make_edge(make_settings: Callable[..., Settings]) -> EdgeMaker:
+def make_edge(make_settings: Callable[..., Settings], aiohttp_client: AiohttpClient) -> EdgeMaker:
     """Return a maker of running edges, which takes settings that differ."""
 
     @asynccontextmanager
@@ -164,13 +199,14 @@ def make_edge(make_settings: Callable[..., Settings]) -> EdgeMaker:
         clock: Any = system_clock, *, alone: bool = False, **changes: str
     ) -> AsyncIterator[RunningEdge]:
         async with assemble(make_settings(**changes), clock, alone=alone) as assembly:
-            server = await start(assembly.app.handle, "127.0.0.1", 0)
+            server = EdgeServer(assembly.app.handle)
+            client: TestClient[BaseRequest, None]
+            client = await aiohttp_client(server, cookie_jar=DummyCookieJar())
             try:
-                async with ClientSession(cookie_jar=DummyCookieJar()) as session:
-                    url = f"http://127.0.0.1:{server.port}"
-                    yield RunningEdge(url, assembly.service, session, assembly.mcp)
+                url = str(client.make_url(""))
+                yield RunningEdge(url, assembly.service, client.session, assembly.mcp)
             finally:
-                await server.stop()
+                await client.close()
 
     return make
 

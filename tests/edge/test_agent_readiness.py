@@ -1,6 +1,6 @@
 """Each criterion by which sites are judged ready for agents, against the product as it runs.
 
-The criteria are those that scanners for agent readiness publish; the journal is the project's own,
+The criteria are those that scanners for agent readiness publish; the journal is a small one,
 built for an origin of its own. And what is advertised anywhere answers as advertised.
 """
 
@@ -16,9 +16,9 @@ import pytest
 
 from edge_api.schema.paths import DOCS
 from tests.edge.advertised import Said, Visitor
+from tests.edge.conftest import CONTENT
 
 ORIGIN = "https://press.example"
-CONTENT = Path(__file__).resolve().parents[2] / "content"
 NOW = "2026-11-20T00:00:00Z"
 AUTHORIZATION_SERVER = "/.well-known/oauth-authorization-server"
 LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
@@ -29,7 +29,7 @@ Source = Callable[[Visitor], Awaitable[list[str]]]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, build_journal: Callable[..., None]) -> Path:
-    """Return a BUILD_DIR with the project's own journal."""
+    """Return a BUILD_DIR with the small journal."""
     output = tmp_path_factory.mktemp("readiness") / "build"
     build_journal(CONTENT, output, NOW, ORIGIN)
     return output
@@ -109,9 +109,9 @@ async def markdown_negotiation(visitor: Visitor) -> None:
 
 async def markdown_404(visitor: Visitor) -> None:
     """Require: a missing page is a 404 in Markdown that names what there is and what is near."""
-    said = await visitor.get("/journal/running-in-production/", Accept="text/markdown")
+    said = await visitor.get("/journal/marble-paper/", Accept="text/markdown")
     assert (said.status, said.media_type) == (404, "text/markdown")
-    assert "](/journal/running-it-in-production/)" in said.text
+    assert "](/journal/marbled-paper/)" in said.text
     assert "/llms.txt)" in said.text
 
 
@@ -129,7 +129,7 @@ async def llms_txt(visitor: Visitor) -> None:
 async def llms_full_txt(visitor: Visitor) -> None:
     """Require: the whole text stands in one file."""
     text = (await found(visitor, "/llms-full.txt", "text/plain")).text
-    assert "# Running it in production" in text
+    assert "# Marbled paper" in text
 
 
 async def api_catalog(visitor: Visitor) -> None:
@@ -249,13 +249,13 @@ async def json_ld(visitor: Visitor) -> None:
     assert kinds[f"{ORIGIN}/"] >= {"WebSite", "Organization", "Blog"}
     assert all("BreadcrumbList" in found for url, found in kinds.items() if url != f"{ORIGIN}/")
     posts = [url for url in kinds if re.fullmatch(rf"{ORIGIN}/journal/[^/]+/", url)]
-    assert len(posts) == 10
+    assert len(posts) == 3
     assert all("BlogPosting" in kinds[url] for url in posts)
 
 
 async def feeds(visitor: Visitor) -> None:
     """Require: journal and tags have feeds of both kinds, named in head and header."""
-    for path in ("/", "/tags/api/"):
+    for path in ("/", "/tags/paper/"):
         page = await visitor.get(path)
         for name, kind in (("feed.xml", "atom+xml"), ("feed.json", "feed+json")):
             said = await found(visitor, f"{path}{name}", f"application/{kind}")
@@ -290,13 +290,13 @@ async def list_pages(visitor: Visitor) -> list[str]:
 SKILLS = ("read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp")
 TEXTS = (
     *("/robots.txt", "/llms.txt", "/auth.md", "/.well-known/security.txt", "/sitemap.xml"),
-    *("/feed.xml", "/feed.json", "/tags/api/feed.xml", "/tags/api/feed.json"),
+    *("/feed.xml", "/feed.json", "/tags/paper/feed.xml", "/tags/paper/feed.json"),
     *("/.well-known/api-catalog", "/.well-known/ai-catalog.json"),
     *("/api/public/mcp/server-card", "/.well-known/mcp/server-card.json"),
     *("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"),
     *("/.well-known/agent-skills/index.json", "/api/public/v1/", "/404.md", "/contact/index.md"),
     *(f"/.well-known/agent-skills/{name}/SKILL.md" for name in SKILLS),
-    *("/", "/journal/", "/journal/running-it-in-production/", "/tags/api/", "/about/"),
+    *("/", "/journal/", "/journal/marbled-paper/", "/tags/paper/", "/about/"),
 )
 """What names addresses of the site to programs; of pages, all that is absolute in them."""
 
@@ -329,7 +329,9 @@ async def test_what_is_advertised_answers(path: str, visitor: Visitor) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("path", ["/", "/about/", "/tags/api/", "/journal/", "/contact/", "/none/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/about/", "/tags/paper/", "/journal/", "/contact/", "/none/"]
+)
 async def test_what_a_header_links_to_is_of_its_type(path: str, visitor: Visitor) -> None:
     """Each link of a page's header answers with the type that it names."""
     links = (await visitor.get(path)).links

@@ -5,7 +5,7 @@ streams as they come.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, web
 
@@ -39,6 +39,9 @@ class BearerProxy:
             return await _passed_on(answer, request)
 
 
+_PROXY = web.AppKey("proxy", BearerProxy)
+
+
 def _passing(message: web.BaseRequest | ClientResponse) -> list[tuple[str, str]]:
     """Return the headers that concern both ends."""
     stopped = {*_OF_A_CONNECTION, "authorization"}
@@ -57,27 +60,23 @@ async def _passed_on(answer: ClientResponse, request: web.BaseRequest) -> web.St
     return response
 
 
-@asynccontextmanager
-async def bearer_proxy(origin: str, token: str) -> AsyncIterator[str]:
-    """Serve a proxy before an origin; yields the proxy's own origin."""
-    async with ClientSession(
-        timeout=ClientTimeout(total=None),
-        cookie_jar=DummyCookieJar(),
-        auto_decompress=False,
-        skip_auto_headers=_UNASKED,
-    ) as session:
-        handler = web.Server(BearerProxy(session, origin, token).handle)
-        runner = web.ServerRunner(handler, handler_cancellation=True, shutdown_timeout=1)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            yield site_url(runner)
-        finally:
-            await runner.cleanup()
+def make_bearer_proxy(origin: str, token: str) -> web.Application:
+    """Return a proxy before an origin."""
 
+    async def hold_session(app: web.Application) -> AsyncIterator[None]:
+        async with ClientSession(
+            timeout=ClientTimeout(total=None),
+            cookie_jar=DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=_UNASKED,
+        ) as session:
+            app[_PROXY] = BearerProxy(session, origin, token)
+            yield
 
-def site_url(runner: web.ServerRunner) -> str:
-    """Return the origin at which a runner serves."""
-    host, port = runner.addresses[0][:2]
-    return f"http://{host}:{port}"
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await request.app[_PROXY].handle(request)
+
+    app = web.Application()
+    app.cleanup_ctx.append(hold_session)
+    app.router.add_route("*", "/{path:.*}", handle)
+    return app

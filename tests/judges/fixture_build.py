@@ -12,8 +12,8 @@ from edge_api.schema.problems import Problem
 from edge_api.web.mcp import Caller, McpEndpoint
 from edge_api.web.mcp_exchange import Exchange
 from edge_api.web.request import Request
-from edge_api.web.server import start
 from edge_api.web.trace import mark
+from tests.edge.conftest import EdgeServer
 
 TOKEN = "of the test build"
 _TESTER = Actor("tester", "tester", "access_token", frozenset({"mcp"}))
@@ -45,8 +45,5 @@ async def serving(server: Server[Any]) -> AsyncIterator[str]:
         path: Mapping[str, str] = {}
         return await endpoint.handle(request, path)
 
-    running = await start(handle, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{running.port}"
-    finally:
-        await running.stop()
+    async with EdgeServer(handle) as running:
+        yield str(running.make_url(""))

@@ -1,10 +1,12 @@
 """The official conformance suite, against the edge's handler with the suite's own fixtures."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from pytest_aiohttp import AiohttpServer
 
-from tests.judges.bearer_proxy import bearer_proxy
+from tests.judges.bearer_proxy import make_bearer_proxy
 from tests.judges.conformance import faults, judge_server, scored, verdicts
 from tests.judges.fixture_build import TOKEN, serving
 from tests.judges.fixtures.server import fixture_server
@@ -30,9 +32,27 @@ _OF_EVERY_SERVER = {
 }
 
 
-async def test_all_that_the_newest_revision_asks_of_a_server_holds(tmp_path: Path) -> None:
+ProxyMaker = Callable[[str, str], Awaitable[str]]
+
+
+@pytest.fixture
+def make_proxy(aiohttp_server: AiohttpServer) -> ProxyMaker:
+    """Return a maker of proxies, each of which adds a token to requests for an origin."""
+
+    async def make(origin: str, token: str) -> str:
+        app = make_bearer_proxy(origin, token)
+        server = await aiohttp_server(app, shutdown_timeout=1)
+        return str(server.make_url("/").origin())
+
+    return make
+
+
+async def test_all_that_the_newest_revision_asks_of_a_server_holds(
+    make_proxy: ProxyMaker, tmp_path: Path
+) -> None:
     """With the suite's fixtures mounted, all that 2026-07-28 scores passes, and newer scenarios."""
-    async with serving(fixture_server()) as origin, bearer_proxy(origin, TOKEN) as proxy:
+    async with serving(fixture_server()) as origin:
+        proxy = await make_proxy(origin, TOKEN)
         outcome = await judge_server(f"{proxy}{MCP_PATH}", "2026-07-28", tmp_path)
 
     found, wanted = verdicts(tmp_path), scored("2026-07-28")
@@ -43,9 +63,12 @@ async def test_all_that_the_newest_revision_asks_of_a_server_holds(tmp_path: Pat
     assert outcome.status == 0, str(outcome)
 
 
-async def test_what_needs_no_session_holds_in_the_older_revision(tmp_path: Path) -> None:
+async def test_what_needs_no_session_holds_in_the_older_revision(
+    make_proxy: ProxyMaker, tmp_path: Path
+) -> None:
     """Of 2025-11-25 all passes but what a server without sessions cannot do, as the file says."""
-    async with serving(fixture_server()) as origin, bearer_proxy(origin, TOKEN) as proxy:
+    async with serving(fixture_server()) as origin:
+        proxy = await make_proxy(origin, TOKEN)
         outcome = await judge_server(
             f"{proxy}{MCP_PATH}", "2025-11-25", tmp_path, "fixtures-2025-11-25.yml"
         )
@@ -59,13 +82,13 @@ async def test_what_needs_no_session_holds_in_the_older_revision(tmp_path: Path)
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
 async def test_the_product_passes_all_that_applies_to_it(
-    product: Product, access_token: str, revision: str, tmp_path: Path
+    make_proxy: ProxyMaker, product: Product, access_token: str, revision: str, tmp_path: Path
 ) -> None:
     """Of the product nothing fails but what a file gives a reason for, nothing that all need."""
-    async with bearer_proxy(product.origin, access_token) as proxy:
-        outcome = await judge_server(
-            f"{proxy}{MCP_PATH}", revision, tmp_path, f"product-{revision}.yml"
-        )
+    proxy = await make_proxy(product.origin, access_token)
+    outcome = await judge_server(
+        f"{proxy}{MCP_PATH}", revision, tmp_path, f"product-{revision}.yml"
+    )
 
     found = verdicts(tmp_path)
     assert outcome.status == 0, str(outcome)

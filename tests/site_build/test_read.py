@@ -8,6 +8,7 @@ from pathlib import Path
 import frontmatter
 import pytest
 import yaml
+from frontmatter.default_handlers import YAMLHandler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -383,6 +384,25 @@ def test_no_front_matter_raises(head: dict[str, object]) -> None:
 
     assert (document is None) == any(found.severity == "error" for found in findings)
     assert all(1 <= found.line <= raw.count("\n") + 1 for found in findings)
+
+
+def test_python_frontmatter_reads_posts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """python-frontmatter splits a post and loads its front matter; nothing else does."""
+    heads, (split, load) = [], (YAMLHandler.split, YAMLHandler.load)
+
+    def split_shouting(handler: YAMLHandler, text: str) -> tuple[str, str]:
+        head, body = split(handler, text)
+        return head, body.upper()
+
+    def load_noting(handler: YAMLHandler, head: str, **more: object) -> object:
+        heads.append(head)
+        return load(handler, head, **more)
+
+    monkeypatch.setattr(YAMLHandler, "split", split_shouting)
+    monkeypatch.setattr(YAMLHandler, "load", load_noting)
+
+    assert read(post()).markdown == "WORDS.\n"
+    assert heads == [HEAD]
 
 
 def test_agrees_with_python_frontmatter() -> None:

@@ -10,6 +10,7 @@ import jinja2
 import pytest
 
 from site_build.making.assets import Assets
+from tests.own_journal import TEST_CONTENT
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -39,10 +40,10 @@ def templates() -> jinja2.Environment:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the public folder of a site: posts that are hard on a theme, and the real pages."""
+    """Return the public folder of a site: posts that are hard on a theme, and pages."""
     folder = tmp_path_factory.mktemp("theme")
     shutil.copytree(HERE / "content", folder / "content")
-    shutil.copytree(ROOT / "content" / "pages", folder / "content" / "pages")
+    shutil.copytree(TEST_CONTENT / "pages", folder / "content" / "pages")
     build = [sys.executable, "-m", "pelican", str(folder / "content"), "-o", str(folder / "site")]
     said = subprocess.run(
         [*build, "-s", str(HERE / "strict_settings.py"), "-e", 'BUILD_NOW="2026-06-01"'],

@@ -2,11 +2,11 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
 from aiohttp import web
+from pytest_aiohttp import AiohttpServer
 
 from edge_api.domain.analysis.discovery import AI_CATALOG, LLMS, ROBOTS, SITEMAP
 from edge_api.domain.analysis.visits import DOCUMENT_MOST, Visit
@@ -52,18 +52,15 @@ class Site:
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Site]:
+async def site(aiohttp_server: AiohttpServer) -> Site:
     """Return a site on this machine."""
     found = Site()
     app = web.Application()
     app.router.add_get("/{path:.*}", found.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    found.port = runner.addresses[0][1]
+    server = await aiohttp_server(app, shutdown_timeout=0)
+    found.port = server.port or 0
     found.origin = f"http://127.0.0.1:{found.port}"
-    yield found
-    await runner.cleanup()
+    return found
 
 
 def text(body: str, kind: str = "text/plain") -> web.Response:

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from aiohttp import ClientSession
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp_types import CallToolRequestParams, CallToolResult, TextContent
+from pytest_aiohttp import AiohttpClient
 
 from edge_api.domain.actor import Actor
 from edge_api.domain.keys import Keys
@@ -19,11 +19,13 @@ from edge_api.web.mcp import Caller, McpEndpoint
 from edge_api.web.mcp_caller import STREAMS_EACH, Slots
 from edge_api.web.mcp_exchange import Exchange
 from edge_api.web.request import Request
-from edge_api.web.server import start
 from edge_api.web.trace import mark
-from tests.edge.conftest import RunningEdge
+from tests.edge.conftest import EdgeServer, RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
+
+if TYPE_CHECKING:
+    from aiohttp.test_utils import TestClient
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 RESOURCES = {"resourcesListChanged": True}
@@ -193,7 +195,7 @@ async def step_by_step(
 
 
 @pytest.fixture
-async def progressing() -> AsyncIterator[Agent]:
+async def progressing(aiohttp_client: AiohttpClient) -> Agent:
     """Return an agent of a server whose only tool reports progress, on the same handler."""
     actor = Actor("anybody", "anybody", "access_token", frozenset({"mcp"}))
 
@@ -215,13 +217,10 @@ async def progressing() -> AsyncIterator[Agent]:
         mark(request)
         return await endpoint.handle(request, {})
 
-    running = await start(handle, "127.0.0.1", 0)
-    try:
-        async with ClientSession() as session:
-            edge = RunningEdge(f"http://127.0.0.1:{running.port}", None, session, endpoint)
-            yield Agent(edge, None, MODERN)
-    finally:
-        await running.stop()
+    client: TestClient[Request, None]
+    client = await aiohttp_client(EdgeServer(handle))
+    edge = RunningEdge(str(client.make_url("")), None, client.session, endpoint)
+    return Agent(edge, None, MODERN)
 
 
 async def steps_of(agent: Agent, steps: int, **meta: Any) -> tuple[str, list[Json]]:

@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,6 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from pytest_aiohttp import AiohttpServer
 
 from edge_api.outgoing import fetch as fetch_module
 from edge_api.outgoing.addresses import is_public
@@ -116,24 +117,17 @@ Fetch = Callable[[str], Awaitable[bytes]]
 
 
 @pytest.fixture
-async def fetch(certificate: tuple[Path, Path]) -> AsyncIterator[Fetch]:
+async def fetch(certificate: tuple[Path, Path], aiohttp_server: AiohttpServer) -> Fetch:
     """Return a fetcher that may go to this machine, for paths of a server on it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)
     app = web.Application()
     for handler in (document, elsewhere, large, full, slow):
         app.router.add_get(f"/{handler.__name__}", handler)
-    runner = web.AppRunner(app, shutdown_timeout=0)
-    await runner.setup()
-    site = web.TCPSite(runner, "localhost", 0, ssl_context=context)
-    await site.start()
-    port = runner.addresses[0][1]
+    server = await aiohttp_server(app, host="localhost", ssl=context, shutdown_timeout=0)
     trusted = ssl.create_default_context(cafile=str(certificate[0]))
     fetcher = Fetcher(lambda address: address.is_loopback, trusted)
-    try:
-        yield lambda path: fetcher(f"https://localhost:{port}{path}")
-    finally:
-        await runner.cleanup()
+    return lambda path: fetcher(str(server.make_url(path)))
 
 
 async def test_a_document_is_fetched(fetch: Fetch) -> None:

@@ -1,12 +1,13 @@
 """A receiver of webhooks on this machine, and an edge's dispatcher that tells it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from aiohttp import web
+from pytest_aiohttp import AiohttpServer
 
 from edge_api.domain.lead_input import LeadInput, read_form
 from edge_api.domain.leads import Leads, Sender
@@ -72,24 +73,18 @@ ReceiverMaker = Callable[[], Awaitable[Receiver]]
 
 
 @pytest.fixture
-async def make_receiver() -> AsyncIterator[ReceiverMaker]:
+def make_receiver(aiohttp_server: AiohttpServer) -> ReceiverMaker:
     """Return a maker of receivers."""
-    runners = []
 
     async def make() -> Receiver:
         receiver = Receiver()
         app = web.Application()
         app.router.add_post("/{path:.*}", receiver.handle)
-        runner = web.AppRunner(app, shutdown_timeout=0)
-        await runner.setup()
-        runners.append(runner)
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
+        server = await aiohttp_server(app, shutdown_timeout=0)
+        receiver.url = str(server.make_url("/hook"))
         return receiver
 
-    yield make
-    for runner in runners:
-        await runner.cleanup()
+    return make
 
 
 @pytest.fixture

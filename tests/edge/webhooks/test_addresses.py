@@ -1,13 +1,13 @@
 """What may be told anything: public addresses over https, and this machine where the site is."""
 
 import ssl
-from collections.abc import AsyncIterator
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
+from pytest_aiohttp import AiohttpServer
 
 from edge_api.outgoing.addresses import Address, is_public
 from edge_api.outgoing.tell import Teller, is_own_machine, local_teller
@@ -113,19 +113,14 @@ async def test_a_name_that_changes_its_mind_is_not_believed(
 
 
 @pytest.fixture
-async def secure(certificate: Any, receiver: Receiver) -> AsyncIterator[str]:
+async def secure(certificate: Any, receiver: Receiver, aiohttp_server: AiohttpServer) -> str:
     """Return the address of the receiver behind TLS."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)
     app = web.Application()
     app.router.add_post("/hook", receiver.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "localhost", 0, ssl_context=context).start()
-    try:
-        yield f"https://localhost:{runner.addresses[0][1]}/hook"
-    finally:
-        await runner.cleanup()
+    server = await aiohttp_server(app, host="localhost", ssl=context, shutdown_timeout=0)
+    return str(server.make_url("/hook"))
 
 
 async def test_a_certificate_must_be_vouched_for(

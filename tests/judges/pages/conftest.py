@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.browser.conftest import chromium
-from tests.edge.edge_process import ROOT
 from tests.judges.pages.extent import WHOLE
 from tests.judges.pages.places import places, strains
 from tests.judges.pages.sample import write_sample
 from tests.judges.pages.served import Served, serve
 from tests.judges.pages.visit import JUDGED, Visit, look_at_all
+from tests.own_journal import JUDGED_CONTENT
 from tools import judges as installation
 
 __all__ = ["chromium"]
@@ -42,8 +42,8 @@ def installed() -> None:
 
 @pytest.fixture(scope="session")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Return the product's own journal."""
-    with serve(ROOT / "content", tmp_path_factory.mktemp("journal")) as served:
+    """Return the product's own journal, or a small one where somebody else's is there."""
+    with serve(JUDGED_CONTENT, tmp_path_factory.mktemp("journal")) as served:
         yield served
 
 

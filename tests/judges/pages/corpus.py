@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.edge.edge_process import ROOT
-from tests.judges.pages.sample import write_sample
+from tests.judges.pages.sample import CONTACT, write_sample
 
 SHARED = Path(os.environ.get("SHARED_DIR", ROOT.parent / "shared"))
 _FINDING = re.compile(r"^(?P<file>.+\.md):\d+:\d+\s", re.MULTILINE)
@@ -23,7 +23,7 @@ def write_corpus(content: Path, count: int | None = None) -> Path:
         return write_sample(content)
     for folder in ("posts", "pages", "images"):
         (content / folder).mkdir(parents=True)
-    shutil.copy(ROOT / "content" / "pages" / "contact.md", content / "pages")
+    shutil.copy(CONTACT, content / "pages")
     step = max(1, len(posts) // count) if count else 1
     for post in posts[::step]:
         shutil.copy(post, content / "posts")

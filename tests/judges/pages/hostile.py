@@ -13,7 +13,7 @@ from pathlib import Path
 from site_build.reading.front_matter import KEYS, LONGEST_SERIES
 from site_build.slug import make_slug
 from site_build.text import find_control_character
-from tests.edge.edge_process import ROOT
+from tests.judges.pages.sample import CONTACT, PICTURE
 
 _FENCE = "`" * 8
 _FIELDS = tuple(name for name in ("description", "excerpt", "author", "series") if name in KEYS)
@@ -62,8 +62,8 @@ def write_hostile(content: Path, payloads: Sequence[str]) -> Path:
     """Write two posts for each payload below `content`, and return that."""
     for folder in ("posts", "pages", "images"):
         (content / folder).mkdir(parents=True)
-    shutil.copy(ROOT / "content" / "pages" / "contact.md", content / "pages")
-    shutil.copy(ROOT / "content" / "images" / "fore-edges.svg", content / "images")
+    shutil.copy(CONTACT, content / "pages")
+    (content / "images" / "fore-edges.svg").write_text(PICTURE, encoding="utf-8")
     for number, payload in enumerate(payloads):
         for name, source in (
             (FIELD, _field_post(number, payload)),

@@ -7,10 +7,15 @@ import shutil
 from pathlib import Path
 
 from tests.edge.edge_process import ROOT
+from tests.own_journal import TEST_CONTENT
 
 _EVERYTHING = ROOT / "tests" / "site_build" / "samples" / "everything.md"
-_CONTACT = ROOT / "content" / "pages" / "contact.md"
-_PICTURE = ROOT / "content" / "images" / "fore-edges.svg"
+CONTACT = TEST_CONTENT / "pages" / "contact.md"
+PICTURE = """\
+<svg xmlns="http://www.w3.org/2000/svg" width="600" height="200" viewBox="0 0 600 200">
+<path fill="#b8864b" d="M0 40h600v40H0z"/><path fill="#345" d="M0 120h600v40H0z"/>
+</svg>
+"""
 _ORDINARY = 45
 """Posts with one tag in common, so that its list and the journal fill three leaves."""
 _LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 2
@@ -94,10 +99,9 @@ def write_sample(content: Path) -> Path:
     """Write the journal below `content`, and return that."""
     for folder in ("posts", "pages", "images"):
         (content / folder).mkdir(parents=True)
-    shutil.copy(_CONTACT, content / "pages")
-    shutil.copy(_PICTURE, content / "images")
-    for name in ("a.svg", "b.svg"):
-        shutil.copy(_PICTURE, content / "images" / name)
+    shutil.copy(CONTACT, content / "pages")
+    for name in ("fore-edges.svg", "a.svg", "b.svg"):
+        (content / "images" / name).write_text(PICTURE, encoding="utf-8")
     everything = _EVERYTHING.read_text(encoding="utf-8").replace(".png", ".svg")
     (content / "posts" / "everything.md").write_text(everything, encoding="utf-8")
     for day, (slug, (title, more, text)) in enumerate(_POSTS.items(), start=1):

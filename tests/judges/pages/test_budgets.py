@@ -31,6 +31,6 @@ def test_a_weight_is_seen(journal: Served, visits: list[Visit]) -> None:
     assert 0 < weights["stylesheet"] < BUDGETS["stylesheet"]
     home_with_more = Visit(home.place, home.variant, home.url, home.status)
     home_with_more.requests = [
-        (f"{journal.origin}/feed.xml?{number}", "script") for number in range(9)
+        (f"{journal.origin}/feed.xml?{number}", "script") for number in range(99)
     ]
     assert excess(journal, home_with_more).keys() == {"script"}

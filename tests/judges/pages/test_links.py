@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
-from tests.edge.edge_process import ROOT
 from tests.judges.pages.crawl import crawl
 from tests.judges.pages.judging import follow_links
 from tests.judges.pages.served import Served, serve
+from tests.own_journal import TEST_CONTENT
 
 _DEAD = """---
 title: Dead
@@ -29,7 +29,7 @@ async def test_no_link_is_dead(journal: Served, tmp_path: Path) -> None:
 
 async def test_dead_links_are_found(tmp_path: Path) -> None:
     """A page, a place in a page and a picture that are not there."""
-    content = shutil.copytree(ROOT / "content", tmp_path / "content")
+    content = shutil.copytree(TEST_CONTENT, tmp_path / "content")
     (content / "posts" / "dead.md").write_text(_DEAD, encoding="utf-8")
     with serve(content, tmp_path) as served:
         _, broken = await follow_links(served, "/journal/dead/", folder=tmp_path)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.edge.edge_process import ROOT
 from tests.judges.pages.crawl import crawl, largest_of_each_kind
 from tests.judges.pages.judging import judge_headers
 from tests.judges.pages.places import OCCASIONS
 from tests.judges.pages.served import Served, serve
+from tests.own_journal import JUDGED_CONTENT
 
 LEAST = 115
 SITE_URL = "https://journal.example"
@@ -21,7 +21,7 @@ SITE_URL = "https://journal.example"
 def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Return the journal as it stands behind a server that speaks https."""
     folder = tmp_path_factory.mktemp("published")
-    content = shutil.copytree(ROOT / "content", folder / "content")
+    content = shutil.copytree(JUDGED_CONTENT, folder / "content")
     with serve(content, folder, SITE_URL) as served:
         yield served
 

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from edge_api.schema.edge_pages import PAGES
-from tests.edge.edge_process import ROOT
 from tests.judges.pages.conftest import wait_for
 from tests.judges.pages.crawl import crawl, mapped
 from tests.judges.pages.places import OCCASIONS, Place, at
+from tests.judges.pages.sample import CONTACT
 from tests.judges.pages.served import Served, serve
 from tests.judges.pages.visit import VARIANTS, Visit, look_at_all
 
@@ -46,7 +46,7 @@ def broken(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("broken")
     (folder / "content" / "posts").mkdir(parents=True)
     (folder / "content" / "posts" / "broken.md").write_text(_BROKEN, encoding="utf-8")
-    contact = (ROOT / "content" / "pages" / "contact.md").read_text(encoding="utf-8")
+    contact = CONTACT.read_text(encoding="utf-8")
     (folder / "content" / "pages").mkdir()
     (folder / "content" / "pages" / "contact.md").write_text(contact, encoding="utf-8")
     with serve(folder / "content", folder) as served:
