@@ -33,6 +33,9 @@ SITEURL = _environment.get("SITE_URL") or f"http://127.0.0.1:{_environment.get('
 CONTENT_SIGNALS = {"search": True, "ai-input": True, "ai-train": False}
 # Where a vulnerability is reported: mailto:, https:// or tel:; without it, the contact page.
 SECURITY_CONTACT = None
+# The budgets that the contact form offers, such as ["Not decided yet", "Up to 5,000 euros"]. If the
+# list is empty, the form does not ask for one and sends "No budget: a question".
+BUDGET_TIERS: list[str] = []
 
 # Where things lie.
 PATH = _environment.get("CONTENT_DIR", "content")

@@ -73,14 +73,14 @@ DOCS_PAGE, DOCS_TRY = "docs.html", "docs_try.html"
 REFERENCE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         DOCS_PAGE: ("page", "pages"),
-        DOCS_TRY: ("site_title", "docs", "sheets", "scripts", "document"),
+        DOCS_TRY: ("docs", "sheets", "scripts", "document"),
     }
 )
 """The templates of the reference by file name, and what each is given.
 
 `docs.html` makes what stands in the frame: `page` is this page and `pages` are all of them, as
-`edge_api/api/reference/values.py` has them. `docs_try.html` is a whole page, which runs `scripts`
-on the OpenAPI `document`; `docs` is where the reference begins.
+`edge_api/api/reference/values.py` has them. `docs_try.html` runs `scripts` on the OpenAPI
+`document`, in the frame SHELL; `docs` is where the reference begins.
 """
 
 
@@ -96,6 +96,6 @@ class Frame:
 
 
 FRAMES = (
-    Frame(SHELL, frozenset(f"{name}.html" for name in PAGES), (SHELL_TITLE,)),
+    Frame(SHELL, frozenset({DOCS_TRY, *(f"{name}.html" for name in PAGES)}), (SHELL_TITLE,)),
     Frame(DOCS_SHELL, frozenset({DOCS_PAGE}), (SHELL_TITLE, DOCS_PATH, DOCS_DESCRIPTION)),
 )

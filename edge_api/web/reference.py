@@ -22,6 +22,7 @@ from edge_api.schema.edge_pages import (
     DOCS_PATH,
     DOCS_SHELL,
     DOCS_TRY,
+    SHELL,
     SHELL_CONTENT,
     SHELL_TITLE,
     TEMPLATES_FOLDER,
@@ -30,7 +31,7 @@ from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_DOCS
 from edge_api.web.pages import check_folder, make_environment, unavailable_page
 from edge_api.web.try_out import SCRIPTS, SHEETS, read_parts
 
-_TEMPLATES: Final = (DOCS_SHELL, DOCS_PAGE, DOCS_TRY)
+_TEMPLATES: Final = (DOCS_SHELL, DOCS_PAGE, SHELL, DOCS_TRY)
 _TWIN: Final = "index.md"
 
 _ENVIRONMENT: Final = make_environment()
@@ -44,7 +45,6 @@ class Ground(NamedTuple):
 
     folder: Path
     """Of the build."""
-    site_title: str
     newest_slug: str | None
 
 
@@ -53,9 +53,9 @@ class _Makings(NamedTuple):
 
     shell: str | None
     docs: str | None
+    try_shell: str | None
     try_out: str | None
     """Sources of templates; `None` for one that the build does not have."""
-    site_title: str
     newest_slug: str | None
 
 
@@ -91,8 +91,8 @@ class Reference:
             return await asyncio.to_thread(self._read, file.name, ground)
 
     def _read(self, name: str, ground: Ground) -> bytes:
-        shell, docs, try_out = (_source(ground.folder, template) for template in _TEMPLATES)
-        makings = _Makings(shell, docs, try_out, ground.site_title, ground.newest_slug)
+        sources = (_source(ground.folder, template) for template in _TEMPLATES)
+        makings = _Makings(*sources, ground.newest_slug)
         if self._press is None or self._press.makings != makings:
             pages = self._make_pages(makings.newest_slug)
             self._press = _Press(makings, pages, self._site_url)
@@ -126,26 +126,31 @@ class _Press:
         return self._render(page)
 
     def _render(self, page: Page) -> str:
-        shell = self.makings.shell
-        if shell is None or self._docs is None:
-            raise unavailable_page()
-        content = self._docs.render(page=page, pages=self._pages)
         marks = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
-        for mark, text in marks.items():
-            shell = shell.replace(mark, escape(text))
-        before, _, after = shell.partition(SHELL_CONTENT)
-        return f"{before}{content}{after}"
+        return _fill(self.makings.shell, marks, self._docs, page=page, pages=self._pages)
 
     def _render_try(self) -> str:
-        if self._try_out is None:
-            raise unavailable_page()
-        return self._try_out.render(
-            site_title=self.makings.site_title,
+        return _fill(
+            self.makings.try_shell,
+            {SHELL_TITLE: "Try the API"},
+            self._try_out,
             docs=DOCS,
             sheets=tuple(read_parts(SHEETS)),
             scripts=tuple(read_parts(SCRIPTS)),
             document=OPENAPI,
         )
+
+
+def _fill(
+    shell: str | None, marks: Mapping[str, str], template: jinja2.Template | None, **values: object
+) -> str:
+    """Return a frame with its marks and its content filled in. Raises Problem `unavailable`."""
+    if shell is None or template is None:
+        raise unavailable_page()
+    for mark, text in marks.items():
+        shell = shell.replace(mark, escape(text))
+    before, _, after = shell.partition(SHELL_CONTENT)
+    return f"{before}{template.render(values)}{after}"
 
 
 def _declare(path: str) -> SiteFile:

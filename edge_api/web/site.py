@@ -78,7 +78,7 @@ class Pages:
         self._folder = edition.folder / SITE_FOLDER
         self._moved = dict(list_redirects(edition.head.moved, self.files))
         self._reference = reference
-        self._ground = Ground(edition.folder, edition.head.site_title, edition.newest_slug)
+        self._ground = Ground(edition.folder, edition.newest_slug)
         self._ready: SizedCache[Representation] = SizedCache()
         self._work: SharedWork[Representation] = SharedWork()
         self._missing = MissingPages(edition.files)

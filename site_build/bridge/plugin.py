@@ -34,6 +34,7 @@ from site_build.bridge.writer import TaskWriter, find_production
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.spread import count_processors
 from site_build.making.artwork import find_card
+from site_build.making.handover import read_budget_tiers
 from site_build.making.production import Production, Style
 from site_build.making.recipe import fingerprint_settings
 from site_build.making.tasks import explain_syntax
@@ -113,6 +114,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             fingerprint_settings(settings),
             settings["DEFAULT_PAGINATION"],
             read_policy(settings),
+            read_budget_tiers(settings),
         )
         return _identify(settings), style
 

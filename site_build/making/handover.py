@@ -1,7 +1,8 @@
 """The templates that the edge renders with: found as the theme finds them, tried, and handed over.
 
 The edge has Jinja and nothing else: neither the site's names nor other templates, and `asset()` is
-answered here for good. What it cannot show is found at the build, and not by a reader.
+answered here for good, as are the budgets of the site. What it cannot show is found at the build,
+and not by a reader.
 """
 
 import re
@@ -27,6 +28,9 @@ from site_build.faults import BuildError
 from site_build.making.samples import sample_form, sample_page, sample_reference
 
 _FORM_NAMES = ("values", "faults")
+_TIERS = "BUDGET_TIERS"
+_TIER_MOST = 50
+"""Characters, as `LeadRow.budget_tier` has it."""
 _ASSET = re.compile(r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}")
 Locate = Callable[[str], str]
 """Gives the address of a static file of the theme; raises BuildError for none."""
@@ -70,18 +74,40 @@ class Handover:
             (folder / TEMPLATES_FOLDER / name).write_text(source, encoding="utf-8")
 
 
-def find_handover(folders: Sequence[Path], locate: Locate) -> Handover:
+def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the setting BUDGET_TIERS, the budgets that the contact form offers.
+
+    Raises BuildError for a text that the API would not accept as a budget.
+    """
+    tiers = settings.get(_TIERS) or ()
+    if not isinstance(tiers, list | tuple) or not all(
+        isinstance(tier, str)
+        and 0 < len(tier) <= _TIER_MOST
+        and tier == tier.strip()
+        and tier.isprintable()
+        and tiers.count(tier) == 1
+        for tier in tiers
+    ):
+        raise BuildError(
+            f"{_TIERS} has to be a list of different texts of 1 to {_TIER_MOST} characters on one "
+            "line, without spaces around them"
+        )
+    return tuple(tiers)
+
+
+def find_handover(folders: Sequence[Path], locate: Locate, tiers: Sequence[str]) -> Handover:
     """Return what the theme has for the edge; of two templates of a name, the first folder's.
 
-    `{{ asset('…') }}` becomes the address. Raises BuildError for a template that the edge could
-    not render.
+    `{{ asset('…') }}` becomes the address, and a template that asks for BUDGET_TIERS gets `tiers`
+    as a list of its own. Raises BuildError for a template that the edge could not render.
     """
+    given_tiers = f"{{% set {_TIERS} = {list(tiers)!r} %}}"
     sources = {}
     for name, given, samples in _list_wanted():
         paths = (folder / name for folder in folders)
         path = next((path for path in paths if path.is_file()), None)
         if path is not None:
-            sources[name] = _read(path, given, samples, locate)
+            sources[name] = _read(path, given, samples, locate, given_tiers)
     return Handover(sources)
 
 
@@ -104,12 +130,16 @@ def _check_place(form: Form, page: str) -> None:
         )
 
 
-def _read(path: Path, given: Sequence[str], samples: Samples, locate: Locate) -> str:
+def _read(
+    path: Path, given: Sequence[str], samples: Samples, locate: Locate, given_tiers: str
+) -> str:
     """Return the source of a template that the edge can render; raises BuildError."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     try:
         written = path.read_text(encoding="utf-8")
         source = _ASSET.sub(lambda asked: locate(asked[2]), written)
+        if _TIERS in meta.find_undeclared_variables(environment.parse(source)):
+            source = given_tiers + source
         _check_names(path, environment, source, given)
         template = environment.from_string(source)
     except UnicodeDecodeError as error:

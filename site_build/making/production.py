@@ -67,6 +67,8 @@ class Style:
     """Posts on one leaf of a list."""
     policy: Policy = field(default_factory=Policy)
     """What programs may do with the site."""
+    budget_tiers: Sequence[str] = ()
+    """The budgets that the contact form offers."""
 
 
 @dataclass(slots=True)
@@ -115,7 +117,7 @@ class Production:
         self.assets = Assets(style.theme / "static")
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates"]
-        self.handover = self._find_handover(folders)
+        self.handover = self._find_handover(folders, style.budget_tiers)
         self.seen: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, identity.url)
         self._workshop = self._equip(
@@ -129,8 +131,8 @@ class Production:
         posts, terms = self.site.posts, self.gathered.terms
         return relating(self._cache, code, posts, terms, self.request.jobs)
 
-    def _find_handover(self, folders: Sequence[Path]) -> Handover:
-        return find_handover(folders, self.assets.locate)
+    def _find_handover(self, folders: Sequence[Path], tiers: Sequence[str]) -> Handover:
+        return find_handover(folders, self.assets.locate, tiers)
 
     def _equip(self, method: bytes) -> Workshop:
         place, before = self.request.place, self.request.before

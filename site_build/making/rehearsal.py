@@ -118,8 +118,8 @@ class Rehearsal(Production):
             path: tuple(each for each in found if each in there) for path, found in known.items()
         }
 
-    def _find_handover(self, folders: Sequence[Path]) -> Handover:
-        return self._earlier.handover or super()._find_handover(folders)
+    def _find_handover(self, folders: Sequence[Path], tiers: Sequence[str]) -> Handover:
+        return self._earlier.handover or super()._find_handover(folders, tiers)
 
     def revise(self, gathered: Gathered) -> None:
         """Take documents whose texts alone are others, at once: no list has to be made anew.

@@ -163,7 +163,6 @@ _REFERENCE: Mapping[str, Sequence[Sample]] = MappingProxyType(
         ),
         "docs_try.html": (
             {
-                "site_title": "Journal",
                 "docs": "/docs/",
                 "sheets": ("/theme/try/look.css",),
                 "scripts": ("/theme/try/start.js",),

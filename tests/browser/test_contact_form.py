@@ -25,20 +25,18 @@ def fill(page: Page, journal: Journal, **fields: str) -> None:
     form = page.locator(FORM)
     form.get_by_label("Name").fill(fields["name"])
     form.get_by_label("E-mail address").fill(fields["email"])
-    form.get_by_label("Budget").select_option(fields["budget"])
     form.get_by_label("Message").fill(fields["message"])
     form.get_by_role("button", name="Send").click()
 
 
 def test_a_form_filled_in_well_is_taken(journal: Journal, page: Page) -> None:
-    """It leads to the thanks, and the lead is stored as it was typed."""
+    """It leads to the thanks; the lead is stored as typed, with a budget that nobody was asked."""
     message = "Hello,\nI like \u7d19 & edges."
     fill(
         page,
         journal,
         name="Ann Lee",
         email="ann@example.org",
-        budget="Not decided yet",
         message=message,
     )
     page.wait_for_url(f"{journal.url}/contact/thanks/")
@@ -46,7 +44,7 @@ def test_a_form_filled_in_well_is_taken(journal: Journal, page: Page) -> None:
 
     lead = journal.leads()[0]
     assert (lead["name"], lead["email"], lead["source"]) == ("Ann Lee", "ann@example.org", "form")
-    assert (lead["budget_tier"], lead["message"]) == ("Not decided yet", message)
+    assert (lead["budget_tier"], lead["message"]) == ("No budget: a question", message)
     assert lead["status"] == "new"
 
 
@@ -58,7 +56,6 @@ def test_a_fault_is_marked_and_nothing_typed_is_lost(journal: Journal, page: Pag
         journal,
         name="Bob",
         email="bob@nowhere",
-        budget="Up to 5,000 euros",
         message="Two\nlines",
     )
     fault = page.locator("#email-fault")
@@ -72,7 +69,6 @@ def test_a_fault_is_marked_and_nothing_typed_is_lost(journal: Journal, page: Pag
     assert page.locator("[aria-invalid=true]").count() == 1
     assert email.input_value() == "bob@nowhere"
     assert form.get_by_label("Name").input_value() == "Bob"
-    assert form.get_by_label("Budget").input_value() == "Up to 5,000 euros"
     assert form.get_by_label("Message").input_value() == "Two\nlines"
     assert len(journal.leads()) == before
 
@@ -96,7 +92,6 @@ def test_hostile_text_stays_text(journal: Journal, page: Page) -> None:
         journal,
         name=HOSTILE,
         email="eve@nowhere",
-        budget="Not decided yet",
         message=HOSTILE,
     )
     page.locator("#email-fault").wait_for()

@@ -44,6 +44,17 @@ _CONTRASTS = """() => {
 }"""
 
 
+_WIDE_TABLES = """() => {
+  for (const closed of document.querySelectorAll("main details:not([name])")) closed.open = true;
+  const column = document.querySelector(".reference > p").getBoundingClientRect();
+  return [...document.querySelectorAll("main table")].flatMap((table) => {
+    const box = (table.closest("[tabindex='0']") ?? table).getBoundingClientRect();
+    return box.right > column.right + 1 ? [`${box.right}: ${table.textContent.slice(0, 60)}`] : [];
+  });
+}"""
+"""Tables that reach beyond the text above them and do not scroll."""
+
+
 @pytest.fixture(params=["light", "dark"])
 def scheme(request: pytest.FixtureRequest) -> Literal["light", "dark"]:
     """Return each colour scheme."""
@@ -97,6 +108,20 @@ def test_the_overview_fits_the_narrowest_screen(browser: Browser, journal: Journ
         assert page.evaluate(OVERFLOW) <= 0
         for name in page.locator("td:first-child > code").all():
             assert name.evaluate("each => each.getClientRects().length") == 1
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("size", [100, 200])
+def test_tables_stay_within_the_column(
+    browser: Browser, journal: Journal, width: int, size: int
+) -> None:
+    """At the usual size of letters and at twice that, a table fits the text or scrolls."""
+    with browser.new_context(viewport={"width": width, "height": 800}) as context:
+        page = context.new_page()
+        for path in DOCS_PAGES:
+            page.goto(f"{journal.url}{path}")
+            page.evaluate("size => { document.documentElement.style.fontSize = size }", f"{size}%")
+            assert page.evaluate(_WIDE_TABLES) == [], path
 
 
 @pytest.mark.parametrize("width", [360, 960, 1280])

@@ -5,8 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.edge_pages import FORMS, FRAMES, PAGES, REFERENCE
+from edge_api.web.pages import make_environment
 from site_build.faults import BuildError
 from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
 
@@ -290,3 +292,32 @@ def test_the_journals_own_templates_are_handed_over(desk: Desk, tmp_path: Path) 
 def file_of(page: str) -> str:
     """Return the file of a page's template."""
     return f"{page}.html"
+
+
+TIERS = ["Not decided yet", "Up to 5,000 €", 'it\'s "%}" {{ 7*7 }} \\ #}']
+
+
+def test_the_edge_offers_the_budgets_of_the_site(desk: Desk, tmp_path: Path) -> None:
+    """BUDGET_TIERS are in the built contact page and in the form that the edge renders again."""
+    desk.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
+    run_journal(desk.content, tmp_path / "output", ROOT / "theme", BUDGET_TIERS=TIERS)
+    page = (tmp_path / "output" / "contact" / "index.html").read_text(encoding="utf-8")
+    again = make_environment().from_string(handed(tmp_path)["contact_form.html"]).render()
+
+    for html in (page, again):
+        select = LexborHTMLParser(html).css_first("select[name=budget_tier]")
+        assert select is not None
+        assert [option.text() for option in select.css("option")][1:] == TIERS
+
+
+@pytest.mark.parametrize(
+    "tiers", ["Up to 5,000", [""], [" x"], ["x" * 51], [5], ["a\nb"], ["a", "a"]]
+)
+def test_budgets_that_cannot_be_meant_stop_the_build(
+    desk: Desk, theme: Path, tiers: object
+) -> None:
+    """What is wrong is said with the setting's name, before a page is made."""
+    with pytest.raises(BuildError, match="BUDGET_TIERS has to be a list of different texts"):
+        make(desk, theme, BUDGET_TIERS=tiers)
+
+    assert not (theme.parent / "output").exists()

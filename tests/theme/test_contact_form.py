@@ -8,6 +8,7 @@ import pytest
 from edge_api.schema.tables import LeadRow
 
 FIELDS = ("name", "email", "budget_tier", "message")
+TIERS = ["Not decided yet", "Up to 5,000 euros", "More"]
 HOSTILE = "</textarea></option>\"'><script>alert(1)</script>"
 
 
@@ -15,9 +16,10 @@ def render(
     templates: jinja2.Environment,
     values: dict[str, str] | None = None,
     faults: dict[str, str] | None = None,
+    tiers: list[str] | None = TIERS,
 ) -> str:
-    """Return the form for what was typed and what is wrong with it."""
-    given = {"values": values, "faults": faults}
+    """Return the form for what was typed, what is wrong with it and the budgets of the site."""
+    given = {"values": values, "faults": faults, "BUDGET_TIERS": tiers}
     return templates.get_template("contact_form.html").render(
         {name: value for name, value in given.items() if value is not None}
     )
@@ -84,13 +86,24 @@ def test_limits_are_those_of_a_lead(templates: jinja2.Environment, field: str) -
     assert f'maxlength="{limit}"' in control(render(templates), field)
 
 
-def test_offered_budgets_are_accepted(templates: jinja2.Environment) -> None:
-    """Each budget on offer is short enough for a lead."""
-    limit = LeadRow.model_json_schema()["properties"]["budget_tier"]["maxLength"]
-    offered = re.findall(r"<option>([^<]+)</option>", render(templates))
+def test_the_budgets_of_the_site_are_offered(templates: jinja2.Environment) -> None:
+    """The field offers what BUDGET_TIERS lists, in its order."""
+    assert re.findall(r"<option>([^<]+)</option>", render(templates)) == TIERS
 
-    assert len(offered) >= 2
-    assert all(len(label) <= limit for label in offered)
+
+@pytest.mark.parametrize("tiers", [None, []])
+def test_without_budgets_nobody_is_asked(
+    templates: jinja2.Environment, tiers: list[str] | None
+) -> None:
+    """Where the site lists none, the form sends a fixed text that the API accepts."""
+    limit = LeadRow.model_json_schema()["properties"]["budget_tier"]["maxLength"]
+    form = render(templates, {"budget_tier": "Typed elsewhere"}, tiers=tiers)
+    field = control(form, "budget_tier")
+
+    assert field == '<input type="hidden" name="budget_tier" value="No budget: a question">'
+    assert len("No budget: a question") <= limit
+    assert "<select" not in form
+    assert "Budget</label>" not in form
 
 
 @pytest.mark.parametrize("field", FIELDS)

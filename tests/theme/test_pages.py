@@ -19,6 +19,7 @@ from tests.theme.html_page import Element, Page, read
 SITE_URL = "https://journal.example"
 GIVEN = {
     "structured_data",
+    "BUDGET_TIERS",
     "DEFAULT_LANG",
     "SITENAME",
     "SITESUBTITLE",
@@ -61,6 +62,11 @@ JS_BUDGET = 10_000
 """Bytes of scripts that a page may load in all, as brotli."""
 EARLY_MOST = 500
 """Bytes of them, as brotli, that the first paint may wait for."""
+GENERIC = {
+    *("click here", "click this", "go", "here", "information", "learn more", "more", "more info"),
+    *("more information", "right here", "read more", "see more", "start", "this"),
+}
+"""Texts by which a link says nothing, as Lighthouse's audit `link-text` lists them for English."""
 POSTS_AND_PAGES = re.compile(r"(?:journal/[^/]+|about)/index\.html")
 
 
@@ -337,6 +343,20 @@ def test_a_title_stays_text(site: Path) -> None:
     assert linked == [title] * 3
 
 
+def test_links_say_where_they_lead(site: Path) -> None:
+    """No link is named by a word that says nothing out of its place, such as the tag `go`."""
+    linked = {
+        (path, " ".join(link.text.split()).lower()): link
+        for path in [*PAGES, "tags/go/index.html"]
+        for link in read(site, path).all("a")
+    }
+
+    assert {key for key in linked if key[1] in GENERIC} == set()
+    assert {link.attributes["href"] for key, link in linked.items() if key[1] == "posts on go"} == {
+        "/tags/go/"
+    }
+
+
 def test_edges_are_painted_by_tags(site: Path) -> None:
     """A post's edge has a band for each of its tags, the same hue as the tag has elsewhere."""
     post = read(site, "journal/everything/index.html")
@@ -348,7 +368,7 @@ def test_edges_are_painted_by_tags(site: Path) -> None:
         if "class" in item.attributes
     }
 
-    assert len(bands) == 6
+    assert len(bands) == 7
     assert bands == tags
     assert set(bands) <= set(index.values())
     assert list_bands(read(site, "journal/plain/index.html")) == []

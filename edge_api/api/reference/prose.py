@@ -62,9 +62,16 @@ def make_anchor(heading: str) -> str:
     return _NO_LETTER.sub("-", heading.lower()).strip("-")
 
 
+_SCROLLER: Final = (
+    '<div class="table-scroll" role="group" aria-label="Table" tabindex="0">\n<table>\n'
+)
+
+
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _render_fence)
+    parser.add_render_rule("table_open", lambda *_: _SCROLLER)
+    parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
     parser.add_render_rule("th_open", _render_head_cell)
     parser.add_render_rule("heading_open", _render_heading)
     return parser

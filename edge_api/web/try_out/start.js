@@ -1,34 +1,52 @@
 // Starts Swagger UI on the document that the page names. No request leaves the origin.
 const place = document.getElementById("try");
-document.querySelector("main").remove(); // for readers without scripts; the program has its own
-const dark = matchMedia("(prefers-color-scheme: dark)");
 
-// The same choice as on the pages of the site, where a reader has made one.
-const chosen = () => {
-  try {
-    return localStorage.getItem("scheme");
-  } catch {
-    return null;
+// The page says what the API is and has a `main` of its own, so of Swagger UI's own layout only the
+// button, the errors, the operations and the schemas are left. A path within a button is no link.
+const inThisPage = ({ React }) => ({
+  components: {
+    DeepLink: ({ text }) => React.createElement("span", {}, text),
+    InThisPage: ({ getComponent, specSelectors }) => {
+      const make = (name) => React.createElement(getComponent(name, true));
+      const loaded = ["AuthorizeBtnContainer", "errors", "operations", "Models"];
+      return React.createElement(
+        "div",
+        { className: "swagger-ui" },
+        React.createElement("h2", {}, "Operations"),
+        ...(specSelectors.specStr() ? loaded : ["errors"]).map(make),
+      );
+    },
+  },
+});
+
+// Attributes that Swagger UI leaves out, by the selector of what they belong to.
+const ATTRIBUTES = {
+  "textarea.body-param__text": { "aria-label": "Request body" },
+  ".examples-select-element": { "aria-label": "Example" },
+  ".live-responses-table, .responses-table": { role: "table" },
+  "pre, table": { tabindex: "0" }, // They may scroll.
+};
+
+const complete = () => {
+  for (const [selector, attributes] of Object.entries(ATTRIBUTES)) {
+    for (const element of place.querySelectorAll(selector)) {
+      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    }
   }
 };
 
-const paint = () => {
-  const choice = chosen();
-  const isDark = choice === "dark" || (choice !== "light" && dark.matches);
-  document.documentElement.classList.toggle("dark-mode", isDark);
-};
-
-paint();
-dark.addEventListener("change", paint);
+new MutationObserver(complete).observe(place, { childList: true, subtree: true });
 
 SwaggerUIBundle({
   domNode: place,
   url: place.dataset.document,
   validatorUrl: null,
+  plugins: [inThisPage],
+  layout: "InThisPage",
   deepLinking: true,
   docExpansion: "list",
   defaultModelsExpandDepth: 0,
   tryItOutEnabled: true,
   persistAuthorization: false,
-  syntaxHighlight: { activated: true, theme: "agate" },
+  syntaxHighlight: { activated: false },
 });

@@ -30,7 +30,7 @@ def hand_over(folder: Path, **sources: str) -> Ground:
     (folder / "templates").mkdir(parents=True)
     for name, source in sources.items():
         (folder / "templates" / f"{name}.html").write_text(source, encoding="utf-8")
-    return Ground(folder, "Journal", "newest")
+    return Ground(folder, "newest")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def test_a_page_is_made_once(tmp_path: Path, press: Press, reference: Refe
 async def test_a_build_with_another_look_makes_it_anew(
     tmp_path: Path, press: Press, reference: Reference
 ) -> None:
-    """Other templates, another newest post and another name of the site count at once."""
+    """Other templates and another newest post count at once."""
     file = reference.files["/docs/"]
     first = hand_over(tmp_path / "one", docs_shell=SHELL, docs="One {{ page.description }}")
     second = hand_over(tmp_path / "two", docs_shell=SHELL, docs="Two {{ page.description }}")
@@ -80,13 +80,19 @@ async def test_a_page_outlives_the_folder_of_its_build(
     tmp_path: Path, reference: Reference
 ) -> None:
     """What was handed over is read whole: a page that nobody asked for yet can still be made."""
-    ground = hand_over(tmp_path / "one", docs_shell=SHELL, docs="One", docs_try="{{ docs }}")
+    ground = hand_over(
+        tmp_path / "one", docs_shell=SHELL, docs="One", shell=SHELL, docs_try="{{ docs }}"
+    )
     await reference.read(reference.files["/docs/"], ground)
-    same = hand_over(tmp_path / "two", docs_shell=SHELL, docs="One", docs_try="{{ docs }}")
+    same = hand_over(
+        tmp_path / "two", docs_shell=SHELL, docs="One", shell=SHELL, docs_try="{{ docs }}"
+    )
     for file in (tmp_path / "one" / "templates").iterdir():
         file.unlink()
 
-    assert await reference.read(reference.files["/docs/try/"], same) == b"/docs/"
+    assert await reference.read(reference.files["/docs/try/"], same) == (
+        b"<title>Try the API</title><a href='<!-- path -->'></a>/docs/"
+    )
 
 
 @pytest.mark.parametrize("path", ["/docs/", "/docs/try/"])

@@ -3,8 +3,8 @@
 `make test` runs the quick part of these judges, `make judge` the whole (PAGES_JUDGED=whole). Which
 pages there are is found out by `crawl.py` and `places.py`, the largest of each kind is judged. What
 is not held against a page stands in tables, with its reason: EXCEPTIONS of `budgets.py` and
-`nu.py`, NOT_OURS of `visit.py`, UNLISTED of `lighthouse.py`, RULES of `markup.mjs`. Each judge is
-shown a page that is broken.
+`nu.py`, NOT_OURS of `test_lighthouse_whole.py`, UNLISTED of `lighthouse.py`, RULES of
+`markup.mjs`. Each judge is shown a page that is broken.
 """
 
 import asyncio

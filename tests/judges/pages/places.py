@@ -49,7 +49,6 @@ async def send_an_address_that_is_none(page: Page) -> None:
     """Fill in the contact form with a fault."""
     await page.locator("#name").fill("Ann")
     await page.locator("#email").fill("ann@nowhere")
-    await page.locator("#budget_tier").select_option(index=1)
     await page.locator("#message").fill("Words")
     await page.locator("#contact-form button[type=submit]").click()
     await page.locator("#email-fault").wait_for()
@@ -66,6 +65,20 @@ async def press_the_button(page: Page) -> None:
     """Press the one button of the page."""
     await page.locator("main form button").click()
     await page.wait_for_load_state()
+
+
+async def try_operations(page: Page) -> None:
+    """Open operations without and with a body, and execute one."""
+    for operation in ("posts-get_post", "analyze-analyze", "utility-ping"):
+        await page.locator(f"#operations-{operation} .opblock-summary-control").click()
+    await page.locator("#operations-utility-ping .execute").click()
+    await page.locator(".live-responses-table").wait_for()
+
+
+async def open_the_dialog(page: Page) -> None:
+    """Open the dialog that takes a key."""
+    await page.locator(".btn.authorize").click()
+    await page.locator(".modal-ux").wait_for()
 
 
 def unsubscribe_link(served: Served) -> str:
@@ -116,6 +129,10 @@ def places(served: Served) -> list[Place]:
     found = [Place(path, at(path)) for path in largest_of_each_kind(pages)]
     if paths.TRY_DOCS in pages and paths.TRY_DOCS not in {place.name for place in found}:
         found.append(Place(paths.TRY_DOCS, at(paths.TRY_DOCS)))
+    found += [
+        Place("operations tried", at(paths.TRY_DOCS), steps=try_operations),
+        Place("the dialog for a key", at(paths.TRY_DOCS), steps=open_the_dialog),
+    ]
     if paths.SEARCH in pages:
         found += [
             Place(name, at(f"{paths.SEARCH}?q={quote(words)}")) for name, words in SEARCHES.items()

@@ -71,7 +71,7 @@ _POSTS = {
     "japanese": ("小口の絵", "lang: ja\ntags: [紙, strain]", "本の小口に描かれた絵。" * 30),
     "many-tags": (
         "Of many tags",
-        "tags: [" + ", ".join(f"subject {n}" for n in range(24)) + "]",
+        "tags: [go, more, " + ", ".join(f"subject {n}" for n in range(22)) + "]",
         "Every tag has a colour of its own.",
     ),
     "nothing": ("Almost nothing", "description: No tag at all.", "One."),

@@ -15,7 +15,6 @@ from playwright.async_api import (
     async_playwright,
 )
 
-from edge_api.schema import paths
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.watching import OVERFLOW, REPORT_VIOLATIONS
 from tests.judges.pages.extent import WHOLE
@@ -26,17 +25,13 @@ from tools.judges import MODULES
 AT_ONCE = 3
 """Pages that are looked at side by side."""
 HEIGHT = 800
-NOT_OURS = {
-    ".swagger-ui": "Swagger UI draws it itself; the reference at /docs/ says the same without it",
-}
-"""Parts of the page for trying the API whose barriers are not counted, and why."""
 _AXE = MODULES / "axe-core" / "axe.min.js"
 # What is laid out only as it comes near is judged too.
-_RUN_AXE = """exclude => {
+_RUN_AXE = """() => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync("* { content-visibility: visible !important }");
   document.adoptedStyleSheets = [sheet];
-  return axe.run({ include: [["html"]], exclude }, {
+  return axe.run({ include: [["html"]] }, {
   runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
   resultTypes: ["violations"],
 }).then(({ violations }) => violations.flatMap(({ id, nodes }) =>
@@ -145,8 +140,7 @@ async def measure(page: Page, visit: Visit) -> None:
     visit.overflow = int(await page.evaluate(OVERFLOW))
     # Evaluated by the debugger, which no policy of the page holds back.
     await page.evaluate(_AXE.read_text(encoding="utf-8"))
-    not_ours = [[each] for each in NOT_OURS if visit.place.name == paths.TRY_DOCS]
-    found: Any = await page.evaluate(_RUN_AXE, not_ours)
+    found: Any = await page.evaluate(_RUN_AXE)
     visit.barriers = [str(each) for each in found]
 
 
