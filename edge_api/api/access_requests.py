@@ -217,6 +217,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="claim_credential",
         method="POST",
         path=CLAIM_CREDENTIAL,
+        hands_out_secrets=True,
         summary="Fetch the credential of an approved request, once",
         description="The credential is made in this moment and shown this once.",
         tag=_TAG,
@@ -240,3 +241,4 @@ OPERATIONS: tuple[Operation, ...] = (
         problems=("not_found", "forbidden", "conflict", "unavailable"),
     ),
 )
+        hands_out_secrets=True,

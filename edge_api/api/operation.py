@@ -132,6 +132,9 @@ class Operation:
     """Beyond those that credential, limit and body bring by themselves."""
     ends_with_client: bool = False
     """Whether it stops when its client goes away: for what costs much and changes nothing."""
+    hands_out_secrets: bool = False
+    """Whether an answer has a secret beside what the client sent: it is never compressed, since its
+    length would tell of the secret (BREACH)."""
     dialect: Dialect = "plain"
     """In which words errors are told."""
     check_names: Callable[[Iterable[str]], None] | None = None

@@ -5,12 +5,15 @@ everywhere alike. It stands on aiohttp's server without aiohttp's application, w
 signals and middlewares would cost each request more than its answer does.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Protocol
+from typing import Final, Protocol
+from urllib.parse import urlsplit
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from edge_api.api.operation import Operation
 from edge_api.api.service import Pages, Service
@@ -29,10 +32,11 @@ from edge_api.web.request import Request
 from edge_api.web.routes import Routes
 from edge_api.web.site import Site
 from edge_api.web.trace import mark
-from edge_api.web.wire import Wire, header_lines, send
+from edge_api.web.wire import Wire, header_lines, send, tell_limits
 
 API_PREFIX = "/api/"
-
+_LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+_MISDIRECTED: Final = "Ask for localhost, 127.0.0.1 or [::1]: SITE_URL names no other host"
 
 Method = Callable[[Request, Mapping[str, str]], Awaitable[Wire]]
 """What answers one method of a path."""
@@ -71,6 +75,7 @@ class Resource:
         return send(wire, request)
 
     async def _tell(self, problem: Problem, request: Request) -> Wire:
+        problem.headers = tell_limits(request, problem.headers)
         if self._dialect == "page":
             accepted = whole_list(request.headers, "Accept") or ""
             return await error_page(self._pages, problem, accepted)
@@ -100,7 +105,7 @@ class Elsewhere:
         return send(wire, request)
 
     def _answer(self, request: Request) -> Awaitable[web.StreamResponse]:
-        if request.path.startswith(API_PREFIX):
+        if f"{request.path}/".startswith(API_PREFIX):
             raise Problem("not_found", "No such endpoint: see /api/public/v1/")
         if not request.path.startswith("/"):
             raise Problem("not_found", "There is nothing at this target")
@@ -125,6 +130,9 @@ class App:
         self._health, self._shelf = service.health, service.shelf
         self._always = transport(service.settings.site_url)
         self._always_lines = header_lines(self._always)
+        origin = urlsplit(service.settings.site_url)
+        is_loopback = service.settings.is_loopback
+        self._hosts = {*_LOOPBACK_HOSTS, _host_of(origin.netloc)} if is_loopback else None
         self.repeats = Repeats(self._ground)
         """What the server may answer without asking here."""
         by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
@@ -145,11 +153,28 @@ class App:
         mark(request)
         request.always, request.extra_lines = self._always, self._always_lines
         request.is_last = self._health.draining
+        if self._hosts is not None:
+            hosts = map(_host_of, request.headers.getall(hdrs.HOST, ()))
+            if not self._hosts.issuperset(hosts):
+                return self._misdirected(request)
         found = self._routes.find(request.rel_url)
         if found is None:
             return self._elsewhere.handle(request)
         return found.target.handle(request, found.variables)
 
+    async def _misdirected(self, request: Request) -> web.StreamResponse:
+        """Refuse a host whose name leads to this machine: its pages read nothing (DNS rebinding).
+
+        For a public site its proxy decides which hosts are served.
+        """
+        return send(error_answer(Problem("misdirected", _MISDIRECTED)), request)
+
     def _ground(self) -> object | None:
         """Return what answers that may be repeated stand on: the current edition."""
         return None if self._health.draining else self._shelf.current
+
+
+@lru_cache(64)
+def _host_of(authority: str) -> str:
+    """Return the host of an authority, in small letters, without the port."""
+    return re.sub(r":[0-9]*\Z", "", authority).lower()

@@ -23,12 +23,12 @@ from edge_api.schema.site_policy import Headers
 from edge_api.web.body import check_media_type, decode, read_bytes
 from edge_api.web.callers import Callers
 from edge_api.web.credentials import secret_of
-from edge_api.web.documents import DocumentAnswers
+from edge_api.web.documents import DocumentAnswers, compress
 from edge_api.web.fields import Fields
 from edge_api.web.headers import API_HEADERS, page_headers
 from edge_api.web.once_more import OnceMore
 from edge_api.web.request import Again, Request
-from edge_api.web.wire import Wire, header_lines
+from edge_api.web.wire import Wire, header_lines, tell_limits
 
 
 class Endpoint:
@@ -68,7 +68,10 @@ class Endpoint:
             wire = await self._documents.answer(reply.value, request, _always(reply))
             is_repeatable = reply.value.is_lasting
         else:
+            reply.headers = tell_limits(request, reply.headers)
             wire = encode(reply)
+            if not operation.is_page and not operation.hands_out_secrets:
+                wire = await compress(wire, request)
             is_repeatable = reply.stands_at is not None
         if is_repeatable:
             request.repeat = partial(self._repeat, wire, request, actor, reply.stands_at)
@@ -127,7 +130,7 @@ class Endpoint:
 def _tell(request: Request, quota: Quota | None) -> None:
     """Put what is left of a limit into the headers of the answer."""
     if quota is not None:
-        request.extra_lines += header_lines(quota.headers.items())
+        tell_limits(request, quota.headers)
 
 
 def read_query(model: type[BaseModel], request: Request) -> BaseModel:

@@ -1,6 +1,7 @@
 """A request, and what its answer has to carry beside what it says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -27,6 +28,8 @@ class Request(BaseRequest):
     """Whether what answers it stops when its client goes away."""
     always: Headers = ()
     """Headers that the origin gives to each of its answers."""
+    limits: Mapping[str, str] = MappingProxyType({})
+    """The rate-limit fields of its answer."""
     extra_lines = b""
     """Those as lines, and what belongs to this answer alone."""
     repeat: Callable[[], Again | None] | None = None
