@@ -132,7 +132,7 @@ async def assemble(
             ),
             papers=make_papers(settings),
             leads=Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
-            access_requests=AccessRequests(store, clock, limiter),
+            access_requests=AccessRequests(store, clock, limiter, secret),
             rows=Rows(store, clock),
             oauth=oauth,
             pages=EdgePages(shelf),
