@@ -33,6 +33,8 @@ SITEURL = _environment.get("SITE_URL") or f"http://127.0.0.1:{_environment.get('
 CONTENT_SIGNALS = {"search": True, "ai-input": True, "ai-train": False}
 # Where a vulnerability is reported: mailto:, https:// or tel:; without it, the contact page.
 SECURITY_CONTACT = None
+# Whether the edge takes leads with a credential alone, as auth.md says; the edge reads it too.
+LEADS_REQUIRE_CREDENTIAL = _environment.get("LEADS_REQUIRE_CREDENTIAL", "false")
 
 # Where things lie.
 PATH = _environment.get("CONTENT_DIR", "content")

@@ -215,6 +215,7 @@ OPERATIONS: tuple[Operation, ...] = (
         description=_ABOUT,
         tag=_TAG,
         limit="leads_attempts",
+        success_limit="leads",
         do=register,
         hands_out_secrets=True,
         body=Body(TypeAdapter(AccessOrder), order_schema(), _ORDER_EXAMPLES),
