@@ -36,6 +36,8 @@ SECURITY_CONTACT = None
 # The budgets that the contact form offers, such as ["Not decided yet", "Up to 5,000 euros"]. If the
 # list is empty, the form does not ask for one and sends "No budget: a question".
 BUDGET_TIERS: list[str] = []
+# Whether the edge takes leads with a credential alone, as auth.md says; the edge reads it too.
+LEADS_REQUIRE_CREDENTIAL = _environment.get("LEADS_REQUIRE_CREDENTIAL", "false")
 
 # Where things lie.
 PATH = _environment.get("CONTENT_DIR", "content")

@@ -27,10 +27,12 @@ class Policy:
     """Every content signal, and whether that use is allowed."""
     security_contact: str = ""
     """A URI to which a vulnerability is reported; empty: the contact page."""
+    leads_need_credential: bool = False
+    """Whether the edge takes leads from holders of a credential alone."""
 
 
 def read_policy(settings: Mapping[str, object]) -> Policy:
-    """Return what CONTENT_SIGNALS and SECURITY_CONTACT say; raises BuildError."""
+    """Return what the settings say of programs; raises BuildError."""
     signals = settings.get("CONTENT_SIGNALS", {})
     contact = settings.get("SECURITY_CONTACT") or ""
     if not isinstance(signals, Mapping) or not all(
@@ -42,4 +44,5 @@ def read_policy(settings: Mapping[str, object]) -> Policy:
         raise BuildError(
             f"SECURITY_CONTACT is {contact!r}; write mailto:, https:// or tel: before the address"
         )
-    return Policy({**DEFAULT_SIGNALS, **signals}, str(contact))
+    closed = str(settings.get("LEADS_REQUIRE_CREDENTIAL", "")).lower() in ("true", "1", "yes")
+    return Policy({**DEFAULT_SIGNALS, **signals}, str(contact), closed)

@@ -11,8 +11,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from edge_api.api.operation import Ask, Body, Operation, Success
 from edge_api.api.reply import HTML, Reply
 from edge_api.api.service import Service
-from edge_api.domain.access_order import AccessOrder, order_schema
-from edge_api.domain.access_requests import Claimed
+from edge_api.domain.access_order import AccessOrder, RequestedType, order_schema
+from edge_api.domain.access_requests import CLAIM_AGAIN, Claimed, requested_type
 from edge_api.domain.keys import KeyType
 from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
 from edge_api.schema.scopes import Scope
@@ -46,7 +46,7 @@ class Registration(BaseModel):
 
     registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
     registration_type: Literal["anonymous"] = "anonymous"
-    credential_type: KeyType
+    credential_type: RequestedType
     status: Literal["pending"] = "pending"
     scopes: Annotated[list[Scope], Field(description="What is asked for.")]
     claim_token_expires: AwareDatetime
@@ -60,18 +60,24 @@ class NewRegistration(Registration):
     claim_token: Annotated[str, Field(description="Shown this once: keep it secret.")]
 
 
-class HandedOut(BaseModel):
-    """A credential, which is shown this once."""
+class Credential(BaseModel):
+    """A credential that was claimed."""
 
     model_config = ConfigDict(extra="forbid")
 
-    registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
-    registration_type: Literal["anonymous"] = "anonymous"
-    status: Literal["claimed"] = "claimed"
     credential: Annotated[str, Field(description="Kept nowhere: keep it secret.")]
     credential_type: KeyType
     credential_expires: Annotated[AwareDatetime | None, Field(description="`null`: never.")]
     scopes: Annotated[list[Scope], Field(description="What a person has given.")]
+
+
+class HandedOut(Credential):
+    """The credential that was asked for, or the first of two: all are in `credentials`."""
+
+    registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
+    registration_type: Literal["anonymous"] = "anonymous"
+    status: Literal["claimed"] = "claimed"
+    credentials: list[Credential]
 
 
 async def show_form(_service: Service, _ask: Ask) -> Reply:
@@ -94,7 +100,7 @@ async def register(service: Service, ask: Ask) -> Reply:
 async def claim(service: Service, ask: Ask) -> Reply:
     """Hand a credential out, or say that nobody has decided yet."""
     claimed = await service.access_requests.claim(ask.body.claim_token)
-    if claimed.issued is not None:
+    if claimed.issued:
         return Reply(_handed_out(claimed))
     told = "Nobody has decided yet: send the claim token again later."
     headers = {"Retry-After": str(CLAIM_AGAIN_SECONDS)}
@@ -105,7 +111,7 @@ def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict
     return {
         "registration_id": row["id"],
         "registration_type": "anonymous",
-        "credential_type": row["type"],
+        "credential_type": requested_type(row),
         # What fell into the trap is told the same as everybody, until it is claimed.
         "status": "pending",
         "scopes": row["scopes"].split(),
@@ -116,16 +122,21 @@ def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict
 
 
 def _handed_out(claimed: Claimed) -> dict[str, Any]:
-    assert claimed.issued is not None  # noqa: S101  the caller looked
-    row = claimed.issued.row
+    credentials = [
+        {
+            "credential": issued.secret,
+            "credential_type": issued.row["type"],
+            "credential_expires": issued.row["expires_at"],
+            "scopes": issued.row["scopes"].split(),
+        }
+        for issued in claimed.issued
+    ]
     return {
         "registration_id": claimed.row["id"],
         "registration_type": "anonymous",
         "status": "claimed",
-        "credential": claimed.issued.secret,
-        "credential_type": row["type"],
-        "credential_expires": row["expires_at"],
-        "scopes": row["scopes"].split(),
+        **credentials[0],
+        "credentials": credentials,
     }
 
 
@@ -163,14 +174,18 @@ _PENDING_EXAMPLE: Final = {
     "claim_uri": f"https://journal.example{CLAIM_CREDENTIAL}",
     "next_step": "Nobody has decided yet: send the claim token again later.",
 }
-_CLAIMED_EXAMPLE: Final = {
-    "registration_id": _ID,
-    "registration_type": "anonymous",
-    "status": "claimed",
+_CREDENTIAL_EXAMPLE: Final = {
     "credential": "fe_sk_...",
     "credential_type": "api_key",
     "credential_expires": None,
     "scopes": ["posts:read"],
+}
+_CLAIMED_EXAMPLE: Final = {
+    "registration_id": _ID,
+    "registration_type": "anonymous",
+    "status": "claimed",
+    **_CREDENTIAL_EXAMPLE,
+    "credentials": [_CREDENTIAL_EXAMPLE],
 }
 _LINKS: Final = MappingProxyType(
     {
@@ -196,11 +211,13 @@ OPERATIONS: tuple[Operation, ...] = (
         name="request_access",
         method="POST",
         path=REQUEST_ACCESS,
-        summary="Ask for an API key or an access token",
+        summary="Ask for an API key, an access token, or both",
         description=_ABOUT,
         tag=_TAG,
         limit="leads_attempts",
+        success_limit="leads",
         do=register,
+        hands_out_secrets=True,
         body=Body(TypeAdapter(AccessOrder), order_schema(), _ORDER_EXAMPLES),
         successes=(
             Success(
@@ -217,11 +234,14 @@ OPERATIONS: tuple[Operation, ...] = (
         name="claim_credential",
         method="POST",
         path=CLAIM_CREDENTIAL,
-        summary="Fetch the credential of an approved request, once",
-        description="The credential is made in this moment and shown this once.",
+        summary="Fetch the credential of an approved request",
+        description="The credential is made by the first claim. For "
+        f"{CLAIM_AGAIN.seconds // 60} minutes the same claim token gives it again, so that an "
+        "answer that was lost can be repeated; after that it is 409.",
         tag=_TAG,
         limit="leads_attempts",
         do=claim,
+        hands_out_secrets=True,
         body=Body(
             TypeAdapter(ClaimInput),
             ClaimInput.model_json_schema(),

@@ -6,13 +6,19 @@ from typing import Any
 from edge_api.api.mcp import operations as mcp
 from edge_api.api.operation import Operation
 from edge_api.api.reply import JSON
-from edge_api.domain.limits import list_rates
+from edge_api.domain.limits import AUTHENTICATED, list_rates
+from edge_api.domain.oauth.issuer import Issuer
+from edge_api.domain.oauth.metadata import server_metadata
 from edge_api.schema import paths
 from edge_api.schema.scopes import SCOPES
 from edge_api.settings import Settings
 
 Json = dict[str, Any]
 
+_OAUTH = (
+    *("issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"),
+    *("revocation_endpoint", "jwks_uri", "grant_types_supported"),
+)
 LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 """The media type of the catalog, with the profile that tells it from other linksets."""
 CATALOG_LINK = (
@@ -25,6 +31,7 @@ CATALOG_LINK = (
 def self_description(operations: Sequence[Operation], settings: Settings, version: str) -> Json:
     """Return what `GET /api/public/v1/` says."""
     origin = settings.site_url
+    oauth = server_metadata(Issuer(origin), {})
     return {
         "name": "Public API",
         "version": version,
@@ -43,7 +50,14 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
             "server_card": f"{origin}{mcp.CARD_PATH}",
             "catalog": f"{origin}{mcp.CATALOG_PATH}",
         },
-        "limits": dict(list_rates(settings)),
+        "oauth": {name: oauth[name] for name in _OAUTH}
+        | {
+            "metadata": f"{origin}{paths.METADATA}",
+            "protected_resources": [
+                f"{origin}{paths.RESOURCE_METADATA}{path}" for path in paths.DOORS.values()
+            ],
+        },
+        "limits": {name: _spell(rate) for name, rate in list_rates(settings).items()},
         "llms_txt": f"{origin}/llms.txt",
         "sitemap": f"{origin}/sitemap.xml",
         "contact": f"{origin}/contact/",
@@ -101,17 +115,29 @@ def _endpoint(operation: Operation, settings: Settings) -> Json:
 
 
 def _rate(operation: Operation, settings: Settings) -> str | None:
-    """Return the limit of a caller without a credential, or of one with it where it is needed."""
-    if operation.credential == "required":
-        return settings.rate_authenticated
-    return list_rates(settings).get(operation.limit)
+    """Return the limits of a caller without a credential, or of one with it where it is needed."""
+    names = (AUTHENTICATED,) if operation.credential == "required" else operation.limits
+    rates = (_spell(list_rates(settings)[name]) for name in names)
+    return ";".join(filter(None, rates)) or None
+
+
+def _spell(rate: str) -> str | None:
+    return None if rate == "0" else rate
 
 
 def _authentication(origin: str) -> Json:
     return {
         "api_key": {
             "headers": ["X-API-Key: <API_KEY>", "Authorization: Bearer <API_KEY>"],
+            "for": f"{origin}{paths.DOORS['rest']}/",
             "scopes": dict(SCOPES),
             "obtain": f"{origin}/contact/",
-        }
+        },
+        "access_token": {
+            "headers": ["Authorization: Bearer <ACCESS_TOKEN>"],
+            "for": f"{origin}{mcp.PATH}",
+            "obtain": f"{origin}/contact/",
+        },
+        "auth_md": f"{origin}/auth.md",
+        "access_requests": f"{origin}{paths.REQUEST_ACCESS}",
     }

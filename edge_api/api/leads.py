@@ -1,5 +1,6 @@
 """The two operations on leads, as the published description has them."""
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
@@ -65,8 +66,6 @@ class RecentQuery(BaseModel):
 
 async def create_lead(service: Service, ask: Ask) -> Reply:
     """Take a lead and answer once it is kept for good."""
-    if ask.actor is None and service.settings.leads_require_credential:
-        raise service.access.no_credential()
     sender = Sender(ask.actor, ask.address, "mcp" if ask.door == "mcp" else "api")
     created = await service.leads.create(ask.body, sender, ask.headers.get(IDEMPOTENCY_KEY))
     return reply_with(created)
@@ -93,8 +92,9 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 # The header stands in words, not among the parameters: there it would say that each of its values
 # goes with each body, while the point of a key is that it goes with one.
+_OPEN = "Open without a credential, and rate-limited then; a credential that is sent must be valid."
 _ABOUT_CREATION = f"""\
-Open without a credential, and rate-limited then; a credential that is sent must be valid. Strings
+{_OPEN} Strings
 are trimmed and brought to Unicode's form NFC; members that are not named here are ignored. The
 answer comes once the lead is kept for good.
 
@@ -167,6 +167,7 @@ OPERATIONS: tuple[Operation, ...] = (
         credential="optional",
         scope="leads:write",
         limit="leads_attempts",
+        success_limit="leads",
         do=create_lead,
         body=Body(
             TypeAdapter(LeadInput),
@@ -214,3 +215,9 @@ OPERATIONS: tuple[Operation, ...] = (
         tools=(_LIST,),
     ),
 )
+
+
+def with_credential(operation: Operation) -> Operation:
+    """Return the creation of leads as LEADS_REQUIRE_CREDENTIAL closes it."""
+    about = operation.description.removeprefix(_OPEN).lstrip()
+    return replace(operation, credential="required", limit="", success_limit="", description=about)

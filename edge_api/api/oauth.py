@@ -267,6 +267,7 @@ OPERATIONS: tuple[Operation, ...] = (
         dialect="oauth",
         limit="token",
         do=issue_token,
+        hands_out_secrets=True,
         body=_form(_TOKEN_FORM, {"grant_type": "client_credentials"}),
         successes=(Success(200, "The token", _schema(TokenAnswer)),),
         problems=("unauthenticated", "unavailable"),

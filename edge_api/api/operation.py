@@ -125,11 +125,16 @@ class Operation:
     scope: Scope | None = None
     limit: str = ""
     """The rate limit that each call without a credential counts against; see `domain.limits`."""
+    success_limit: str = ""
+    """The one that each success counts against beside it."""
     parameters: tuple[Parameter, ...] = ()
     query: type[BaseModel] | None = None
     body: Body | None = None
     problems: tuple[Code, ...] = ()
     """Beyond those that credential, limit and body bring by themselves."""
+    hands_out_secrets: bool = False
+    """Whether an answer has a secret beside what the client sent: it is never compressed, since its
+    length would tell of the secret (BREACH)."""
     ends_with_client: bool = False
     """Whether it stops when its client goes away: for what costs much and changes nothing."""
     dialect: Dialect = "plain"
@@ -143,6 +148,11 @@ class Operation:
     """Which credentials it takes: at MCP's door, access tokens only."""
     tools: tuple[Tool, ...] = ()
     """What the MCP endpoint makes of it."""
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """The names of the rate limits that hold for a caller without a credential."""
+        return tuple(filter(None, (self.success_limit, self.limit)))
 
     @property
     def is_page(self) -> bool:

@@ -1,5 +1,7 @@
 """The list of everything that is offered. What is not in it is not served."""
 
+from collections.abc import Iterable
+
 from edge_api.api import (
     access_requests,
     admin,
@@ -16,6 +18,7 @@ from edge_api.api import (
 )
 from edge_api.api.mcp import operations as mcp
 from edge_api.api.operation import Operation
+from edge_api.settings import Settings
 
 OPERATIONS: tuple[Operation, ...] = (
     *posts.OPERATIONS,
@@ -34,3 +37,11 @@ OPERATIONS: tuple[Operation, ...] = (
 
 ROUTED: tuple[Operation, ...] = (*OPERATIONS, *other_tables.OPERATIONS)
 """What the application routes: the list, and the refusals of every other table."""
+
+
+def offered(operations: Iterable[Operation], settings: Settings) -> tuple[Operation, ...]:
+    """Return operations as the settings have them: creating a lead may need a credential."""
+    closed = ("create_lead",) if settings.leads_require_credential else ()
+    return tuple(
+        leads.with_credential(each) if each.name in closed else each for each in operations
+    )

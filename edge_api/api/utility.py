@@ -51,7 +51,9 @@ class EndpointDescription(BaseModel):
     summary: str
     credential: Literal["none", "optional", "required"]
     scope: str | None
-    rate_limit: str | None
+    rate_limit: Annotated[
+        str | None, Field(description="Windows that must all have room; `null`: unlimited.")
+    ]
 
 
 class Description(BaseModel):
@@ -64,7 +66,8 @@ class Description(BaseModel):
     documentation: str
     endpoints: list[EndpointDescription]
     authentication: dict[str, Any]
-    limits: dict[str, str]
+    oauth: dict[str, Any]
+    limits: dict[str, str | None]
 
 
 class ApiDocument(BaseModel):

@@ -16,7 +16,7 @@ from edge_api.api.description import CATALOG_LINK, LINKSET, api_catalog, self_de
 from edge_api.api.mcp.operations import PATH as MCP_PATH
 from edge_api.api.mcp.operations import TITLE, ai_catalog
 from edge_api.api.openapi import openapi_document
-from edge_api.api.operations import OPERATIONS, ROUTED
+from edge_api.api.operations import OPERATIONS, ROUTED, offered
 from edge_api.api.reference.pages import make_pages
 from edge_api.api.reference.values import Page
 from edge_api.api.reply import Document
@@ -136,7 +136,7 @@ async def assemble(
             ),
             papers=make_papers(settings),
             leads=Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
-            access_requests=AccessRequests(store, clock, limiter),
+            access_requests=AccessRequests(store, clock, limiter, secret),
             rows=Rows(store, clock),
             oauth=oauth,
             pages=EdgePages(shelf),
@@ -158,7 +158,7 @@ async def assemble(
             loops.append(mailing.dispatcher.run)
         await stack.enter_async_context(housekeeping(service, loops, settled))
         mcp = mcp_endpoint(service, settled)
-        app = App(service, ROUTED, Site(service), {MCP_PATH: mcp})
+        app = App(service, offered(ROUTED, settings), Site(service), {MCP_PATH: mcp})
         settled()
         yield Assembly(service, app, mcp, publishing)
 
@@ -185,20 +185,21 @@ def _leave_collector() -> None:
 
 def make_papers(settings: Settings) -> Papers:
     """Return what the service says of itself; the OpenAPI document is kept for the newest slug."""
+    operations = offered(OPERATIONS, settings)
 
     def describe(slug: str | None) -> dict[str, Any]:
         samples = {"slug": slug} if slug else {}
-        return openapi_document(OPERATIONS, settings.site_url, VERSION, samples)
+        return openapi_document(operations, settings.site_url, VERSION, samples)
 
     @lru_cache(maxsize=1)
     def openapi(slug: str | None) -> Document:
         return Document(orjson.dumps(describe(slug)))
 
     def reference(slug: str | None) -> tuple[Page, ...]:
-        return make_pages(OPERATIONS, describe(slug), settings.site_url, list_rates(settings))
+        return make_pages(operations, describe(slug), settings.site_url, list_rates(settings))
 
     return Papers(
-        description=Document(orjson.dumps(self_description(OPERATIONS, settings, VERSION))),
+        description=Document(orjson.dumps(self_description(operations, settings, VERSION))),
         api_catalog=Document(
             orjson.dumps(api_catalog(settings)), LINKSET, headers=(("Link", CATALOG_LINK),)
         ),

@@ -152,8 +152,8 @@ def _report(found: Found) -> None:
         if rows and table.personal and table.personal.kept:
             print(f"{table.name}: {table.personal.kept}")
     for row in found[ACCESS_REQUESTS]:
-        if row["credential_id"]:
-            print(f"the credential {row['credential_id']} works on; keys revoke ends it")
+        for key_id in filter(None, (row["credential_id"], row["second_credential_id"])):
+            print(f"the credential {key_id} works on; keys revoke ends it")
     print(_BEYOND)
 
 

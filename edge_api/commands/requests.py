@@ -12,15 +12,16 @@ from edge_api.commands.listing import print_columns, printable, words
 from edge_api.commands.mailing import mail_rules
 from edge_api.commands.opened import opened, system_clock
 from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.access_requests import requested_type
 from edge_api.domain.mail.outbox import Outbox
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
 
 _SHOWN = (
     *("id", "type", "name", "email", "purpose", "scopes", "status"),
-    *("created_at", "expires_at", "decided_at", "credential_id"),
+    *("created_at", "expires_at", "decided_at", "credential_id", "second_credential_id"),
 )
-"""The members of a listed request: all columns but the digest."""
+"""The members of a listed request: all columns but the digest and the second type."""
 _HEAD = ("ID", "NAME", "E-MAIL", "TYPE", "STATUS", "SCOPES", "FILED", "ENDS", "PURPOSE")
 _PURPOSE_SHOWN = 60
 """Characters in the list; JSON has all."""
@@ -88,7 +89,8 @@ _ACTIONS: Mapping[str, _Action] = MappingProxyType(
 
 
 def _shown(row: Row) -> dict[str, Any]:
-    return {**{name: row[name] for name in _SHOWN}, "scopes": row["scopes"].split()}
+    shown = {name: row[name] for name in _SHOWN}
+    return {**shown, "type": requested_type(row), "scopes": row["scopes"].split()}
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -98,7 +100,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row["id"],
         printable(row["name"]),
         printable(row["email"] or "none"),
-        row["type"],
+        requested_type(row),
         row["status"],
         ",".join(row["scopes"].split()),
         row["created_at"][:16],

@@ -16,7 +16,7 @@ from edge_api.domain.challenge import Challenge
 from edge_api.domain.kept import SharedWork
 from edge_api.domain.oauth.bearers import Bearers
 from edge_api.domain.oauth.tokens import is_jwt
-from edge_api.domain.secrets import SecretKind, digest_of, is_well_formed
+from edge_api.domain.secrets import PREFIXES, SecretKind, digest_of, is_well_formed
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.paths import Door
 from edge_api.schema.problems import Problem
@@ -64,14 +64,15 @@ class Access:
     async def actor_for(self, secret: str, door: Door = "rest") -> Actor:
         """Return who holds the secret, which must open that door.
 
-        Raises Problem `unauthenticated`, in the same words whatever is wrong with it, and
-        `unavailable` when the store could not be asked for longer than `GRACE`.
+        Raises Problem `unauthenticated`, in the same words whatever is wrong with it unless its
+        prefix is that of the other door, and `unavailable` when the store could not be asked for
+        longer than `GRACE`.
         """
         now = self._clock()
         digest = digest_of(secret)
         known = self._known.get(digest)
         if known is None and not _may_be_ours(secret, door):
-            raise self._challenges[door].refused()
+            raise self._refusal(secret, door)
         try:
             version = self._store.version()
             if known is None or known.version != version:
@@ -85,7 +86,7 @@ class Access:
                 raise
             is_confirmed = False
         if known is None or not _opens(known, door, now):
-            raise self._challenges[door].refused()
+            raise self._refusal(secret, door)
         if is_confirmed:
             known.confirmed = now
         return known.actor
@@ -98,6 +99,10 @@ class Access:
     def no_credential(self, door: Door = "rest") -> Problem:
         """Return the problem of a request that needs a credential and sent none."""
         return self._challenges[door].missing()
+
+    def _refusal(self, secret: str, door: Door) -> Problem:
+        other = _KINDS["mcp" if door == "rest" else "rest"]
+        return self._challenges[door].refused(is_for_other=secret.startswith(PREFIXES[other]))
 
     async def flush(self) -> None:
         """Write down the last use of each key; what cannot be written now is kept.

@@ -1,6 +1,6 @@
 """What whoever runs the service does with requests for access: look at them, approve, deny."""
 
-from edge_api.domain.access_requests import alive, pending
+from edge_api.domain.access_requests import alive, credential_types, pending
 from edge_api.domain.actor import OPERATOR, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.keys import KeyOrder, make_credential
@@ -46,7 +46,8 @@ class AccessDecisions:
         given = scopes or tuple(name for name in row["scopes"].split() if name in UNVETTED_SCOPES)
         if not given:
             raise Problem("invalid", f"scopes: name those to give; it asks for {row['scopes']}")
-        make_credential(KeyOrder(row["name"], row["type"], given), self._clock())  # is it sound?
+        for kind in credential_types(row):  # are they sound?
+            make_credential(KeyOrder(row["name"], kind, given), self._clock())
         return await self._decide(row, "approve", {"status": "approved", "scopes": " ".join(given)})
 
     async def deny(self, request_id: str) -> Row:

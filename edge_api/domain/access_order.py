@@ -5,7 +5,7 @@ Beside its own words it takes those of auth.md's first generation: a registratio
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -17,13 +17,14 @@ from pydantic import (
 )
 
 from edge_api.domain.form_faults import check_form, unfold
-from edge_api.domain.keys import USUAL_SCOPES, KeyType
+from edge_api.domain.keys import KeyType
 from edge_api.domain.lead_input import HONEYPOT
 from edge_api.domain.lead_text import TextRule
 from edge_api.schema.mailbox import fold_address
-from edge_api.schema.scopes import SCOPES, Scope
+from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES, Scope
 from edge_api.schema.tables import EMAIL_LONGEST
 
+RequestedType = Literal["api_key", "access_token", "both"]
 ANONYMOUS: Final = "anonymous"
 NAMELESS: Final = "An agent that gave no name"
 UNTOLD: Final = "Nothing was said about the purpose."
@@ -44,8 +45,8 @@ class AccessOrder(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True)
 
-    type: Literal["api_key", "access_token", "anonymous"]
-    requested_credential_type: KeyType = "api_key"
+    type: Literal["api_key", "access_token", "both", "anonymous"]
+    requested_credential_type: RequestedType = "api_key"
     name: Annotated[str, AfterValidator(_NAME.clean)]
     email: Annotated[str, AfterValidator(_check_email)] | None = None
     purpose: Annotated[str, AfterValidator(_PURPOSE.clean)]
@@ -61,15 +62,16 @@ class AccessOrder(BaseModel):
         return given
 
     @property
-    def credential_type(self) -> KeyType:
-        """What is asked for."""
-        return self.requested_credential_type if self.type == ANONYMOUS else self.type
+    def credential_types(self) -> tuple[KeyType, ...]:
+        """What is asked for: one credential, or one for each door."""
+        asked = self.requested_credential_type if self.type == ANONYMOUS else self.type
+        return ("api_key", "access_token") if asked == "both" else (asked,)
 
     @property
     def asked_scopes(self) -> tuple[Scope, ...]:
         """What it is to be able to do; an access token opens nothing without `mcp`."""
-        kind = self.credential_type
-        wanted = {*(self.scopes or USUAL_SCOPES[kind]), *(("mcp",) if kind != "api_key" else ())}
+        is_for_mcp = "access_token" in self.credential_types
+        wanted = {*(self.scopes or DEFAULT_SCOPES), *(("mcp",) if is_for_mcp else ())}
         return tuple(scope for scope in SCOPES if scope in wanted)
 
 
@@ -104,7 +106,10 @@ def order_schema() -> dict[str, Any]:
             "description": "What the credential is to be able to do, or the default.",
         },
     }
-    credential = {"enum": list(USUAL_SCOPES), "description": "For the REST API, or for MCP."}
+    credential = {
+        "enum": list(get_args(RequestedType)),
+        "description": "For the REST API, for MCP, or one credential for each.",
+    }
     return {
         "anyOf": [
             {

@@ -1,22 +1,24 @@
 """Requests for a credential, from filing to handing out: what those who ask can do.
 
 Whoever files one gets a claim token. Once a person has approved, the token fetches the credential,
-which is made in that moment, handed out once, and kept nowhere.
+which is made in that moment and kept nowhere: it is derived from the token and the service's
+secret, so that for ten minutes a client whose answer was lost fetches the same one again.
 """
 
 import asyncio
+import hmac
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from edge_api.domain.access_order import AccessOrder
+from edge_api.domain.access_order import AccessOrder, RequestedType
 from edge_api.domain.actor import ANYBODY, Actor, Clock
 from edge_api.domain.audit import Change, audit_entry
 from edge_api.domain.identity import new_id
-from edge_api.domain.keys import Issued, KeyOrder, make_credential
+from edge_api.domain.keys import Issued, KeyOrder, KeyType, make_credential
 from edge_api.domain.limits import Limiter, Quota
-from edge_api.domain.secrets import digest_of, mint
+from edge_api.domain.secrets import derive, digest_of, mint
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.problems import Problem
@@ -26,6 +28,8 @@ from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Read, Sto
 
 LIFE: Final = timedelta(days=14)
 """How long a request may wait, for the decision and for being claimed together."""
+CLAIM_AGAIN: Final = timedelta(minutes=10)
+"""How long a credential can be fetched again after it was first."""
 PENDING_MOST: Final = 1000
 """How many may wait for a decision."""
 FULL_RETRY_SECONDS: Final = 3600
@@ -50,14 +54,15 @@ class Claimed:
     """What a claim gave."""
 
     row: Row
-    issued: Issued | None
-    """The credential; `None` while nobody has decided."""
+    issued: tuple[Issued, ...]
+    """The credentials; none while nobody has decided."""
 
 
 class AccessRequests:
-    """The requests in one store."""
+    """The requests in one store; `secret` is the service's, of which credentials are derived."""
 
-    def __init__(self, store: Store, clock: Clock, limiter: Limiter) -> None:
+    def __init__(self, store: Store, clock: Clock, limiter: Limiter, secret: bytes) -> None:
+        self._key = hmac.digest(secret, b"claimed credentials", "sha256")
         self._store = store
         self._clock = clock
         self._limiter = limiter
@@ -82,22 +87,24 @@ class AccessRequests:
         return Filed(row, token, await self._limiter.look(_LIMIT, address))
 
     async def claim(self, token: str) -> Claimed:
-        """Return the credential of an approved request, or that nobody has decided yet.
+        """Return the credentials of an approved request, or that nobody has decided yet.
 
         Raises Problem `not_found` for a token that is unknown or expired, `forbidden` for a request
-        that was denied, and `conflict` where the credential was handed out before.
+        that was denied, and `conflict` where `CLAIM_AGAIN` has passed since the first claim.
         """
         row = await self._find(token)
         if row["status"] == "pending":
-            return Claimed(row, None)
-        if row["status"] != "approved":
-            raise _refusal(row)
-        try:
-            return Claimed(row, await self._hand_out(row))
-        except Problem as problem:
-            if problem.code != "conflict":
-                raise
-        raise _refusal(await self._find(token))
+            return Claimed(row, ())
+        if row["status"] == "approved":
+            try:
+                return Claimed(row, await self._hand_out(row, token))
+            except Problem as problem:  # another claim, or a denial, was faster
+                if problem.code != "conflict":
+                    raise
+            row = await self._find(token)
+        if row["status"] == "denied":
+            raise Problem("forbidden", "This request was denied")
+        return Claimed(row, await self._hand_out_again(row, token))
 
     async def forget_expired(self) -> None:
         """Delete requests whose time is over. Raises Problem."""
@@ -109,8 +116,10 @@ class AccessRequests:
     def _row(self, order: AccessOrder, claim_digest: str) -> Row:
         now = self._clock()
         present = spell_instant(now)
+        first, *second = order.credential_types
         given = {
-            "type": order.credential_type,
+            "type": first,
+            "second_type": second[0] if second else None,
             "name": order.name,
             "email": order.email,
             "purpose": order.purpose,
@@ -146,27 +155,67 @@ class AccessRequests:
             raise Problem("not_found", sentence)
         return outcome.rows[0]
 
-    async def _hand_out(self, row: Row) -> Issued:
-        """Make the credential and note that it is gone, at once or not at all.
+    async def _hand_out(self, row: Row, token: str) -> tuple[Issued, ...]:
+        """Make the credentials and note that they are gone, at once or not at all.
 
         Raises Problem `conflict` where another claim was faster.
         """
         now = self._clock()
         scopes = tuple(row["scopes"].split())
-        issued = make_credential(KeyOrder(row["name"], row["type"], scopes), now)
-        values = {"status": "claimed", "credential_id": issued.row["id"]}
+        issued = tuple(
+            make_credential(
+                KeyOrder(row["name"], kind, scopes), now, derive(kind, self._key, token)
+            )
+            for kind in credential_types(row)
+        )
+        ids = [each.row["id"] for each in issued]
+        values = {
+            "status": "claimed",
+            "expires_at": max(row["expires_at"], spell_instant(now + CLAIM_AGAIN)),
+            **dict(zip(("credential_id", "second_credential_id"), ids, strict=False)),
+        }
         approved = Condition("status", "eq", "approved")
         where = (Condition("id", "eq", row["id"]), approved, *alive(spell_instant(now)))
-        holder = Actor(issued.row["id"], row["name"], row["type"], frozenset())
+        holder = Actor(ids[0], row["name"], row["type"], frozenset())
         claim = Change("claim", ACCESS_REQUESTS, AffectedBy(0), ("claim_digest",))
         issue = Change("issue", CREDENTIALS, AffectedBy(1))
         await self._store.run(
             Update(ACCESS_REQUESTS, values, where, at_least=1),
-            Insert(CREDENTIALS, [issued.row]),
+            Insert(CREDENTIALS, [each.row for each in issued]),
             audit_entry(holder, claim, now),
             audit_entry(holder, issue, now),
         )
         return issued
+
+    async def _hand_out_again(self, row: Row, token: str) -> tuple[Issued, ...]:
+        """Return the same credentials for a while, so that an answer that was lost can be repeated.
+
+        Raises Problem `conflict` after that, and where one was revoked or SECRET_KEY has changed.
+        """
+        secrets = [derive(kind, self._key, token) for kind in credential_types(row)]
+        where = (
+            Condition("digest", "in", tuple(map(digest_of, secrets))),
+            Condition("created_at", "gt", spell_instant(self._clock() - CLAIM_AGAIN)),
+            Condition("revoked_at", "is", None),
+        )
+        (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
+        found = {each["digest"]: each for each in outcome.rows}
+        if len(found) < len(secrets):
+            raise Problem(
+                "conflict",
+                "The credential of this request was handed out before: tell us if it was not you",
+            )
+        return tuple(Issued(secret, found[digest_of(secret)]) for secret in secrets)
+
+
+def credential_types(row: Row) -> tuple[KeyType, ...]:
+    """Return the types of the credentials that a stored request asks for."""
+    return (row["type"], row["second_type"]) if row["second_type"] else (row["type"],)
+
+
+def requested_type(row: Row) -> RequestedType:
+    """Return in one word what a stored request asks for."""
+    return "both" if row["second_type"] else row["type"]
 
 
 def alive(now: str) -> Where:
@@ -177,12 +226,3 @@ def alive(now: str) -> Where:
 def pending(now: str) -> Where:
     """Return what holds for a request that waits for a decision at an instant."""
     return (Condition("status", "eq", "pending"), *alive(now))
-
-
-def _refusal(row: Row) -> Problem:
-    if row["status"] == "denied":
-        return Problem("forbidden", "This request was denied")
-    return Problem(
-        "conflict",
-        "The credential of this request was handed out before: tell us if it was not you",
-    )

@@ -1,6 +1,7 @@
 """The refusals of a request's credential, as RFC 6750 and RFC 9728 word them.
 
 Unknown, expired and revoked are one and the same refusal: nobody learns which keys ever existed.
+That a credential is of the other door's kind, its prefix says to everybody.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,15 @@ from edge_api.schema.scopes import DEFAULT_SCOPES, Scope
 _AT_THE_DOOR: Mapping[Door, tuple[Scope, ...]] = MappingProxyType({"rest": (), "mcp": ("mcp",)})
 """What is needed for any request there: a client asks for all that a challenge names, and no more.
 """
+_FOR_OTHER: Mapping[Door, str] = MappingProxyType(
+    {
+        "rest": f"This access token is for the MCP endpoint, {DOORS['mcp']}: the REST API takes an "
+        "API key, or a token whose resource is the REST API",
+        "mcp": f"This API key is for the REST API, {DOORS['rest']}/: the MCP endpoint takes an "
+        "access token",
+    }
+)
+"""What is said of a credential whose form shows that it is for the other door."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +37,11 @@ class Challenge:
         """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
         return Problem("unauthenticated", headers=self._header(*self._wanted()))
 
-    def refused(self) -> Problem:
-        """Return the problem of a credential that is not valid."""
+    def refused(self, *, is_for_other: bool = False) -> Problem:
+        """Return the problem of a credential that is not valid, or is one for the other door."""
         parameters = ('error="invalid_token"', *self._wanted())
-        return Problem("unauthenticated", headers=self._header(*parameters))
+        sentence = _FOR_OTHER[self.door] if is_for_other else ""
+        return Problem("unauthenticated", sentence, headers=self._header(*parameters))
 
     def insufficient(self, *scopes: Scope) -> Problem:
         """Return the problem of a valid credential that lacks a scope of those that are needed."""

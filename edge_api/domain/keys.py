@@ -131,9 +131,12 @@ class Keys:
         return outcome.rows[0]
 
 
-def make_credential(order: KeyOrder, now: datetime) -> Issued:
-    """Return a new key that is not stored yet. Raises Problem `invalid`, naming what is wrong."""
-    secret, present = mint(order.type), spell_instant(now)
+def make_credential(order: KeyOrder, now: datetime, secret: str = "") -> Issued:
+    """Return a new key that is not stored yet, with a random secret unless one is given.
+
+    Raises Problem `invalid`, naming what is wrong.
+    """
+    secret, present = secret or mint(order.type), spell_instant(now)
     _check(order, present)
     life = spell_instant(now + TOKEN_LIFE) if order.type == "access_token" else None
     given = {

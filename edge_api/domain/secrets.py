@@ -4,6 +4,7 @@
 it. The checksum is for finding slips of the hand and leaked keys in files; it proves nothing.
 """
 
+import hmac
 import re
 import string
 from binascii import crc32
@@ -19,7 +20,7 @@ from edge_api.schema.secret_shapes import (
     SecretKind,
 )
 
-__all__ = ["PREFIXES", "SecretKind", "digest_of", "is_well_formed", "last_four", "mint"]
+__all__ = ["PREFIXES", "SecretKind", "derive", "digest_of", "is_well_formed", "last_four", "mint"]
 
 LAST: Final = 4
 """How many characters of a secret are kept in the clear, for people to tell keys apart."""
@@ -31,8 +32,13 @@ _SHAPE: Final = re.compile(SECRET_PATTERN)
 
 def mint(kind: SecretKind) -> str:
     """Return a new secret."""
-    body = PREFIXES[kind] + _base62(randbits(_RANDOM_BITS), RANDOM_WIDTH)
-    return body + _checksum(body)
+    return _spell(kind, randbits(_RANDOM_BITS))
+
+
+def derive(kind: SecretKind, key: bytes, token: str) -> str:
+    """Return the one secret of a kind that a token gives to whoever has the key (HMAC-SHA-256)."""
+    mac = hmac.digest(key, f"{kind}\n{token}".encode(), "sha256")
+    return _spell(kind, int.from_bytes(mac, "big"))
 
 
 def is_well_formed(secret: str, kind: SecretKind) -> bool:
@@ -55,6 +61,11 @@ def digest_of(secret: str) -> str:
 def last_four(secret: str) -> str:
     """Return the end of a secret."""
     return secret[-LAST:]
+
+
+def _spell(kind: SecretKind, number: int) -> str:
+    body = PREFIXES[kind] + _base62(number, RANDOM_WIDTH)
+    return body + _checksum(body)
 
 
 def _checksum(body: str) -> str:

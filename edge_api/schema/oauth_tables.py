@@ -114,6 +114,8 @@ class AccessRequestRow(RowModel):
     expires_at: Timestamp
     decided_at: Timestamp | None = None
     credential_id: Uuid | None = None
+    second_type: RequestedType | None = Field(default=None, description="Asked for beside `type`.")
+    second_credential_id: Uuid | None = None
 
 
 OAUTH_CLIENTS = Table(

@@ -26,6 +26,7 @@ Code = Literal[
     "too_large",
     "unsupported_media_type",
     "range_not_satisfiable",
+    "misdirected",
     "idempotency_mismatch",
     "fetch_failed",
     "too_many_requests",
@@ -93,6 +94,7 @@ PROBLEMS: Mapping[Code, ProblemKind] = MappingProxyType(
         "too_large": ProblemKind(413, "The body is too large", "54000"),
         "unsupported_media_type": ProblemKind(415, "Send application/json", "PGRST102"),
         "range_not_satisfiable": ProblemKind(416, "The range lies outside the file", "PGRST103"),
+        "misdirected": ProblemKind(421, "This service does not answer for this host", "PGRST100"),
         "idempotency_mismatch": ProblemKind(
             422, "This Idempotency-Key was used with another body", "PGRST102"
         ),

@@ -8,10 +8,12 @@ signals and middlewares would cost each request more than its answer does.
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from urllib.parse import urlsplit
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from edge_api.api.operation import Operation
 from edge_api.api.service import Pages, Service
@@ -28,9 +30,11 @@ from edge_api.web.preflight import options, preflight
 from edge_api.web.request import Request
 from edge_api.web.site import Site
 from edge_api.web.trace import mark
-from edge_api.web.wire import Wire, header_lines, send
+from edge_api.web.wire import Wire, header_lines, send, tell_limits
 
 API_PREFIX = "/api/"
+_LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+_MISDIRECTED: Final = "Ask for localhost, 127.0.0.1 or [::1]: SITE_URL names no other host"
 
 Method = Callable[[Request, Mapping[str, str]], Awaitable[Wire]]
 """What answers one method of a path."""
@@ -75,6 +79,7 @@ class Resource:
         return send(wire, request)
 
     async def _tell(self, problem: Problem, request: Request) -> Wire:
+        problem.headers = tell_limits(request, problem.headers)
         if self._dialect == "page":
             accepted = whole_list(request.headers, "Accept") or ""
             return await error_page(self._pages, problem, accepted)
@@ -104,7 +109,7 @@ class Elsewhere:
         return send(wire, request)
 
     def _answer(self, request: Request) -> Awaitable[web.StreamResponse]:
-        if request.path.startswith(API_PREFIX):
+        if f"{request.path}/".startswith(API_PREFIX):
             raise Problem("not_found", "No such endpoint: see /api/public/v1/")
         if not request.path.startswith("/"):
             raise Problem("not_found", "There is nothing at this target")
@@ -129,6 +134,9 @@ class App:
         self._health = service.health
         self._always = transport(service.settings.site_url)
         self._always_lines = header_lines(self._always)
+        origin = urlsplit(service.settings.site_url)
+        is_loopback = service.settings.is_loopback
+        self._hosts = {*_LOOPBACK_HOSTS, _host_of(origin.netloc)} if is_loopback else None
         by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
         for operation in operations:
             endpoint = Endpoint(operation, service, documents, callers)
@@ -147,10 +155,21 @@ class App:
         mark(request)
         request.always, request.extra_lines = self._always, self._always_lines
         request.is_last = self._health.draining
+        if self._hosts is not None:
+            hosts = map(_host_of, request.headers.getall(hdrs.HOST, ()))
+            if not self._hosts.issuperset(hosts):
+                return self._misdirected(request)
         found = self._routes.find(request.rel_url)
         if found is None:
             return self._elsewhere.handle(request)
         return found.target.handle(request, found.variables)
+
+    async def _misdirected(self, request: Request) -> web.StreamResponse:
+        """Refuse a host whose name leads to this machine: its pages read nothing (DNS rebinding).
+
+        For a public site its proxy decides which hosts are served.
+        """
+        return send(error_answer(Problem("misdirected", _MISDIRECTED)), request)
 
 
 class Address(Protocol):
@@ -223,3 +242,9 @@ def _pattern(path: str) -> re.Pattern[str]:
 def _decode(part: str) -> str:
     """Undo what `path_safe` leaves encoded, so that an encoded slash separates nothing."""
     return part.replace("%2F", "/").replace("%25", "%")
+
+
+@lru_cache(64)
+def _host_of(authority: str) -> str:
+    """Return the host of an authority, in small letters, without the port."""
+    return re.sub(r":[0-9]*\Z", "", authority).lower()

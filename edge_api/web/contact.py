@@ -9,7 +9,7 @@ from typing import Final
 from edge_api.api.leads import IDEMPOTENCY_KEY, reply_with
 from edge_api.api.service import Service
 from edge_api.domain.access_order import read_access_form
-from edge_api.domain.access_requests import Filed
+from edge_api.domain.access_requests import Filed, requested_type
 from edge_api.domain.form_faults import FormFaults
 from edge_api.domain.lead_input import read_form
 from edge_api.domain.leads import Created, Sender
@@ -105,6 +105,6 @@ class AccessForm:
             "Your request is filed",
             claim_token=filed.claim_token,
             claim_uri=f"{self._service.settings.site_url}{CLAIM_CREDENTIAL}",
-            credential_type=filed.row["type"],
+            credential_type=requested_type(filed.row),
             expires=filed.row["expires_at"][:_DAY],
         )

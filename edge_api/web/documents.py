@@ -17,8 +17,8 @@ from edge_api.web.headers import API_HEADERS
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire
 
-_SMALLEST_CODED: Final = 512
-"""Bytes below which compressing saves no packet."""
+SMALLEST_CODED: Final = 1024
+"""Bytes up to which compressing saves no packet."""
 
 CODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "br": lambda body: brotli.compress(body, quality=5),
@@ -41,7 +41,7 @@ class DocumentAnswers:
 
         `always` is what goes out with every answer of the kind; it never changes for a document.
         """
-        coding = _coding(document, request)
+        coding = _coding(document.body, request)
         condition = whole_list(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
             return Wire(304, _validators(document, coding, always))
@@ -65,11 +65,23 @@ def coded_etag(etag: str, coding: str) -> str:
     return f'{etag[:-1]}-{coding}"' if coding else etag
 
 
-def _coding(document: Document, request: Request) -> str:
+def _coding(body: bytes, request: Request) -> str:
     accepted = whole_list(request.headers, ACCEPT_ENCODING)
-    if accepted is None or len(document.body) < _SMALLEST_CODED:
+    if accepted is None or len(body) <= SMALLEST_CODED:
         return ""
     return best_coding(accepted, _CODINGS)
+
+
+async def compress(answer: Wire, request: Request) -> Wire:
+    """Return the best form of an answer that is made for this request alone."""
+    if len(answer.sent_body) <= SMALLEST_CODED:
+        return answer
+    varies = ("Vary", "Accept-Encoding")
+    coding = _coding(answer.sent_body, request)
+    if not coding:
+        return answer.coded(varies)
+    body = await asyncio.to_thread(CODERS[coding], answer.sent_body)
+    return answer.coded(varies, ("Content-Encoding", coding), body=body)
 
 
 def _validators(document: Document, coding: str, always: Headers) -> list[Header]:

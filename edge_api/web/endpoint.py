@@ -21,11 +21,11 @@ from edge_api.schema.problems import Problem
 from edge_api.schema.site_policy import Headers
 from edge_api.web.body import check_media_type, decode, read_bytes
 from edge_api.web.callers import Callers, secret_of
-from edge_api.web.documents import DocumentAnswers
+from edge_api.web.documents import DocumentAnswers, compress
 from edge_api.web.fields import Fields
 from edge_api.web.headers import API_HEADERS, page_headers
 from edge_api.web.request import Request
-from edge_api.web.wire import Wire, header_lines
+from edge_api.web.wire import Wire, tell_limits
 
 
 class Endpoint:
@@ -63,7 +63,11 @@ class Endpoint:
         reply = await operation.do(self._service, ask)
         if isinstance(reply.value, Document):
             return await self._documents.answer(reply.value, request, _always(reply))
-        return encode(reply)
+        reply.headers = tell_limits(request, reply.headers)
+        wire = encode(reply)
+        if operation.is_page or operation.hands_out_secrets:
+            return wire
+        return await compress(wire, request)
 
     async def _actor(self, request: Request) -> Actor | None:
         """Return whose credential was sent, if any; a failure is counted for its address."""
@@ -105,7 +109,7 @@ class Endpoint:
 def _tell(request: Request, quota: Quota | None) -> None:
     """Put what is left of a limit into the headers of the answer."""
     if quota is not None:
-        request.extra_lines += header_lines(quota.headers.items())
+        tell_limits(request, quota.headers)
 
 
 def read_query(model: type[BaseModel], request: Request) -> BaseModel:

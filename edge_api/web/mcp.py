@@ -16,13 +16,14 @@ from edge_api.api.preferences import media_weight
 from edge_api.api.reply import JSON
 from edge_api.schema.problems import Problem
 from edge_api.web.body import check_media_type, read_bytes
+from edge_api.web.documents import compress
 from edge_api.web.errors import error_answer
 from edge_api.web.fields import whole_list
 from edge_api.web.mcp_caller import Admit, Caller, Slots, check_origin
 from edge_api.web.mcp_stream import Conversation
 from edge_api.web.preflight import preflight
 from edge_api.web.request import Request
-from edge_api.web.wire import Wire, send
+from edge_api.web.wire import Wire, send, tell_limits
 
 __all__ = ["Admit", "Caller", "Exchange", "McpEndpoint", "load_exchange"]
 
@@ -37,7 +38,7 @@ class Exchange(Protocol):
     async def answer(
         self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
     ) -> web.StreamResponse:
-        """Return the answer to one message."""
+        """Return the answer to one message, or to a batch of them."""
 
 
 Load = Callable[[], Exchange]
@@ -75,11 +76,14 @@ class McpEndpoint:
         try:
             answer = await self._answer(request)
         except Problem as problem:
+            problem.headers = tell_limits(request, problem.headers)
             answer = error_answer(problem, "jsonrpc")
         except Exception:  # noqa: BLE001  the last place that can answer
             _log.exception("internal error")
             answer = error_answer(Problem("internal"), "jsonrpc")
-        return send(answer, request) if isinstance(answer, Wire) else answer
+        if not isinstance(answer, Wire):
+            return answer
+        return send(await compress(answer, request), request)
 
     async def _answer(self, request: Request) -> web.StreamResponse:
         if request.method == "OPTIONS":

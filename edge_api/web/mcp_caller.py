@@ -13,7 +13,7 @@ from edge_api.schema.problems import Problem
 from edge_api.settings import is_loopback
 from edge_api.web.callers import Callers, secret_of
 from edge_api.web.request import Request
-from edge_api.web.wire import header_lines
+from edge_api.web.wire import tell_limits
 
 STREAMS_MOST: Final = 200
 """At once, whoever has opened them."""
@@ -30,6 +30,8 @@ class Caller:
     actor: Actor
     holds: Callable[[], Awaitable[bool]]
     """Tells whether the credential is still good; asked while a stream is open."""
+    count: Callable[[], Awaitable[None]]
+    """Counts one more message that came with the request. Raises Problem `too_many_requests`."""
 
 
 Admit = Callable[[Request], Awaitable[Caller]]
@@ -47,9 +49,12 @@ class Admission:
     async def __call__(self, request: Request) -> Caller:
         """Return who calls. Raises Problem for a bad credential, one time too many, no scope."""
         secret, actor = await self._identify(request)
-        quota = await self._limiter.hit("authenticated", actor.holder)
-        if quota is not None:
-            request.extra_lines += header_lines(quota.headers.items())
+
+        async def count() -> None:
+            quota = await self._limiter.hit("authenticated", actor.holder)
+            tell_limits(request, quota.headers if quota else {})
+
+        await count()
         self._access.authorise(actor, "mcp", "mcp")
 
         async def holds() -> bool:
@@ -58,7 +63,7 @@ class Admission:
             except Problem:
                 return False
 
-        return Caller(actor, holds)
+        return Caller(actor, holds, count)
 
     async def _identify(self, request: Request) -> tuple[str, Actor]:
         """Return the credential and its holder; a failure is counted for its address."""

@@ -29,14 +29,16 @@ from edge_api.web.errors import jsonrpc_error
 from edge_api.web.fields import whole_list
 from edge_api.web.headers import API_HEADERS
 from edge_api.web.mcp_caller import Caller
-from edge_api.web.mcp_message import Call, Rejection, read_message
+from edge_api.web.mcp_message import Call, Rejection, decode, read_message
 from edge_api.web.mcp_stream import Conversation, Event, Message, Outbox
 from edge_api.web.request import Request
-from edge_api.web.wire import Wire
+from edge_api.web.wire import Wire, tell_limits
 
 LISTEN: Final = "subscriptions/listen"
 EVENTS: Final = "text/event-stream"
 
+_ACCEPTED: Final = Wire(202, [("Cache-Control", NO_STORE), *API_HEADERS])
+"""The answer to notifications."""
 _TOLD_BY_HTTP: Final = (401, 403, 429, 503)
 """Statuses of problems that HTTP tells, with their headers, whatever the revision."""
 
@@ -98,18 +100,39 @@ class Exchange:
     async def answer(
         self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
     ) -> web.StreamResponse:
-        """Return the answer to one message, whatever happens."""
+        """Return the answer to one message, or to a batch.
+
+        Raises Problem `too_many_requests` for a batch: each of its messages counts as a request.
+        """
         try:
-            call = read_message(raw, request.headers, self._server)
+            said = decode(raw, request.headers)
+            if isinstance(said, list):
+                return await self._answer_batch(said, request, caller)
+            call = read_message(said, request.headers, self._server)
         except Rejection as rejection:
             status = ERROR_CODE_HTTP_STATUS[rejection.error.code]
             return _wire(status, _failure(rejection.request_id, rejection.error))
         if call is None:
-            return Wire(202, [("Cache-Control", NO_STORE), *API_HEADERS])
+            return _ACCEPTED
         try:
             return await Serving(self._server, call, request, caller).answer(conversation)
         except Problem as problem:  # no stream can be had; the client waits for this id
             return _wire(problem.status, jsonrpc_error(problem, call.id), problem.headers)
+
+    async def _answer_batch(self, said: list[Any], request: Request, caller: Caller) -> Wire:
+        """Return the answers to the messages of a batch that have one, in one body."""
+        for _ in said[1:]:
+            await caller.count()
+        answers: list[Message] = []
+        for message in said:
+            try:
+                call = read_message(message, request.headers, self._server)
+            except Rejection as rejection:
+                answers.append(_failure(rejection.request_id, rejection.error))
+                continue
+            if call is not None:
+                answers.append(await Serving(self._server, call, request, caller).work(None))
+        return _wire(200, answers) if answers else _ACCEPTED
 
 
 class Serving:
@@ -132,16 +155,16 @@ class Serving:
         if is_endless and not takes_events:
             raise Problem("not_acceptable", f"Accept {EVENTS}: the answer is a stream of events")
         if is_endless or (takes_events and self._progress_token is not None):
-            said = await conversation.hold(self._work, is_endless=is_endless)
+            said = await conversation.hold(self.work, is_endless=is_endless)
         else:
-            said = await self._work(None)
+            said = await self.work(None)
         return said if isinstance(said, web.StreamResponse) else self._as_json(said)
 
     @property
     def _progress_token(self) -> str | int | None:
         return progress_token_from_params(self._call.params)
 
-    async def _work(self, outbox: Outbox | None) -> Message:
+    async def work(self, outbox: Outbox | None) -> Message:
         """Return the last message, whatever happens."""
         try:
             result = await serve_one(
@@ -173,7 +196,7 @@ class Serving:
         """Return a message as the only one, with the status that problem and revision demand."""
         problem = self._problem
         if problem is not None and problem.status in _TOLD_BY_HTTP:
-            return _wire(problem.status, message, problem.headers)
+            return _wire(problem.status, message, tell_limits(self._request, problem.headers))
         if self._call.route is None or "error" not in message:
             return _wire(200, message)
         return _wire(ERROR_CODE_HTTP_STATUS.get(message["error"]["code"], 200), message)
@@ -184,6 +207,8 @@ def _failure(request_id: str | int | None, error: ErrorData) -> Message:
     return {"jsonrpc": "2.0", "id": request_id, "error": spelled}
 
 
-def _wire(status: int, message: Message, headers: Mapping[str, str] | None = None) -> Wire:
+def _wire(
+    status: int, message: Message | list[Message], headers: Mapping[str, str] | None = None
+) -> Wire:
     said = [("Content-Type", JSON), ("Cache-Control", NO_STORE), *API_HEADERS]
     return Wire(status, [*said, *(headers or {}).items()], orjson.dumps(message))

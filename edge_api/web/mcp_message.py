@@ -6,7 +6,7 @@ is told by the header alone.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -25,21 +25,28 @@ from mcp_types import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
     PARSE_ERROR,
+    PROTOCOL_VERSION_META_KEY,
     ErrorData,
     JSONRPCNotification,
     JSONRPCRequest,
     RequestId,
 )
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIONS
 from multidict import CIMultiDictProxy
 from pydantic import ValidationError
 
-from edge_api.api.mcp.schemas import ID_LONGEST, ID_NUMBERS
+from edge_api.api.mcp.schemas import BATCH_MOST, ID_LONGEST, ID_NUMBERS
 
 ASSUMED_VERSION: Final = "2025-03-26"
 """The revision of a client whose headers name none (2025-06-18, transports)."""
+BATCHES: Final = "2025-03-26"
+"""The revision whose messages may come as a batch."""
 
 _SHAPE: Final = "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
+_BATCH: Final = (
+    f"Send one message: a batch is of revision {BATCHES} alone, of 1 to {BATCH_MOST} messages, "
+    "without initialize"
+)
 _ID: Final = f"id: must be an integer of 64 bits, or a string of {ID_LONGEST} characters or fewer"
 
 Headers = CIMultiDictProxy[str]
@@ -74,9 +81,10 @@ class Call:
         )
 
 
-def read_message(raw: bytes, headers: Headers, server: Server[Any]) -> Call | None:
+def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | None:
     """Return the request, or nothing for a notification. Raises Rejection."""
-    message = _decode(raw)
+    if not isinstance(message, dict):
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE))
     if "id" not in message:
         _check_notification(message, headers)
         return None
@@ -84,6 +92,8 @@ def read_message(raw: bytes, headers: Headers, server: Server[Any]) -> Call | No
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
     if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
         return Call(request.id, request.method, request.params, version or ASSUMED_VERSION, None)
+    if _says_nothing_of_itself(request):
+        _check_version(version, request.id)
     route = _route(message, headers)
     if isinstance(route, InboundModernRoute):
         rejection = _compare_arguments(request, headers, server)
@@ -93,17 +103,41 @@ def read_message(raw: bytes, headers: Headers, server: Server[Any]) -> Call | No
     raise Rejection(_error(route), request.id)
 
 
-def _decode(raw: bytes) -> dict[str, Any]:
-    """Return the one object of a body; a batch is none."""
+def decode(raw: bytes, headers: Headers) -> Any:
+    """Return the message of a body, or the list of a batch, which only 2025-03-26 has.
+
+    Raises Rejection.
+    """
     try:
-        message = orjson.loads(raw)
+        said = orjson.loads(raw)
     except orjson.JSONDecodeError:
         raise Rejection(
             ErrorData(code=PARSE_ERROR, message="The body is no JSON in UTF-8")
         ) from None
-    if not isinstance(message, dict):
-        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE))
-    return message
+    if isinstance(said, list):
+        is_sound = 0 < len(said) <= BATCH_MOST and not any(map(_is_handshake, said))
+        if headers.get(MCP_PROTOCOL_VERSION_HEADER, ASSUMED_VERSION) != BATCHES or not is_sound:
+            raise Rejection(ErrorData(code=INVALID_REQUEST, message=_BATCH))
+    return said
+
+
+def _is_handshake(message: object) -> bool:
+    return isinstance(message, dict) and message.get("method") == "initialize"
+
+
+def _says_nothing_of_itself(request: JSONRPCRequest) -> bool:
+    """Tell whether a request has no envelope that its headers could be compared with."""
+    meta = (request.params or {}).get("_meta")
+    return not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta)
+
+
+def _check_version(version: str, request_id: RequestId | None = None) -> None:
+    """Raise Rejection for a revision that is not known."""
+    unsupported = unsupported_protocol_version_rejection(version)
+    if unsupported is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        known = ", ".join(KNOWN_PROTOCOL_VERSIONS)
+        sentence = f"MCP-Protocol-Version: {version} is not supported; send one of {known}"
+        raise Rejection(_error(replace(unsupported, message=sentence)), request_id)
 
 
 def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
@@ -117,10 +151,8 @@ def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
     except ValidationError:
         raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE)) from None
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
-    if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
-        unsupported = unsupported_protocol_version_rejection(version)
-        if unsupported is not None:
-            raise Rejection(_error(unsupported))
+    if version is not None:
+        _check_version(version)
 
 
 def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:

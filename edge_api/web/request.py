@@ -1,5 +1,8 @@
 """A request, and what its answer has to carry beside what it says."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
@@ -17,6 +20,8 @@ class Request(BaseRequest):
     """Whether what answers it stops when its client goes away."""
     always: Headers = ()
     """Headers that the origin gives to each of its answers."""
+    limits: Mapping[str, str] = MappingProxyType({})
+    """The rate-limit fields of its answer."""
     extra_lines = b""
     """Those as lines, and what belongs to this answer alone."""
 

@@ -6,10 +6,11 @@ as everything else together, so signals do not see it and every header must be i
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, cast
 
 from aiohttp import web
@@ -28,6 +29,8 @@ _JOINED_MOST: Final = 16 * 1024
 _DRAINED_FROM: Final = 64 * 1024
 """Bytes not yet taken above which what follows an answer waits: a client that asks on and on and
 reads nothing would else fill the memory."""
+_LIMIT_FIELDS: Final = ("RateLimit-Policy", "RateLimit")
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def header_lines(headers: Iterable[Header]) -> bytes:
@@ -41,6 +44,29 @@ def _line(name: str, value: str) -> bytes:
     return f"{name}: {value}".splitlines()[0].encode("latin-1", "replace") + b"\r\n"
 
 
+def tell_limits(request: Request, headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Take the rate-limit fields out of an answer's headers; return the others.
+
+    An answer carries one field of each name, with every policy that applied to the request once.
+    """
+    if _LIMIT_FIELDS[0] not in headers:
+        return headers
+    told = request.limits
+    request.limits = {name: headers[name] for name in _LIMIT_FIELDS}
+    if told:
+        request.limits = {name: _join_policies(told[name], headers[name]) for name in told}
+    request.extra_lines = header_lines((*request.always, *request.limits.items()))
+    if len(headers) == len(_LIMIT_FIELDS):  # as with nearly every request
+        return _NOTHING
+    return {name: value for name, value in headers.items() if name not in _LIMIT_FIELDS}
+
+
+def _join_policies(*fields: str) -> str:
+    """Return one list of the members of all fields; of one policy, the last that was told."""
+    items = [item for field in fields for item in field.split(", ")]
+    return ", ".join({item.partition(";")[0]: item for item in items}.values())
+
+
 class Wire(web.StreamResponse):
     """An immutable answer, ready to be sent."""
 
@@ -48,18 +74,23 @@ class Wire(web.StreamResponse):
         """Serialise the head."""
         super().__init__(status=status)
         self._sent_headers = headers
-        self._sent_body = body
+        self.sent_body = body
         self._keep_alive = _CLOSE not in headers
         bodiless = status in _BODILESS
         announced = [] if bodiless else [("Content-Length", str(len(body)))]
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self._head = start_line + header_lines((*headers, *announced))
 
+    def coded(self, *headers: Header, body: bytes | None = None) -> "Wire":
+        """Return the same answer with more headers, and with another form of its body."""
+        sent = self.sent_body if body is None else body
+        return Wire(self.status, [*self._sent_headers, *headers], sent)
+
     def closing(self) -> "Wire":
         """Return the same answer with the connection closed behind it."""
         if not self._keep_alive:
             return self
-        return Wire(self.status, [*self._sent_headers, _CLOSE], self._sent_body)
+        return self.coded(_CLOSE)
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
         """Write the whole answer; for HEAD, its head."""
@@ -67,7 +98,7 @@ class Wire(web.StreamResponse):
         if transport is None:
             raise ConnectionResetError("the client is gone")
         asked = cast("Request", request)
-        body = b"" if request.method == "HEAD" else self._sent_body
+        body = b"" if request.method == "HEAD" else self.sent_body
         lines, request_id = asked.extra_lines, asked.request_id.encode()
         head = self._head, lines, _date_line(), b"X-Request-ID: ", request_id, _END
         if len(body) <= _JOINED_MOST:

@@ -56,7 +56,7 @@ def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[
     """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
     yield _make_text(addresses.ROBOTS, crawlers.render_robots(identity, policy))
     yield _make_text(addresses.SECURITY, crawlers.render_security(identity, policy, now))
-    yield _make_text(addresses.AUTH, auth.render_auth(identity))
+    yield _make_text(addresses.AUTH, auth.render_auth(identity, policy))
     for path, text in skills.render_skills(identity).items():
         yield _make_text(path, text)
 

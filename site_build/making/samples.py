@@ -31,7 +31,6 @@ _CONSENT: Sample = {
 _REQUESTED: Sample = {
     "claim_token": "fe_cl_sample",
     "claim_uri": "https://journal.example/api/public/access-requests/claim",
-    "credential_type": "api_key",
     "expires": "2026-12-05",
 }
 _RESULT: Sample = {
@@ -77,7 +76,9 @@ _PAGES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
             {"sentences": ["This is so.", "Do that."]},
             {"sentences": [], "link": ("/contact/", "Write to us")},
         ),
-        "access_requested": (_REQUESTED, {**_REQUESTED, "credential_type": "access_token"}),
+        "access_requested": tuple(
+            {**_REQUESTED, "credential_type": each} for each in ("api_key", "access_token", "both")
+        ),
         "search": (
             _SEARCH,
             {**_SEARCH, "results": {**_FOUND, "total": 1, "page": 1, "pages": 1, "before": None}},

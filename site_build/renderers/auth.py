@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from edge_api.schema import paths
 from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES
 from edge_api.schema.secret_shapes import PREFIXES, SECRET_PATTERN
+from site_build.policy import Policy
 from site_build.renderers.markdown import escape_text
 from site_build.site import Identity
 
@@ -25,30 +26,39 @@ _ERRORS = (
     ("429", "too many requests: wait for `Retry-After`"),
     ("503", "too many requests for access wait, or the service rests: wait for `Retry-After`"),
 )
+_APPROVED = (
+    "approved: `credential`, `credential_type`, `credential_expires`, `scopes`; `credentials` has "
+    "both of two. For ten minutes the same token gives the same answer again"
+)
 
 
-def render_auth(identity: Identity) -> str:
+def render_auth(identity: Identity, policy: Policy) -> str:
     """Return the file."""
     title = f"# auth.md: access to {escape_text(identity.name)}"
     sections = (
-        _introduce(identity),
+        _introduce(identity, policy),
         _discover(identity),
         _pick(identity),
         _register(identity),
         _claim(identity),
         _exchange(identity),
-        _use(identity),
+        _use(),
         _list_errors(),
         _revoke(identity),
     )
     return "\n\n".join((title, *sections)) + "\n"
 
 
-def _introduce(identity: Identity) -> str:
+def _introduce(identity: Identity, policy: Policy) -> str:
+    leads = "" if policy.leads_need_credential else f", leads (`POST /{API}/leads`)"
     scopes = _table(("scope", "lets its holder"), [(f"`{each}`", SCOPES[each]) for each in SCOPES])
     return f"""\
 This site has a REST API ({identity.absolute(API)}/) and an MCP endpoint
-({identity.absolute(MCP)}). Both need a credential. A person decides who gets one.
+({identity.absolute(MCP)}). The REST API takes an API key, the MCP endpoint an access token; a
+person decides who gets one. Each also takes tokens from the token endpoint that are meant for it.
+Open to everybody, within rate limits: search (`GET {paths.SEARCH_DATA}`), analysis
+(`POST /{API}/analyze`){leads}. For posts{" and leads" if not leads else ", the list of leads"} and
+administrative tables a credential is needed:
 
 {scopes}"""
 
@@ -108,8 +118,9 @@ Content-Type: application/json
  "purpose": "Show the newest posts on our intranet.", "scopes": ["posts:read"]}}
 ```
 
-`requested_credential_type` is `api_key` (for the REST API) or `access_token` (for MCP). The other
-members may be left out, but the person who decides reads them. Without `scopes` you ask for
+`requested_credential_type` is `api_key` (for the REST API), `access_token` (for MCP), or `both`:
+one approval then gives a credential for each. The other members may be left out, but the person
+who decides reads them. Without `scopes` you ask for
 `{" ".join(DEFAULT_SCOPES)}`, and with an access token for `mcp` too. Scopes that begin with
 `admin:` are only given on purpose.
 
@@ -121,13 +132,10 @@ def _claim(identity: Identity) -> str:
     tell_us = f"tell us at {identity.absolute(CONTACT)} if not to you"
     answers = (
         ("202", "nobody has decided yet"),
-        (
-            "200",
-            "approved: `credential`, `credential_type`, `credential_expires`, `scopes`; this once",
-        ),
+        ("200", _APPROVED),
         ("403", "denied"),
         ("404", "the token is unknown, or its 14 days are over"),
-        ("409", f"the credential was handed out before; {tell_us}"),
+        ("409", f"it was handed out more than ten minutes ago, or has ended; {tell_us}"),
     )
     return f"""\
 ## Claim
@@ -154,18 +162,29 @@ the person is {identity.absolute(f"{OAUTH}/authorize")}. Clients name themselves
 client ID metadata document, or register at {identity.absolute(f"{OAUTH}/register")} (RFC 7591)."""
 
 
-def _use(identity: Identity) -> str:
+def _use() -> str:
     return f"""\
 ## Use the access_token
 
+An access token that was claimed (`{PREFIXES["access_token"]}...`) is for the MCP endpoint alone:
+
 ```http
-GET /{API}/posts
-Authorization: Bearer <API_KEY>
+POST /{MCP}
+Authorization: Bearer <ACCESS_TOKEN>
+Content-Type: application/json
+
+{{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}
 ```
 
-An API key opens the REST API, and may stand in `X-API-Key` as well. An access token that was
-claimed opens {identity.absolute(MCP)}. One from the token endpoint opens what its `resource` says.
-Never put a credential into a URL.
+An API key (`{PREFIXES["api_key"]}...`) is for the REST API alone:
+
+```http
+GET /{API}/posts
+X-API-Key: <API_KEY>
+```
+
+`Authorization: Bearer <API_KEY>` does the same. A token from the token endpoint is for what its
+`resource` says. Never put a credential into a URL.
 
 Secrets of this site are found by this regular expression; the last six characters are a CRC-32:
 

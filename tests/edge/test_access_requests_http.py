@@ -11,6 +11,7 @@ from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.secrets import is_well_formed
 from edge_api.schema.kinds import parse_timestamp
 from tests.edge.conftest import SITE_URL, error_of
+from tests.edge.mcp.agents import LEGACY, Agent
 
 REQUESTS = "/api/public/access-requests"
 CLAIM = f"{REQUESTS}/claim"
@@ -91,14 +92,34 @@ async def test_an_agents_token_opens_mcp(edge: Any) -> None:
     assert actor.scopes == frozenset(handed["scopes"])
 
 
-async def test_of_fifty_claims_over_http_one_is_answered_with_the_credential(edge: Any) -> None:
-    """Every other is 409, whichever connection it came by."""
+async def test_fifty_claims_over_http_get_the_same_answer(edge: Any) -> None:
+    """Whichever connection a claim came by; it is a claim of one credential."""
     filed = await file(edge)
     await decisions(edge).approve(filed["registration_id"])
     answers = await asyncio.gather(*(claim(edge, filed["claim_token"]) for _ in range(50)))
 
-    assert sorted(status for status, _ in answers) == [200, *[409] * 49]
-    assert sum("credential" in body for _, body in answers) == 1
+    assert [status for status, _ in answers] == [200] * 50
+    assert len({body["credential"] for _, body in answers}) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{**PLAIN, "type": "both"}, {"type": "anonymous", "requested_credential_type": "both"}],
+)
+async def test_one_request_for_both_doors(edge: Any, body: Any) -> None:
+    """One approval gives a key that reads posts, and a token that lists tools."""
+    filed = await file(edge, body)
+    assert filed["credential_type"] == "both"
+    await decisions(edge).approve(filed["registration_id"])
+    _, handed = await claim(edge, filed["claim_token"])
+    key, token = handed["credentials"]
+
+    assert key.items() <= handed.items()
+    assert [key["credential_type"], token["credential_type"]] == ["api_key", "access_token"]
+    async with edge.ask("GET", "/api/public/v1/posts", key["credential"]) as posts:
+        assert posts.status == 200
+    agent = Agent(edge, token["credential"], LEGACY)
+    assert (await agent.ask("tools/list")).result["tools"]
 
 
 async def test_a_browser_is_led_to_the_form(edge: Any) -> None:

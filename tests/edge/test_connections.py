@@ -23,10 +23,10 @@ from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_por
 from tests.edge.raw_http import connect
 from tests.edge.small_builds import make_post, point_at, write_build
 
-PING = b"GET /api/public/ping HTTP/1.1\r\nHost: x\r\n\r\n"
-HALF = b"GET /api/public/ping HTTP/1.1\r\nHost: x\r\nX-Slow: "
+PING = b"GET /api/public/ping HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HALF = b"GET /api/public/ping HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 SLOW_LEAD = (
-    b"POST /api/public/v1/leads HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"POST /api/public/v1/leads HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     b"Content-Length: 1000\r\n\r\n{"
 )
 LEAD = SLOW_LEAD.replace(b"1000", b"2") + b"}"

@@ -7,6 +7,7 @@ from aiohttp import ClientResponse
 from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.domain.secrets import mint
 from edge_api.settings import SETTINGS
+from tests.edge.mcp.agents import LEGACY, Agent
 
 PATH = "/api/public/v1/leads"
 GOOD = {
@@ -71,7 +72,6 @@ async def test_two_different_credentials_are_refused(edge: Any) -> None:
         ("GET", {"X-API-Key": "nonsense"}, 401, INVALID),
         ("GET", {"X-API-Key": ""}, 401, INVALID),
         ("GET", {"X-API-Key": mint("api_key")}, 401, INVALID),
-        ("GET", {"X-API-Key": mint("access_token")}, 401, INVALID),
         ("GET", {"Authorization": "Bearer \u00e9"}, 401, INVALID),
         ("POST", {}, 201, None),
         ("POST", {"Authorization": "Basic eDp5"}, 201, None),
@@ -141,6 +141,78 @@ async def test_an_mcp_token_opens_nothing_here(edge: Any) -> None:
 
     async with edge.ask("GET", PATH, token) as answer:
         assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, INVALID)
+
+
+async def test_a_credential_of_the_other_endpoint_is_told_so(edge: Any) -> None:
+    """Its prefix says which it is for; nothing is said of whether it is valid."""
+    for token in (await edge.token(), "fe_mt_nonsense"):
+        async with edge.ask("GET", PATH, token) as answer:
+            assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, INVALID)
+            assert await answer.json() == {
+                "error": "This access token is for the MCP endpoint, /api/public/mcp: "
+                "the REST API takes an API key, or a token whose resource is the REST API"
+            }
+    for key in (await edge.key(), "fe_sk_nonsense"):
+        said = await Agent(edge, key, LEGACY).ask("tools/list")
+        assert said.status == 401
+        assert said.body["error"]["message"] == (
+            "This API key is for the REST API, /api/public/v1/: "
+            "the MCP endpoint takes an access token"
+        )
+
+
+async def read_description(edge: Any) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
+    """Return what the service says of itself, and its endpoints by method and path."""
+    async with edge.ask("GET", "/api/public/v1/") as answer:
+        told = await answer.json()
+    return told, {(each["method"], each["path"]): each for each in told["endpoints"]}
+
+
+async def test_the_description_has_the_limits_that_hold(make_edge: Any) -> None:
+    """For leads both that stop a sender; `null` where nothing is counted."""
+    async with make_edge(**default("RATE_LEADS", "RATE_LEADS_ATTEMPTS"), RATE_TOKEN="0") as edge:
+        told, endpoints = await read_description(edge)
+
+    for path in (PATH, "/api/public/access-requests"):
+        assert endpoints["POST", path]["rate_limit"] == "5/10minutes;20/day;60/minute"
+    assert endpoints["POST", "/api/public/oauth/token"]["rate_limit"] is None
+    assert endpoints["GET", PATH]["rate_limit"] is None
+    assert (told["limits"]["leads"], told["limits"]["token"]) == ("5/10minutes;20/day", None)
+
+
+async def test_the_description_leads_to_every_way_to_a_credential(edge: Any) -> None:
+    """OAuth, auth.md and requests for access, at addresses that answer."""
+    told, _ = await read_description(edge)
+    oauth, ways = told["oauth"], told["authentication"]
+    assert oauth["issuer"] == "http://journal.test"
+    assert {"authorization_code", "client_credentials"} <= set(oauth["grant_types_supported"])
+    assert ways["access_token"]["for"] == told["mcp"]["url"]
+    addresses = [value for name, value in oauth.items() if name.endswith(("endpoint", "uri"))]
+    addresses += [oauth["metadata"], *oauth["protected_resources"]]
+    addresses += [ways["auth_md"], ways["access_requests"]]
+
+    assert len(addresses) == 10
+    for address in addresses:
+        async with edge.ask("OPTIONS", address.removeprefix("http://journal.test")) as answer:
+            assert answer.status == 204, address
+
+
+@pytest.mark.parametrize("closed", ["false", "true"])
+async def test_every_description_says_whether_leads_are_open(make_edge: Any, closed: str) -> None:
+    """OpenAPI, the self-description and the reference, as LEADS_REQUIRE_CREDENTIAL has it."""
+    async with make_edge(LEADS_REQUIRE_CREDENTIAL=closed) as edge:
+        _, endpoints = await read_description(edge)
+        async with edge.ask("GET", "/api/public/v1/openapi.json") as answer:
+            operation = (await answer.json())["paths"][PATH]["post"]
+        async with edge.ask("GET", "/docs/leads/index.md") as answer:
+            assert answer.status == 200
+            reference = await answer.text()
+
+    is_open = closed == "false"
+    assert endpoints["POST", PATH]["credential"] == ("optional" if is_open else "required")
+    assert ({} in operation["security"]) is is_open
+    assert ("without a credential" in operation["description"]) is is_open
+    assert ("one that is sent must be valid" in reference) is is_open
 
 
 async def test_leads_can_be_closed_by_a_setting(make_edge: Any) -> None:

@@ -10,6 +10,8 @@ from edge_api.api.operation import Operation
 from edge_api.api.operations import OPERATIONS
 from edge_api.api.reply import FORM
 from edge_api.settings import SETTINGS
+from edge_api.web import documents
+from tests.edge.conftest import error_of
 
 LEADS = "/api/public/v1/leads"
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
@@ -285,6 +287,102 @@ async def test_without_limits_nothing_is_told_of_any(edge: Any, operation: Opera
     answer = await ask(edge, operation)
 
     assert not {"RateLimit", "RateLimit-Policy"} & set(answer.headers)
+
+
+async def test_limits_are_told_in_one_field_each(make_edge: Any) -> None:
+    """A 201, a refusal by the second limit, and a call of a tool: every policy, each once."""
+    async with make_edge(RATE_LEADS="1/hour", RATE_LEADS_ATTEMPTS="5/minute") as edge:
+        for status, left in ((201, "0"), (429, "0")):
+            async with edge.ask("POST", LEADS, json=LEAD) as answer:
+                assert answer.status == status
+                (policy,) = answer.headers.getall("RateLimit-Policy")
+                (rest,) = answer.headers.getall("RateLimit")
+            assert policy == '"leads_attempts";q=5;w=60, "leads";q=1;w=3600'
+            assert [part.split(";")[0] for part in rest.split(", ")] == [
+                '"leads_attempts"',
+                '"leads"',
+            ]
+            assert f'"leads";r={left};' in rest
+
+
+@pytest.mark.parametrize(("accepted", "coding"), [("gzip", "gzip"), ("br, gzip", "br"), ("", None)])
+@pytest.mark.parametrize("path", [LEADS, "/api/public/v1/admin/leads"])
+async def test_long_answers_are_compressed(
+    edge: Any, path: str, accepted: str, coding: str | None
+) -> None:
+    """Leads and rows above 1 KiB, for a client that accepts that; shorter ones never."""
+    key = await edge.key()
+    headers = {"Accept-Encoding": accepted}
+    async with edge.ask("GET", path, key, headers=headers) as short:
+        assert "Content-Encoding" not in short.headers
+    for _ in range(10):
+        async with edge.ask("POST", LEADS, key, json=LEAD) as created:
+            assert created.status == 201
+    async with edge.ask("GET", path, key, headers=headers) as answer:
+        assert answer.headers.get("Content-Encoding") == coding
+        assert answer.headers["Vary"] == "Accept-Encoding"
+        rows = await answer.json()
+
+    assert len(rows["leads"] if isinstance(rows, dict) else rows) == 10
+    if coding:
+        assert int(answer.headers["Content-Length"]) < 1024
+
+
+def test_which_answers_mix_secrets_with_what_was_sent() -> None:
+    """Those with tokens, claim tokens and credentials."""
+    assert {each.name for each in SPOKEN if each.hands_out_secrets} == {
+        *("oauth_token", "request_access", "claim_credential"),
+    }
+
+
+@EACH
+async def test_secrets_are_not_compressed(
+    edge: Any, monkeypatch: pytest.MonkeyPatch, operation: Operation
+) -> None:
+    """Their length would tell of them, beside what the client chose (BREACH)."""
+    monkeypatch.setattr(documents, "SMALLEST_CODED", 1)
+    answer = await ask(edge, operation, **{"Accept-Encoding": "gzip"})
+
+    if operation.hands_out_secrets or answer.status >= 300:
+        assert "Content-Encoding" not in answer.headers
+    elif answer.status not in (202, 204):
+        assert answer.headers["Content-Encoding"] == "gzip"
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:8000", "[::1]", "[::1]:8000"]
+)
+async def test_a_loopback_site_is_served_under_its_own_names(make_edge: Any, host: str) -> None:
+    """By name or by either address, at any port."""
+    async with (
+        make_edge(SITE_URL="http://localhost:8000") as edge,
+        edge.ask("GET", "/api/public/ping", headers={"Host": host}) as answer,
+    ):
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize("path", ["/api/public/ping", "/", "/none", "/api/public/mcp", LEADS])
+@pytest.mark.parametrize(
+    "host", ["attacker.example", "localhost.attacker.example", "127.0.0.2", ""]
+)
+async def test_a_loopback_site_is_no_other_host(make_edge: Any, path: str, host: str) -> None:
+    """421: a page of another site whose name leads here reads nothing (DNS rebinding)."""
+    for site_url, is_refused in (("http://127.0.0.1:8000", True), ("http://journal.test", False)):
+        async with (
+            make_edge(SITE_URL=site_url) as edge,
+            edge.ask("GET", path, headers={"Host": host}) as answer,
+        ):
+            assert (answer.status == 421) is is_refused
+            if is_refused:
+                assert "localhost, 127.0.0.1 or [::1]" in await error_of(answer)
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api?x=1"])
+async def test_the_root_of_the_api_is_no_page(edge: Any, path: str) -> None:
+    """It is a 404 for programs, also to whoever accepts HTML."""
+    async with edge.ask("GET", path, headers={"Accept": "text/html"}) as answer:
+        assert (answer.status, answer.content_type) == (404, "application/json")
+        assert list(await answer.json()) == ["error"]
 
 
 async def post_from(edge: Any, *forwarded: str, header: str = "X-Forwarded-For") -> int:

@@ -85,7 +85,7 @@ def test_it_says_where_it_serves(served: ServedEdge) -> None:
 
 def test_a_request_under_way_is_answered(served: ServedEdge, signal_number: int) -> None:
     """Readiness says no at once, the slow request gets its 201, and the exit code is 0."""
-    head = f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST {LEADS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     length = f"Content-Length: {len(LEAD)}\r\n\r\n"
     with connect(served) as slow:
         slow.sendall((head + length).encode() + LEAD[:10])
@@ -105,7 +105,7 @@ def test_an_acknowledged_lead_is_there_after_the_end(
     """It was stored before its answer, so the end loses nothing."""
     with connect(served) as client:
         client.sendall(
-            f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            f"POST {LEADS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(LEAD)}\r\n\r\n".encode()
             + LEAD
         )
@@ -120,7 +120,7 @@ def test_an_acknowledged_lead_is_there_after_the_end(
 def test_an_idle_connection_does_not_hold_it_back(served: ServedEdge) -> None:
     """It is closed, and the process ends."""
     with connect(served) as idle, connect(served) as used:
-        used.sendall(b"GET /api/public/ping HTTP/1.1\r\nHost: x\r\n\r\n")
+        used.sendall(b"GET /api/public/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert used.recv(4096).startswith(b"HTTP/1.1 200 ")
         assert served.end(signal.SIGTERM)[0] == 0
         assert (idle.recv(1), used.recv(1)) == (b"", b"")
@@ -136,7 +136,7 @@ def test_a_client_that_reads_nothing_does_not_hold_it_back(installation: Install
     url = f"http://127.0.0.1:{installation.settings['PORT']}"
     point_at(builds, write_build(builds, "build-large", files=files, site_url=url))
     with installation.serving() as edge, connect(edge) as deaf:
-        deaf.sendall(b"GET /images/large.bin HTTP/1.1\r\nHost: x\r\n\r\n")
+        deaf.sendall(b"GET /images/large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert deaf.recv(1024).startswith(b"HTTP/1.1 200 ")
 
         code, complained = edge.end(signal.SIGTERM)

@@ -27,7 +27,10 @@ async def admit(request: Request) -> Caller:
     async def holds() -> bool:
         return True
 
-    return Caller(_TESTER, holds)
+    async def count() -> None:
+        pass
+
+    return Caller(_TESTER, holds, count)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from edge_api.domain.secrets import mint
 from edge_api.schema.paths import DOCS_PAGES
 from edge_api.schema.scopes import SCOPES
 from edge_api.schema.secret_shapes import PREFIXES, SecretKind
+from site_build.policy import Policy, read_policy
 from site_build.renderers import llms, twins
 from site_build.renderers.auth import render_auth
 from site_build.renderers.crawlers import render_sitemaps
@@ -178,7 +179,7 @@ def test_plain_text_stays_plain(text: str, expected: str) -> None:
 
 def test_auth_md_has_the_sections_that_agents_look_for() -> None:
     """Its heading names it, the sections stand in their order, and every scope is explained."""
-    lines = render_auth(ME).splitlines()
+    lines = render_auth(ME, Policy()).splitlines()
 
     assert lines[0] == "# auth.md: access to A & B"
     assert [line.removeprefix("## ") for line in lines if line.startswith("## ")] == [
@@ -197,16 +198,41 @@ def test_auth_md_has_the_sections_that_agents_look_for() -> None:
 
 def test_auth_md_says_what_is_not_supported() -> None:
     """Of the methods that agents know, those that do not work here are named as such."""
-    text = " ".join(render_auth(ME).split())
+    text = " ".join(render_auth(ME, Policy()).split())
 
     assert "only `anonymous` is supported" in text
     assert "`identity_assertion` (with an id-jag) and `service_auth` are not" in text
 
 
+@pytest.mark.parametrize("closed", ["false", "true"])
+def test_auth_md_says_what_needs_no_credential(closed: str) -> None:
+    """Leads among it, unless the setting closes them."""
+    text = render_auth(ME, read_policy({"LEADS_REQUIRE_CREDENTIAL": closed}))
+    paragraph = " ".join(text.split("\n\n")[1].split())
+    is_open, _, needs = paragraph.partition("Open to everybody")[2].partition("For posts")
+
+    assert "`GET /api/public/v1/search`" in is_open
+    assert "`POST /api/public/v1/analyze`" in is_open
+    assert ("`POST /api/public/v1/leads`" in is_open) is (closed == "false")
+    assert "a credential is needed" in needs
+    assert "Both need a credential" not in text
+
+
+def test_auth_md_shows_each_credential_at_its_own_endpoint() -> None:
+    """An access token at MCP, an API key at REST."""
+    section = render_auth(ME, Policy()).split("## Use the access_token")[1].split("## ")[0]
+    calls = re.findall(r"```http\n(\S+ \S+)\n(.*)\n", section)
+
+    assert calls == [
+        ("POST /api/public/mcp", "Authorization: Bearer <ACCESS_TOKEN>"),
+        ("GET /api/public/v1/posts", "X-API-Key: <API_KEY>"),
+    ]
+
+
 def test_auth_md_is_markdown_whose_tables_are_whole() -> None:
     """Each row of a table has the cells of its head, whatever the site is called."""
     odd = Identity("https://journal.test", "A `B` [C](d) | E", "", "", "en")
-    text = render_auth(odd)
+    text = render_auth(odd, Policy())
 
     assert text.splitlines()[0] == "# auth.md: access to A \\`B\\` \\[C\\](d) | E"
     tables = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
@@ -218,7 +244,7 @@ def test_auth_md_is_markdown_whose_tables_are_whole() -> None:
 @pytest.mark.parametrize("kind", PREFIXES)
 def test_auth_md_finds_our_secrets(kind: SecretKind) -> None:
     """The regular expression that scanners are given finds every kind of secret in a text."""
-    (pattern,) = re.findall(r"```text\n(.*)\n```", render_auth(ME))
+    (pattern,) = re.findall(r"```text\n(.*)\n```", render_auth(ME, Policy()))
     secret = mint(kind)
 
     found = re.search(pattern, f'{{"key": "{secret}"}}')

@@ -153,7 +153,12 @@ def test_a_notice_has_sentences_and_perhaps_a_link(templates: jinja2.Environment
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [("api_key", "an API key"), ("access_token", "an access token")]
+    ("kind", "words"),
+    [
+        ("api_key", "an API key"),
+        ("access_token", "an access token"),
+        ("both", "an API key and an access token"),
+    ],
 )
 def test_what_was_filed_is_told_with_its_token(
     templates: jinja2.Environment, kind: str, words: str

@@ -12,7 +12,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from edge_api.api import analyze
-from edge_api.api.mcp.schemas import ANSWER, CARD, CATALOG, EARLIER_CARD, MESSAGE
+from edge_api.api.mcp.schemas import ANSWER, BATCH_MOST, CARD, CATALOG, EARLIER_CARD, MESSAGE
 from edge_api.api.operation import UNCHANGED, Ask, Body, Operation, Success
 from edge_api.api.reply import JSON, Document, Reply
 from edge_api.api.service import Service
@@ -52,7 +52,8 @@ One JSON-RPC message. Both eras are spoken: revisions {REVISIONS[0]} to {REVISIO
 session, so that every request stands alone, and {REVISIONS[-1]}, whose requests say the revision,
 the client's capabilities and the method in `params._meta` and again in the headers
 `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the revision is
-2025-03-26.
+2025-03-26, the one that has batches: an array of up to {BATCH_MOST} messages, each of which counts
+as a request, is answered with an array.
 
 The answer is JSON; with `subscriptions/listen`, or where progress is reported, a stream of events,
 for which `Accept` has to name `text/event-stream` beside `application/json`. Only access tokens are

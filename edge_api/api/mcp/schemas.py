@@ -4,6 +4,8 @@ from typing import Any, Final
 
 ID_LONGEST: Final = 256
 """Characters of a request's id: it is given back, and logged by clients."""
+BATCH_MOST: Final = 50
+"""Messages of a batch."""
 ID_NUMBERS: Final = range(-(2**63), 2**63)
 """Those that ids may be: greater ones come out of JSON as no integers (RFC 8259, section 6)."""
 
@@ -16,7 +18,7 @@ _ID: Final = {
 }
 _PARAMS: Final = {"type": ["object", "null"], "description": "As the method wants them."}
 _METHOD: Final = {"type": "string", "description": "Such as `tools/list` or `tools/call`."}
-MESSAGE: Final[dict[str, Any]] = {
+_MESSAGE: Final = {
     "type": "object",
     "description": "A JSON-RPC 2.0 request, or without `id` a notification.",
     "required": ["jsonrpc", "method"],
@@ -27,13 +29,13 @@ MESSAGE: Final[dict[str, Any]] = {
         "params": _PARAMS,
     },
 }
-ANSWER: Final[dict[str, Any]] = {
+_ANSWER: Final = {
     "type": "object",
     "description": "A JSON-RPC 2.0 response: a result, or an error of the method.",
     "required": ["jsonrpc", "id"],
     "properties": {
         "jsonrpc": {"const": "2.0"},
-        "id": {"type": ["string", "integer"]},
+        "id": {"type": ["string", "integer", "null"]},
         "result": {"type": "object"},
         "error": {
             "type": "object",
@@ -44,6 +46,11 @@ ANSWER: Final[dict[str, Any]] = {
     "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
     "additionalProperties": False,
 }
+MESSAGE: Final[dict[str, Any]] = {
+    "anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": BATCH_MOST, "items": {}}]
+}
+"""One message, or a batch, of which each message that is none is answered with an error."""
+ANSWER: Final[dict[str, Any]] = {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]}
 CARD: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["$schema", "name", "version", "description", "remotes"],

@@ -61,9 +61,9 @@ class Entries:
         if operation.scope:
             needed = "Scope" if operation.credential == "required" else "Its scope"
             yield f"{needed}: `{operation.scope}`."
-        rate = self._limits[operation.limit] if operation.limit else NO_LIMIT
-        if rate != NO_LIMIT:
-            yield f"Limit `{operation.limit}`: {spell_rate(rate)}."
+        for name in operation.limits:
+            if (rate := self._limits[name]) != NO_LIMIT:
+                yield f"Limit `{name}`: {spell_rate(rate)}."
 
     def _parameters(self, entry: Json) -> Iterator[Field]:
         for each in entry.get("parameters", ()):

@@ -4,7 +4,7 @@ A step is never edited and never derived from today's tables, for files out ther
 number of steps that a store has seen is its schema version.
 """
 
-from edge_api.schema.history import step_1, step_2, step_3
+from edge_api.schema.history import step_1, step_2, step_3, step_4
 
-HISTORY = (step_1.STEP, step_2.STEP, step_3.STEP)
+HISTORY = (step_1.STEP, step_2.STEP, step_3.STEP, step_4.STEP)
 """Every step, oldest first."""

@@ -33,16 +33,23 @@ def test_an_order_in_plain_words() -> None:
     )
 
     assert (order.name, order.email, order.purpose) == ("Zoë", "z@example.org", "Read posts.")
-    assert (order.credential_type, order.asked_scopes) == ("api_key", ("posts:read",))
+    assert (order.credential_types, order.asked_scopes) == (("api_key",), ("posts:read",))
     assert not order.trapped
 
 
-@pytest.mark.parametrize("kind", ["api_key", "access_token"])
-def test_an_order_in_the_words_of_auth_md(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "types"),
+    [
+        ("api_key", ("api_key",)),
+        ("access_token", ("access_token",)),
+        ("both", ("api_key", "access_token")),
+    ],
+)
+def test_an_order_in_the_words_of_auth_md(kind: str, types: tuple[str, ...]) -> None:
     """An anonymous agent need not say who it is; the person who decides reads that it did not."""
     order = AccessOrder.model_validate({"type": "anonymous", "requested_credential_type": kind})
 
-    assert order.credential_type == kind
+    assert order.credential_types == types
     assert (order.name, order.purpose, order.email) == (NAMELESS, UNTOLD, None)
 
 
@@ -50,7 +57,7 @@ def test_an_anonymous_agent_may_say_more() -> None:
     """What it says stands, and without a type of credential it gets an API key."""
     order = AccessOrder.model_validate({"type": "anonymous", "name": "Bot", "purpose": "Search."})
 
-    assert (order.name, order.purpose, order.credential_type) == ("Bot", "Search.", "api_key")
+    assert (order.name, order.purpose, order.credential_types) == ("Bot", "Search.", ("api_key",))
 
 
 def test_scopes_stand_in_their_order_and_once() -> None:
@@ -67,7 +74,10 @@ def test_scopes_stand_in_their_order_and_once() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"type": "identity_assertion"}, "type: must be one of 'api_key', 'access_token' or"),
+        (
+            {"type": "identity_assertion"},
+            "type: must be one of 'api_key', 'access_token', 'both' or",
+        ),
         ({"type": None}, "type: must be one of"),
         ({"name": " "}, "name: must not be empty"),
         ({"name": "a\nb"}, "name: must not contain control characters"),

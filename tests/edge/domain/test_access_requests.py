@@ -24,6 +24,7 @@ from tests.edge.domain.doors import make_access
 
 ADDRESS = "192.0.2.7"
 ROUNDS = 20
+SECRET = b"s" * 32
 
 
 def order(**changes: Any) -> AccessOrder:
@@ -48,7 +49,7 @@ def unlimited(clock: Any) -> Limiter:
 @pytest.fixture
 def requests(store: Store, clock: Any, unlimited: Limiter) -> AccessRequests:
     """Return the requests of the store."""
-    return AccessRequests(store, clock, unlimited)
+    return AccessRequests(store, clock, unlimited, SECRET)
 
 
 @pytest.fixture
@@ -92,6 +93,8 @@ async def test_a_request_is_stored_without_its_token(
         "expires_at": "2026-06-15T12:00:00.000000Z",
         "decided_at": None,
         "credential_id": None,
+        "second_type": None,
+        "second_credential_id": None,
     }
 
 
@@ -101,29 +104,33 @@ async def test_nothing_is_handed_out_before_somebody_decides(
     """A claim may be made as often as one likes; it changes nothing."""
     filed = await requests.file(order(), ADDRESS)
     for _ in range(3):
-        assert (await requests.claim(filed.claim_token)).issued is None
+        assert (await requests.claim(filed.claim_token)).issued == ()
 
     assert await keys.all() == []
 
 
 @pytest.mark.parametrize("kind", ["api_key", "access_token"])
-async def test_an_approved_request_gives_its_credential_once(
+async def test_an_approved_request_gives_its_credential_for_ten_minutes(
     requests: AccessRequests,
     decisions: AccessDecisions,
     store: Store,
     clock: Any,
     kind: str,
 ) -> None:
-    """It works from then on; the token is worth nothing any more."""
+    """The same each time, so that a lost answer can be repeated; then the token gives nothing."""
     filed = await requests.file(order(type=kind), ADDRESS)
     await decisions.approve(filed.row["id"])
     claimed = await requests.claim(filed.claim_token)
 
-    assert claimed.issued is not None
-    assert is_well_formed(claimed.issued.secret, "api_key" if kind == "api_key" else "access_token")
+    (issued,) = claimed.issued
+    assert is_well_formed(issued.secret, "api_key" if kind == "api_key" else "access_token")
     access = make_access(store, clock)
-    actor = await access.actor_for(claimed.issued.secret, "rest" if kind == "api_key" else "mcp")
+    actor = await access.actor_for(issued.secret, "rest" if kind == "api_key" else "mcp")
     assert (actor.name, actor.type) == ("Ann", kind)
+    clock.move(minutes=9, seconds=59)
+    (same,) = (await requests.claim(filed.claim_token)).issued
+    assert (same.secret, same.row["id"]) == (issued.secret, issued.row["id"])
+    clock.move(seconds=1)
     again = await problem_of(requests.claim(filed.claim_token))
     assert (again.code, again.sentence) == (
         "conflict",
@@ -133,20 +140,68 @@ async def test_an_approved_request_gives_its_credential_once(
     assert (row["status"], row["credential_id"]) == ("claimed", actor.credential_id)
 
 
-async def test_of_fifty_claims_at_once_one_gets_the_credential(
+async def test_fifty_claims_at_once_get_the_same_credential(
     requests: AccessRequests, decisions: AccessDecisions, keys: Keys
 ) -> None:
-    """The others learn that it is gone, and no second credential is made."""
+    """No second credential is made."""
     for made in range(1, ROUNDS + 1):
         filed = await requests.file(order(), ADDRESS)
         await decisions.approve(filed.row["id"])
-        claims = (requests.claim(filed.claim_token) for _ in range(50))
-        outcomes = await asyncio.gather(*claims, return_exceptions=True)
+        outcomes = await asyncio.gather(*(requests.claim(filed.claim_token) for _ in range(50)))
 
-        refused = [each for each in outcomes if isinstance(each, Problem)]
-        assert len(refused) == 49
-        assert {problem.code for problem in refused} == {"conflict"}
+        assert len({each.issued[0].secret for each in outcomes}) == 1
         assert len(await keys.all()) == made
+
+
+async def test_one_approval_gives_a_credential_for_each_door(
+    requests: AccessRequests, decisions: AccessDecisions, store: Store, clock: Any
+) -> None:
+    """An API key for REST and an access token for MCP, with the same scopes; both again."""
+    filed = await requests.file(order(type="both", scopes=["posts:read"]), ADDRESS)
+    unsound = await problem_of(decisions.approve(filed.row["id"], ("posts:read",)))
+    assert unsound.sentence == "scopes: an access token opens nothing without mcp"
+    await decisions.approve(filed.row["id"])
+    key, token = (await requests.claim(filed.claim_token)).issued
+    again = (await requests.claim(filed.claim_token)).issued
+
+    access = make_access(store, clock)
+    actors = [
+        await access.actor_for(key.secret, "rest"),
+        await access.actor_for(token.secret, "mcp"),
+    ]
+    assert [each.scopes for each in actors] == [frozenset({"posts:read", "mcp"})] * 2
+    assert [each.secret for each in again] == [key.secret, token.secret]
+    (row,) = await rows(store)
+    ids = [row["credential_id"], row["second_credential_id"]]
+    assert ids == [each.credential_id for each in actors]
+
+
+async def test_a_credential_that_has_ended_is_not_handed_out_again(
+    requests: AccessRequests, decisions: AccessDecisions, store: Store, clock: Any, keys: Keys
+) -> None:
+    """One that was revoked, or that another SECRET_KEY gave."""
+    unlimited = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None), clock.seconds)
+    filed = await requests.file(order(type="both"), ADDRESS)
+    await decisions.approve(filed.row["id"])
+    key, _ = (await requests.claim(filed.claim_token)).issued
+    other = AccessRequests(store, clock, unlimited, b"t" * 32)
+    assert (await problem_of(other.claim(filed.claim_token))).code == "conflict"
+    await keys.revoke(key.row["id"])
+    assert (await problem_of(requests.claim(filed.claim_token))).code == "conflict"
+
+
+async def test_a_late_claim_can_be_repeated_too(
+    requests: AccessRequests, decisions: AccessDecisions, clock: Any
+) -> None:
+    """Also where the fourteen days end in between."""
+    filed = await requests.file(order(), ADDRESS)
+    await decisions.approve(filed.row["id"])
+    clock.move(days=13, hours=23, minutes=59)
+    first = (await requests.claim(filed.claim_token)).issued
+    clock.move(minutes=9)
+    await requests.forget_expired()
+
+    assert (await requests.claim(filed.claim_token)).issued[0].secret == first[0].secret
 
 
 async def test_a_denied_request_is_told_so(
@@ -196,7 +251,7 @@ async def test_housekeeping_writes_nothing_for_nothing(watched: Any, clock: Any)
     limiter = Limiter(read_settings({}, dotenv=None), clock.seconds)
     watched.read_only = True
 
-    await AccessRequests(watched, clock, limiter).forget_expired()
+    await AccessRequests(watched, clock, limiter, SECRET).forget_expired()
     assert watched.runs == 1
 
 
@@ -221,7 +276,7 @@ async def test_only_so_many_may_wait(
 
 async def test_requests_count_as_leads_do(store: Store, clock: Any, limiter: Limiter) -> None:
     """Five in ten minutes from one address; one that was not taken does not count."""
-    requests = AccessRequests(store, clock, limiter)
+    requests = AccessRequests(store, clock, limiter, SECRET)
     for left in (4, 3, 2, 1, 0):
         quota = (await requests.file(order(), ADDRESS)).quota
         assert quota is not None
@@ -233,7 +288,7 @@ async def test_requests_count_as_leads_do(store: Store, clock: Any, limiter: Lim
 
 async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limiter: Limiter) -> None:
     """While the store is out of reach, nobody's room is used up."""
-    requests = AccessRequests(watched, clock, limiter)
+    requests = AccessRequests(watched, clock, limiter, SECRET)
     watched.away = True
     for _ in range(6):
         assert (await problem_of(requests.file(order(), ADDRESS))).code == "unavailable"
@@ -268,7 +323,7 @@ async def test_administrative_scopes_are_only_given_by_name(
     await decisions.approve(named.row["id"], ("admin:read", "admin:write"))
 
     given = [(await requests.claim(filed.claim_token)).issued for filed in (unnamed, named)]
-    assert [issued and issued.row["scopes"] for issued in given] == [
+    assert [issued[0].row["scopes"] for issued in given] == [
         "posts:read mcp",
         "admin:read admin:write",
     ]
@@ -332,8 +387,7 @@ async def test_every_step_is_in_the_audit_log(
     other = await requests.file(order(), ADDRESS)
     await decisions.deny(other.row["id"])
 
-    assert claimed.issued is not None
-    holder = f"credential:{claimed.issued.row['id']}"
+    holder = f"credential:{claimed.issued[0].row['id']}"
     entries = await recent_entries(store, 10)
     said = {(each["actor"], each["verb"], each["table_name"], each["rows"]) for each in entries}
     assert len(entries) == 6
@@ -354,7 +408,8 @@ def file_one(tmp_path: Path) -> Callable[..., str]:
         store = await open_store(tmp_path / "edge.db", system_clock)
         try:
             limiter = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None))
-            filed = await AccessRequests(store, system_clock, limiter).file(order(**changes), "x")
+            requests = AccessRequests(store, system_clock, limiter, SECRET)
+            filed = await requests.file(order(**changes), "x")
         finally:
             await store.close()
         return str(filed.row["id"])
@@ -384,6 +439,9 @@ def test_the_command_lists_approves_and_denies(
         *("ID", "NAME", "E-MAIL", "TYPE", "STATUS", "SCOPES", "FILED", "ENDS", "PURPOSE")
     ]
     assert len(table) == 3
+    file_one(type="both")
+    assert json.loads(run_command("requests", "list", "--json").out)[0]["type"] == "both"
+    assert " both " in run_command("requests", "list").out
 
 
 def test_nothing_that_was_sent_speaks_to_the_terminal(

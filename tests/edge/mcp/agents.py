@@ -34,7 +34,8 @@ class Said:
 
     status: int
     headers: Mapping[str, str]
-    body: Json
+    body: Any
+    """An object; of a batch, a list of them."""
 
     @property
     def result(self) -> Json:

@@ -151,6 +151,83 @@ async def test_headers_and_envelope_must_agree(
         assert said.body["error"]["data"]["supported"] == [MODERN]
 
 
+@pytest.mark.parametrize("version", ["2027-01-01", "x"])
+@pytest.mark.parametrize("message", [PING, {"jsonrpc": "2.0", "method": "notifications/x"}])
+async def test_an_unknown_revision_is_refused_by_name(
+    make_agent: Any, version: str, message: dict[str, Any]
+) -> None:
+    """Where the header alone names it: the sentence says which header, and what it may be."""
+    agent = await make_agent(version=LEGACY)
+    _, sent = agent.request("tools/list", None)
+    said = await agent.send(as_bytes(message), {**sent, "MCP-Protocol-Version": version})
+
+    assert (said.status, said.code) == (400, -32022)
+    assert said.body["error"]["message"] == (
+        f"MCP-Protocol-Version: {version} is not supported; send one of "
+        "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"
+    )
+    assert said.body["error"]["data"]["requested"] == version
+
+
+async def test_batches_are_answered_in_the_revision_that_has_them(make_agent: Any) -> None:
+    """With one answer for each request, and for each message that is none; 202 without any."""
+    agent = await make_agent(version="2025-03-26")
+    _, sent = agent.request("tools/list", None)
+    told = {"jsonrpc": "2.0", "method": "notifications/x"}
+    call = {"name": "search", "arguments": {"query": "edge"}}
+    batch = [
+        PING,
+        told,
+        {**PING, "id": "b", "method": "tools/call", "params": call},
+        {**PING, "id": 3, "method": "tools/destroy"},
+        5,
+    ]
+    for headers in (sent, {n: v for n, v in sent.items() if n != "MCP-Protocol-Version"}):
+        said = await agent.send(as_bytes(batch), headers)
+        assert said.status == 200
+        assert [each["id"] for each in said.body] == [PING["id"], "b", 3, None]
+        assert said.body[0]["result"]["tools"]
+        assert said.body[1]["result"]["structuredContent"]["results"]
+        assert [each["error"]["code"] for each in said.body[2:]] == [-32601, -32600]
+    assert (await agent.send(as_bytes([told, told]), sent)).status == 202
+    assert len((await agent.send(as_bytes([PING] * 50), sent)).body) == 50
+
+
+@pytest.mark.parametrize(
+    ("version", "batch"),
+    [
+        ("2025-03-26", []),
+        ("2025-03-26", [PING] * 51),
+        ("2025-03-26", [PING, {**PING, "method": "initialize"}]),
+        ("2024-11-05", [PING]),
+        (LEGACY, [PING]),
+        (MODERN, [PING]),
+    ],
+)
+async def test_other_batches_are_refused(make_agent: Any, version: str, batch: list[Any]) -> None:
+    """Empty, too long, with a handshake in it, or in another revision."""
+    agent = await make_agent(version=version)
+    _, sent = agent.request("tools/list", None)
+    said = await agent.send(as_bytes(batch), sent)
+
+    assert (said.status, said.code) == (400, -32600)
+    assert "a batch is of revision 2025-03-26 alone, of 1 to 50" in said.body["error"]["message"]
+
+
+async def test_each_message_of_a_batch_counts(make_edge: Any) -> None:
+    """As a request; a batch with too many is refused whole, and told what is left."""
+    async with make_edge(RATE_AUTHENTICATED="5/minute") as edge:
+        agent = Agent(edge, await edge.token(), "2025-03-26")
+        _, sent = agent.request("tools/list", None)
+        said = await agent.send(as_bytes([PING] * 3), sent)
+        assert said.status == 200
+        assert said.headers["RateLimit"].startswith('"authenticated";r=2;')
+        refused = await agent.send(as_bytes([PING] * 3), sent)
+        assert (refused.status, refused.code) == (429, -32600)
+        assert int(refused.headers["Retry-After"]) > 0
+        assert refused.headers["RateLimit"].startswith('"authenticated";r=0;')
+
+
 async def test_names_in_headers_must_agree(make_agent: Any) -> None:
     """`Mcp-Name` repeats the tool's name, and may not stand twice."""
     agent = await make_agent()

@@ -202,8 +202,11 @@ async def progressing(aiohttp_client: AiohttpClient) -> Agent:
     async def holds() -> bool:
         return True
 
+    async def count() -> None:
+        pass
+
     async def admit(_request: Request) -> Caller:
-        return Caller(actor, holds)
+        return Caller(actor, holds, count)
 
     server = Server("steps", on_call_tool=step_by_step)
     endpoint = McpEndpoint(

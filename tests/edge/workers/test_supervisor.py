@@ -112,7 +112,7 @@ def test_a_signal_ends_all_in_order(service: Service) -> None:
     """Readiness says no, a request under way is answered, the status is 0 and nobody is left."""
     workers = service.children()
     body = json.dumps({**LEAD, "message": "slow"}).encode()
-    head = f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST {LEADS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with socket.create_connection(("127.0.0.1", service.port), 60) as slow:
         slow.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:9])
         service.process.send_signal(signal.SIGTERM)
@@ -130,7 +130,9 @@ def test_a_second_signal_kills(service: Service) -> None:
     """Whoever cannot wait loses what is under way, and the status says so."""
     workers = service.children()
     with socket.create_connection(("127.0.0.1", service.port), 60) as slow:
-        slow.sendall(f"POST {LEADS} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n".encode())
+        slow.sendall(
+            f"POST {LEADS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n".encode()
+        )
         service.process.send_signal(signal.SIGINT)
         assert service.edge.await_body(READINESS, b"Not ready: shutting down")
         assert service.end(signal.SIGINT) == 1
