@@ -14,7 +14,7 @@ import orjson
 from edge_api.api.description import CATALOG_LINK, LINKSET, api_catalog, self_description
 from edge_api.api.mcp.operations import PATH as MCP_PATH
 from edge_api.api.openapi import openapi_document
-from edge_api.api.operations import OPERATIONS, ROUTED
+from edge_api.api.operations import DOCUMENTED, OPERATIONS, ROUTED
 from edge_api.api.reference.pages import make_pages
 from edge_api.api.reference.values import Page
 from edge_api.api.reply import Document
@@ -184,7 +184,7 @@ def make_papers(settings: Settings) -> Papers:
 
     def describe(slug: str | None) -> dict[str, Any]:
         samples = {"slug": slug} if slug else {}
-        return openapi_document(OPERATIONS, settings.site_url, VERSION, samples)
+        return openapi_document(DOCUMENTED, settings.site_url, VERSION, samples)
 
     @lru_cache(maxsize=1)
     def openapi(slug: str | None) -> Document:
