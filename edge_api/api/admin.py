@@ -20,6 +20,7 @@ from edge_api.api.row_schemas import (
     new_rows_schema,
     removal_schema,
     selected_row_schema,
+    title,
 )
 from edge_api.api.rows import (
     COUNT_EXACT,
@@ -33,9 +34,8 @@ from edge_api.api.rows import (
     read_rows,
     update_rows,
 )
-from edge_api.api.samples import match_sample, new_row_sample, stored_row_sample, values_sample
+from edge_api.api.samples import match_sample, new_row_sample, values_sample
 from edge_api.api.tool import Tool
-from edge_api.domain.filters import operators_of
 from edge_api.domain.grammar import order_pattern, selection_pattern
 from edge_api.domain.query import LIMIT_DEFAULT, LIMIT_MOST
 from edge_api.domain.rows import CHANGE_MOST, INSERT_MOST
@@ -44,21 +44,26 @@ from edge_api.schema.table import Column, Table
 from edge_api.schema.tables import ADMINISTRATIVE
 
 PREFIX: Final = "/api/public/v1/admin"
+TAG: Final = "admin"
 BODY_MOST: Final = 1024 * 1024
 """Bytes of a write."""
 
-_FILTERS: Final = """\
-Each further parameter is a filter: a column's name, and `[not.]operator.value`. All filters hold,
-repeated ones too. Text is taken literally: nothing is trimmed, nothing unquoted. A comparison with
-NULL is never true, negated or not: only `is` finds it.
-
-""" + "\n".join(f"- `{name}`: {operator.sentence}" for name, operator in OPERATORS.items())
-
-
-_ONE_OBJECT: Final = f"With `Accept: {OBJECT}` nothing is written unless it is exactly one row."
-_CHOSEN: Final = (
-    "Rows are chosen by `match` in the body: a filter in the query is refused. " + _ONE_OBJECT
+_OPERATORS: Final = "\n".join(
+    f"- `{name}`: {operator.sentence}" for name, operator in OPERATORS.items()
 )
+ABOUT: Final = f"""\
+Rows are read with filters: a column's name, and `[not.]operator.value`. All filters hold, repeated
+ones too. Text is taken literally: nothing is trimmed, nothing unquoted. A comparison with NULL is
+never true, negated or not: only `is` finds it. `like` and `ilike` are for columns of text; a JSON
+column takes `is` alone.
+
+{_OPERATORS}
+
+Rows are changed and deleted by `match` in the body. With `Accept: {OBJECT}` nothing is written
+unless it is exactly one row."""
+"""What holds for all tables: said once, with their tag."""
+
+_CHOSEN: Final = "Rows are chosen by `match` in the body: a filter in the query is refused."
 
 
 def _operations(table: Table) -> tuple[Operation, ...]:
@@ -70,7 +75,7 @@ def _operation(table: Table, verb: str, **parts: Any) -> Operation:
     return Operation(
         name=f"admin_{verb}_{table.name}",
         path=f"{PREFIX}/{table.name}",
-        tag="admin",
+        tag=TAG,
         credential="required",
         problems=("table_not_allowed", *parts.pop("problems", ())),
         dialect="postgrest",
@@ -85,7 +90,7 @@ def _read(table: Table) -> Operation:
         "read",
         method="GET",
         summary=f"Rows of {table.name}. {table.sentence}",
-        description=_FILTERS,
+        description="Each further parameter is a filter.",
         do=partial(read_rows, table),
         scope="admin:read",
         parameters=_parameters(table),
@@ -105,13 +110,16 @@ def _paging(table: Table) -> tuple[Parameter, ...]:
     limit = {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST, "default": LIMIT_DEFAULT}
     return (
         _select(table),
-        Parameter("limit", "query", limit, "How many rows at the most.", example=10),
+        Parameter(
+            "limit", "query", limit, "How many rows at the most.", example=10, component="RowLimit"
+        ),
         Parameter(
             "offset",
             "query",
             {"type": "integer", "minimum": 0, "default": 0},
             "How many rows to pass over.",
             example=0,
+            component="RowOffset",
         ),
         Parameter(
             "order",
@@ -131,6 +139,7 @@ def _select(table: Table) -> Parameter:
         {"type": "string", "pattern": selection_pattern(table), "default": "*"},
         "Columns, separated by commas: `*`, `column`, `alias:column`, `column::text`.",
         example="*",
+        component=f"{title(table)}Select",
     )
 
 
@@ -140,12 +149,11 @@ def _filters(columns: Sequence[Column]) -> Parameter:
     A parameter called `id` would be taken for an identifier by tools that follow one from answer
     to request; what stands in it is a filter.
     """
-    sentences = (f"{column.name}: {', '.join(operators_of(column.kind))}" for column in columns)
     return Parameter(
         "filters",
         "query",
         filters_schema(columns),
-        f"Parameters named by columns, each of them a filter. {'; '.join(sentences)}.",
+        "Parameters named by columns, each of them a filter.",
         example={column.name: "not.is.null" for column in columns if column.required},
     )
 
@@ -156,6 +164,7 @@ _PREFER: Final = Parameter(
     {"type": "string"},
     f"`{COUNT_EXACT}` puts the number of all rows that match into `Content-Range` (RFC 7240).",
     example=COUNT_EXACT,
+    component="RowCount",
 )
 _PAGE_HEADERS: Mapping[str, str] = {
     "Content-Range": "`first-last/total`; `*` stands for no row, or for a total not asked for.",
@@ -166,10 +175,9 @@ _PAGE_HEADERS: Mapping[str, str] = {
 def _answers(table: Table, status: int, sentence: str, **more: Any) -> tuple[Success, ...]:
     """Return the answers with rows, one for each form that `Accept` can ask for."""
     row = selected_row_schema(table)
-    sample = stored_row_sample(table)
     return (
-        Success(status, sentence, array_of(row), [sample], media_types=(JSON,), **more),
-        Success(status, "The only row", row, sample, media_types=(OBJECT,), **more),
+        Success(status, sentence, array_of(row), media_types=(JSON,), **more),
+        Success(status, "The only row", row, media_types=(OBJECT,), **more),
         Success(status, "A table", {"type": "string"}, media_types=(CSV,), **more),
     )
 
@@ -198,9 +206,9 @@ def _insert(table: Table) -> Operation:
         description=f"One row or up to {INSERT_MOST}: all of them are stored, or none. Members "
         "that are left out take the column's default. The parameter `columns`, which PostgREST's "
         "clients send, must name the members of the rows; any other is refused, and so is "
-        f"`Prefer: resolution`, since no row that exists is changed. {_ONE_OBJECT}",
+        "`Prefer: resolution`, since no row that exists is changed.",
         do=partial(insert_rows, table),
-        body=_body(NewRows, new_rows_schema(table), {"one": row, "several": [row], "none": []}),
+        body=_body(NewRows, new_rows_schema(table), {"one": row, "none": []}),
         successes=_answers(table, 201, "The rows as stored", links=_links(table)),
         problems=("conflict",),
     )
@@ -264,7 +272,7 @@ _QUERY: Final = Tool(
     description="Read rows of one of the administrative tables. Each member of `filters` is named "
     "by a column and has `[not.]operator.value`, or several of these; all of them hold. Where as "
     "many rows come as `limit` says, ask again with a larger `offset`.\n\n"
-    + "\n".join(f"- `{name}`: {operator.sentence}" for name, operator in OPERATORS.items())
+    + _OPERATORS
     + "\n\n"
     + "\n".join(
         f"- {table.name}: {table.sentence} Columns: {', '.join(table.readable)}."

@@ -202,7 +202,12 @@ _CLIENT_SCHEMA: Final = {
             "description": "Scopes, separated by blanks; unknown ones are left out.",
         },
         "grant_types": {"type": ["array", "null"], "items": {"type": "string"}},
-        "response_types": {"enum": [["code"], None]},
+        "response_types": {
+            "type": ["array", "null"],
+            "items": {"const": "code"},
+            "minItems": 1,
+            "maxItems": 1,
+        },
         "token_endpoint_auth_method": {
             "type": "string",
             "description": "It will be none, whatever is asked for.",

@@ -6,6 +6,7 @@ an `Ask` of checked values, what leaves it is a `Reply`.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
@@ -66,6 +67,8 @@ class Parameter:
     sentence: str
     required: bool = False
     example: Any = None
+    component: str = ""
+    """Its name among the components of the OpenAPI document; empty where it is used once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,8 @@ class Success:
     """OpenAPI links to operations that take something of this answer."""
 
 
-UNCHANGED: Final = Success(304, "Not modified since the validator that was sent")
+ETAG: Final = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
+UNCHANGED: Final = Success(304, "Not modified since the validator that was sent", headers=ETAG)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The list of everything that is offered. What is not in it is not served."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from edge_api.api import (
     access_requests,
@@ -17,7 +18,7 @@ from edge_api.api import (
     utility,
 )
 from edge_api.api.mcp import operations as mcp
-from edge_api.api.operation import Operation
+from edge_api.api.operation import ETAG, UNCHANGED, Operation, Success
 from edge_api.settings import Settings
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -34,6 +35,32 @@ OPERATIONS: tuple[Operation, ...] = (
     *hooks.OPERATIONS,
     *mcp.OPERATIONS,
 )
+
+_SITE_FILES: Final = (
+    ("home_page", "/", "The home page, as HTML or Markdown", ("text/html", "text/markdown")),
+    ("llms_txt", "/llms.txt", "What the site has, for language models", ("text/plain",)),
+    ("sitemap", "/sitemap.xml", "The addresses of all pages", ("application/xml",)),
+)
+DOCUMENTED: tuple[Operation, ...] = (
+    *OPERATIONS,
+    *(
+        Operation(
+            name=name,
+            method="GET",
+            path=path,
+            summary=summary,
+            do=mcp.exchange,
+            successes=(
+                Success(200, "The file", {"type": "string"}, headers=ETAG, media_types=types),
+                UNCHANGED,
+            ),
+            problems=("not_found", "unavailable"),
+            dialect="page",
+        )
+        for name, path, summary, types in _SITE_FILES
+    ),
+)
+"""What OpenAPI names: the list, and public files of the site, which are served as such."""
 
 ROUTED: tuple[Operation, ...] = (*OPERATIONS, *other_tables.OPERATIONS)
 """What the application routes: the list, and the refusals of every other table."""

@@ -1,8 +1,6 @@
 """The operations on posts: the list, in whole or in part, and one post."""
 
 import re
-from dataclasses import replace
-from types import MappingProxyType
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -17,7 +15,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from edge_api.api.operation import UNCHANGED, Ask, Operation, Parameter, Success
+from edge_api.api.operation import ETAG, UNCHANGED, Ask, Operation, Parameter, Success
 from edge_api.api.post_tools import FETCH, GET, list_tool
 from edge_api.api.reply import Document, Reply
 from edge_api.api.service import Service
@@ -148,8 +146,6 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return TypeAdapter(model).json_schema(mode="serialization")
 
 
-ETAG: Final = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
-UNCHANGED_ETAG: Final = replace(UNCHANGED, headers=ETAG)
 _LIST = _schema(PostList)
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -173,7 +169,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 headers=ETAG,
                 links=link_to_post("posts"),
             ),
-            UNCHANGED_ETAG,
+            UNCHANGED,
         ),
         tools=(list_tool(_LIST),),
     ),
@@ -195,7 +191,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 required=True,
             ),
         ),
-        successes=(Success(200, "The post", _schema(PostRecord), headers=ETAG), UNCHANGED_ETAG),
+        successes=(Success(200, "The post", _schema(PostRecord), headers=ETAG), UNCHANGED),
         problems=("not_found",),
         tools=(FETCH, GET),
     ),

@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from edge_api.api.operation import Schema
+from edge_api.api.samples import stored_row_sample
+from edge_api.domain.filters import operators_of
 from edge_api.domain.grammar import filter_pattern
 from edge_api.domain.rows import INSERT_MOST
 from edge_api.schema.kinds import INTEGER_MOST, PATTERNS, Kind
@@ -16,14 +18,14 @@ from edge_api.schema.table import Column, Table
 
 _TEXT: Schema = {"type": "string", "pattern": f"^{PATTERNS[Kind.TEXT]}$"}
 _ANY_JSON: Schema = {"$ref": "#/$defs/JsonValue"}
+# Without a type, and with the members of objects below `if`: programs that make clients read it as
+# any value, where a union of kinds that contains itself stops them.
 _JSON_VALUE: Schema = {
-    "description": "Any JSON value; NUL stands in none of its strings.",
-    "anyOf": [
-        {"type": ["null", "boolean", "number"]},
-        _TEXT,
-        {"type": "array", "items": _ANY_JSON},
-        {"type": "object", "propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
-    ],
+    "description": "Any JSON value without NUL in its strings.",
+    "pattern": _TEXT["pattern"],
+    "items": _ANY_JSON,
+    "if": {"type": "object"},
+    "then": {"propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
 }
 _INTEGER: Schema = {"type": "integer", "minimum": -INTEGER_MOST, "maximum": INTEGER_MOST}
 _UUID: Schema = {
@@ -38,8 +40,8 @@ _INSTANT: Schema = {
 }
 
 
-def _shared(name: str, schema: Schema) -> Schema:
-    """Return a reference to a schema that stands in several places, and brings it along."""
+def shared(name: str, schema: Schema) -> Schema:
+    """Return a reference to a component of this name, and the component with it."""
     return {"$ref": f"#/$defs/{name}", "$defs": {name: schema}}
 
 
@@ -47,9 +49,9 @@ _VALUES: Mapping[Kind, Schema] = MappingProxyType(
     {
         Kind.TEXT: _TEXT,
         Kind.INTEGER: _INTEGER,
-        Kind.UUID: _shared("Uuid", _UUID),
-        Kind.TIMESTAMP: _shared("Instant", _INSTANT),
-        Kind.JSON: _shared("JsonValue", _JSON_VALUE),
+        Kind.UUID: shared("Uuid", _UUID),
+        Kind.TIMESTAMP: shared("Instant", _INSTANT),
+        Kind.JSON: shared("JsonValue", _JSON_VALUE),
     }
 )
 """What may be sent as a value of each kind."""
@@ -71,15 +73,16 @@ def filters_schema(columns: Iterable[Column]) -> Schema:
 
 
 def _filter(column: Column) -> Schema:
-    pattern = {"type": "string", "pattern": filter_pattern(column.kind)}
-    return _shared(f"{column.kind.capitalize()}Filter", pattern)
+    about = f"`[not.]operator.value`; operators: {', '.join(operators_of(column.kind))}."
+    pattern = {"type": "string", "pattern": filter_pattern(column.kind), "description": about}
+    return shared(f"{column.kind.capitalize()}Filter", pattern)
 
 
 def new_rows_schema(table: Table) -> Schema:
     """Return what an insert takes: one row, or an array of rows."""
     columns = [table.columns[name] for name in table.readable]
     required = [column.name for column in columns if column.required]
-    row = _shared(f"{_title(table)}NewRow", {**_object(columns, _given), "required": required})
+    row = shared(f"{title(table)}NewRow", {**_object(columns, _given), "required": required})
     return {"anyOf": [row, {**array_of(row), "maxItems": INSERT_MOST}]}
 
 
@@ -94,16 +97,20 @@ def removal_schema(table: Table) -> Schema:
 
 
 def row_schema(table: Table) -> Schema:
-    """Return a whole row, as writes answer it."""
+    """Return a whole row."""
     columns = [table.columns[name] for name in table.readable]
-    row = {**_object(columns, _stored), "required": list(table.readable)}
-    return _shared(f"{_title(table)}Row", row)
+    row = {
+        **_object(columns, _stored),
+        "required": list(table.readable),
+        "examples": [stored_row_sample(table)],
+    }
+    return shared(f"{title(table)}Row", row)
 
 
 def selected_row_schema(table: Table) -> Schema:
-    """Return a row as reads answer it: whole, or with the members that `select` names."""
+    """Return a row as it is answered: whole, or with the members that `select` names."""
     chosen = {"type": "object", "description": "The members that `select` asks for."}
-    return {"anyOf": [row_schema(table), chosen]}
+    return shared(f"{title(table)}Answer", {"anyOf": [row_schema(table), chosen]})
 
 
 def array_of(schema: Schema) -> Schema:
@@ -119,19 +126,20 @@ def _match(table: Table) -> Schema:
         "description": "What rows must equal, in every column that is named: a value, `null`, "
         "or one of an array of values.",
     }
-    return _shared(f"{_title(table)}Match", match)
+    return shared(f"{title(table)}Match", match)
 
 
 def _values(table: Table) -> Schema:
     columns = [table.columns[name] for name in table.readable if name != table.key]
     return {
-        **_object(columns, _given),
+        **_object(columns, _changed),
         "minProperties": 1,
         "description": "The new values of the rows that match.",
     }
 
 
-def _title(table: Table) -> str:
+def title(table: Table) -> str:
+    """Return how the names of the table's components begin."""
     return table.name.title().replace("_", "")
 
 
@@ -158,11 +166,16 @@ def _stored(column: Column) -> Schema:
 
 
 def _given(column: Column) -> Schema:
+    default = {} if column.default is None else {"default": column.default}
+    return {**_changed(column), **default}
+
+
+def _changed(column: Column) -> Schema:
+    """Return a value without its default, which a generated client would send unasked."""
     schema = {**_VALUES[column.kind], **_bounds(column)}
     if column.choices:
         schema = {"type": "string", "enum": list(column.choices)}
-    default = {} if column.default is None else {"default": column.default}
-    return {**_nullable(column, schema), **default}
+    return _nullable(column, schema)
 
 
 def _bounds(column: Column) -> dict[str, int]:
@@ -176,7 +189,8 @@ def _sought(column: Column) -> Schema:
     if column.kind == Kind.JSON:
         return {"type": "null"}
     value = _VALUES[column.kind]
-    return {"anyOf": [value, {"type": "null"}, array_of(value)]}
+    sought = {"anyOf": [value, {"type": "null"}, array_of(value)]}
+    return shared(f"{column.kind.capitalize()}Match", sought)
 
 
 def _nullable(column: Column, schema: Schema) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import orjson
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
 from edge_api.api.markdown import escape
-from edge_api.api.operation import Ask, Operation, Parameter, Success
+from edge_api.api.operation import ETAG, UNCHANGED, Ask, Operation, Parameter, Success
 from edge_api.api.post_tools import FOUND, SEARCH
-from edge_api.api.posts import ETAG, UNCHANGED_ETAG, AnyWords, link_to_post
+from edge_api.api.posts import AnyWords, link_to_post
 from edge_api.api.preferences import prefers_markdown
 from edge_api.api.reply import HTML, MARKDOWN, NEGOTIATED, REVALIDATED, Document, Page, Reply
 from edge_api.api.search_results import (
@@ -221,7 +221,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 headers=ETAG,
                 media_types=(HTML.partition(";")[0], MARKDOWN.partition(";")[0]),
             ),
-            UNCHANGED_ETAG,
+            UNCHANGED,
         ),
         problems=("unavailable",),
     ),
@@ -247,7 +247,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 headers=ETAG,
                 links=link_to_post("results"),
             ),
-            UNCHANGED_ETAG,
+            UNCHANGED,
         ),
         problems=("unavailable",),
         tools=(SEARCH,),

@@ -16,7 +16,7 @@ from edge_api.api.description import CATALOG_LINK, LINKSET, api_catalog, self_de
 from edge_api.api.mcp.operations import PATH as MCP_PATH
 from edge_api.api.mcp.operations import TITLE, ai_catalog
 from edge_api.api.openapi import openapi_document
-from edge_api.api.operations import OPERATIONS, ROUTED, offered
+from edge_api.api.operations import DOCUMENTED, OPERATIONS, ROUTED, offered
 from edge_api.api.reference.pages import make_pages
 from edge_api.api.reference.values import Page
 from edge_api.api.reply import Document
@@ -185,11 +185,11 @@ def _leave_collector() -> None:
 
 def make_papers(settings: Settings) -> Papers:
     """Return what the service says of itself; the OpenAPI document is kept for the newest slug."""
-    operations = offered(OPERATIONS, settings)
+    operations, documented = offered(OPERATIONS, settings), offered(DOCUMENTED, settings)
 
     def describe(slug: str | None) -> dict[str, Any]:
         samples = {"slug": slug} if slug else {}
-        return openapi_document(operations, settings.site_url, VERSION, samples)
+        return openapi_document(documented, settings.site_url, VERSION, samples)
 
     @lru_cache(maxsize=1)
     def openapi(slug: str | None) -> Document:

@@ -39,6 +39,8 @@ class PostSummary(BaseModel):
 class PostRecord(PostSummary):
     """A whole post: the summary with its Markdown and its sanitised HTML."""
 
+    model_config = ConfigDict(title="Post")
+
     content: str = Field(description="The Markdown as written, without front matter.")
     content_html: str = Field(description="The same as HTML, reduced to an allow-list.")
 

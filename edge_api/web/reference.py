@@ -92,7 +92,7 @@ class Reference:
 
     def _read(self, name: str, ground: Ground) -> bytes:
         sources = (_source(ground.folder, template) for template in _TEMPLATES)
-        makings = _Makings(*sources, ground.newest_slug)
+        makings = _Makings(*sources, newest_slug=ground.newest_slug)
         if self._press is None or self._press.makings != makings:
             pages = self._make_pages(makings.newest_slug)
             self._press = _Press(makings, pages, self._site_url)

@@ -10,7 +10,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from edge_api.api.openapi import problem_codes
-from edge_api.api.operations import OPERATIONS
+from edge_api.api.operations import DOCUMENTED, OPERATIONS
 from edge_api.schema.problems import PROBLEMS
 
 DOCUMENT = "/api/public/v1/openapi.json"
@@ -42,7 +42,8 @@ async def test_each_operation_is_documented_and_nothing_else(document: dict[str,
         if method in entry
     }
 
-    assert documented == {(item.method, item.path): item.name for item in OPERATIONS}
+    assert documented == {(item.method, item.path): item.name for item in DOCUMENTED}
+    assert {"/", "/llms.txt", "/sitemap.xml"} <= {path for _, path in documented}
 
 
 async def test_each_documented_path_is_routed(edge: Any, document: dict[str, Any]) -> None:
@@ -58,11 +59,59 @@ async def test_each_documented_path_is_routed(edge: Any, document: dict[str, Any
 
 async def test_each_problem_has_a_documented_status(document: dict[str, Any]) -> None:
     """Each problem that an operation declares appears among its documented answers."""
-    for item in OPERATIONS:
+    for item in DOCUMENTED:
         answers = document["paths"][item.path][item.method.lower()]["responses"]
         wanted = {str(PROBLEMS[code].status) for code in problem_codes(item)}
         wanted |= {str(success.status) for success in item.successes}
         assert set(answers) == wanted, item.name
+
+
+async def test_the_document_stays_small(edge: Any) -> None:
+    """The document is under 150 kB: agents read it whole."""
+    async with edge.ask("GET", DOCUMENT) as answer:
+        assert len(await answer.read()) < 150_000
+
+
+async def test_errors_and_resources_are_components(document: dict[str, Any]) -> None:
+    """Every error answer, and each resource of the specification, is referred to by its name."""
+    for item in DOCUMENTED:
+        successes = {str(success.status) for success in item.successes}
+        answers = document["paths"][item.path][item.method.lower()]["responses"]
+        errors = [each for status, each in answers.items() if status not in successes]
+        assert [each for each in errors if set(each) != {"$ref"}] == [], item.name
+
+    schemas = "#/components/schemas"
+    posts, leads = (
+        document["paths"][f"/api/public/v1/{name}"] for name in ("posts/{slug}", "leads")
+    )
+    assert content_of(posts["get"]["responses"]["200"]) == {"$ref": f"{schemas}/Post"}
+    assert content_of(leads["post"]["requestBody"]) == {"$ref": f"{schemas}/LeadInput"}
+    created = document["components"]["schemas"]["LeadCreated"]
+    assert created["properties"]["lead"] == {"$ref": f"{schemas}/Lead"}
+
+
+def content_of(part: dict[str, Any]) -> Any:
+    """Return the schema of the JSON of a body or an answer."""
+    return part["content"]["application/json"]["schema"]
+
+
+async def test_oauth_tokens_are_a_way_in(document: dict[str, Any]) -> None:
+    """Each operation that needs a credential takes tokens of OAuth, and the flows are named."""
+    flows = document["components"]["securitySchemes"]["OAuth"]["flows"]
+    assert set(flows) == {"authorizationCode", "clientCredentials"}
+    for item in OPERATIONS:
+        ways = document["paths"][item.path][item.method.lower()]["security"]
+        wanted = [] if item.credential == "none" else [[item.scope]]
+        assert [way["OAuth"] for way in ways if "OAuth" in way] == wanted, item.name
+
+
+async def test_a_change_has_no_defaults(document: dict[str, Any]) -> None:
+    """A generated client sends defaults: in an update they would change what nobody named."""
+    for path, item in document["paths"].items():
+        if "patch" in item:
+            values = content_of(item["patch"]["requestBody"])["properties"]["values"]
+            columns = values["properties"].items()
+            assert [name for name, schema in columns if "default" in schema] == [], path
 
 
 def validator_at(document: dict[str, Any], *steps: str) -> Draft202012Validator:
@@ -75,7 +124,7 @@ def validator_at(document: dict[str, Any], *steps: str) -> Draft202012Validator:
 
 @pytest.mark.parametrize(
     "path",
-    [item.path for item in OPERATIONS if item.method == "GET" and "{" not in item.path],
+    [item.path for item in DOCUMENTED if item.method == "GET" and "{" not in item.path],
 )
 async def test_live_answers_fit_their_schema(
     edge: Any, document: dict[str, Any], path: str

@@ -44,8 +44,8 @@ def is_callable(operation: Operation) -> bool:
 
 
 def make_call(operation: Operation, entry: Json, site_url: str) -> Call:
-    """Return the example of `operation`, whose entry in the OpenAPI document is `entry`."""
-    parameters = [each for each in entry.get("parameters", ()) if "example" in each]
+    """Return the example of `operation`; `entry` is its OpenAPI entry without references."""
+    parameters = [each for each in entry["parameters"] if "example" in each]
     path = operation.path
     for each in parameters:
         if each["in"] == "path":

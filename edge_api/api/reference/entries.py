@@ -1,7 +1,7 @@
 """Operations as entries of the reference, made from their declarations and the OpenAPI document."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -18,8 +18,6 @@ Json = Mapping[str, Any]
 NO_LIMIT: Final = "0"
 """How settings spell a rate that nothing is held to."""
 _FIRST_FAILURE: Final = 400
-_EVERYWHERE: Final = "X-Request-ID"
-"""A header of all answers, which is told once and not with each of them."""
 
 
 class Entries:
@@ -28,13 +26,18 @@ class Entries:
     def __init__(self, document: Json, site_url: str, limits: Mapping[str, str]) -> None:
         """Take the rate limits by their names too, as the settings spell them."""
         self._document = document
+        self._tags: Sequence[Json] = document["tags"]
         self._schemas = Schemas(document["components"]["schemas"])
         self._site_url = site_url
         self._limits = limits
 
+    def about(self, tag: str) -> str:
+        """Return what the document says of all operations with a tag."""
+        return next((each.get("description", "") for each in self._tags if each["name"] == tag), "")
+
     def make(self, operation: Operation) -> Entry:
         """Return the entry of one operation."""
-        entry = self._document["paths"][operation.path][operation.method.lower()]
+        entry = self._resolve(self._document["paths"][operation.path][operation.method.lower()])
         answers = [self._answer(*each) for each in entry["responses"].items()]
         successes = {str(success.status) for success in operation.successes}
         callable_ = is_callable(operation)
@@ -55,6 +58,19 @@ class Entries:
             remark=Prose("" if callable_ else _remark(operation)),
         )
 
+    def _resolve(self, entry: Json) -> Json:
+        """Return an entry with its parameters and answers in place of references to them."""
+        responses = {name: self._referred(each) for name, each in entry["responses"].items()}
+        parameters = [self._referred(each) for each in entry.get("parameters", ())]
+        return {**entry, "responses": responses, "parameters": parameters}
+
+    def _referred(self, value: Json) -> Json:
+        if "$ref" not in value:
+            return value
+        _, _, kind, name = value["$ref"].split("/")
+        found: Json = self._document["components"][kind][name]
+        return found
+
     def _access(self, operation: Operation) -> Iterator[str]:
         """Yield sentences on who may call it, and how often."""
         yield _CREDENTIALS[operation.credential, operation.door]
@@ -66,7 +82,7 @@ class Entries:
                 yield f"Limit `{name}`: {spell_rate(rate)}."
 
     def _parameters(self, entry: Json) -> Iterator[Field]:
-        for each in entry.get("parameters", ()):
+        for each in entry["parameters"]:
             schema = {**each["schema"], "description": each.get("description", "")}
             mark = SENT.there if each.get("required", False) else SENT.absent
             yield self._schemas.field(each["name"], schema, mark, each["in"])
@@ -85,11 +101,7 @@ class Entries:
             status=status,
             phrase=HTTPStatus(int(status)).phrase,
             sentence=Prose(response["description"]),
-            headers={
-                name: Prose(each["description"])
-                for name, each in headers.items()
-                if name != _EVERYWHERE
-            },
+            headers={name: Prose(each["description"]) for name, each in headers.items()},
             body=self._answer_body(content) if int(status) < _FIRST_FAILURE else None,
         )
 
@@ -97,7 +109,8 @@ class Entries:
         if not content:
             return None
         first = next(iter(content.values()))
-        return self._body(tuple(content), first["schema"], first.get("example"), RECEIVED)
+        example = first.get("example", self._schemas.example(first["schema"]))
+        return self._body(tuple(content), first["schema"], example, RECEIVED)
 
     def _body(self, media_types: tuple[str, ...], schema: Json, example: Any, marks: Marks) -> Body:
         return Body(

@@ -45,6 +45,15 @@ class Schemas:
                 step = "[]." if self._is_list(member) else "."
                 yield from self.fields(member, marks, f"{prefix}{name}{step}")
 
+    def example(self, schema: Schema) -> Any:
+        """Return an example that the schema gives, its items, or its first choice; else `None`."""
+        schema = self._resolve(schema)
+        if schema.get("type") == "array":
+            item = self.example(schema["items"])
+            return None if item is None else [item]
+        choices = schema.get("anyOf", ())
+        return self.example(choices[0]) if choices else next(iter(schema.get("examples", ())), None)
+
     def is_deeper(self, schema: Schema, level: int = 1) -> bool:
         """Tell whether there are members below those that `fields` yields."""
         members = self._owner(schema).get("properties", {}).values()

@@ -42,7 +42,7 @@ def _page(slug: str, group: Group, operations: Sequence[Operation], entries: Ent
         name=group.name,
         title=f"API: {group.name}",
         description=group.sentence,
-        prose=Prose(""),
+        prose=Prose("\n\n".join(filter(None, map(entries.about, group.tags)))),
         entries=tuple(entries.make(operation) for operation in chosen),
     )
 

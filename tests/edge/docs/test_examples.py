@@ -15,14 +15,17 @@ from tests.edge.docs.conftest import Reader, read_reference
 
 _MEANT_FOR_NO_PROGRAM = {
     "access_request_form",
+    "home_page",
+    "llms_txt",
     "oauth_authorize",
     "oauth_consent",
     "show_search",
     "show_unsubscribe",
+    "sitemap",
     "take_email_event",
     "unsubscribe",
 }
-"""Pages for a person, and what the mail service signs."""
+"""Pages for a person, files of the site, and what the mail service signs."""
 
 
 @pytest.mark.parametrize("language", ["bash", "python", "js"])
