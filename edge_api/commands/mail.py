@@ -4,15 +4,12 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from types import MappingProxyType
 from typing import Any, get_args
 
-from edge_api.commands import Subparsers
+from edge_api.commands import add_command
 from edge_api.commands.clock import system_clock
 from edge_api.commands.listing import print_columns, printable
-from edge_api.commands.logs import configure_logging
 from edge_api.commands.mail_samples import sample_message
 from edge_api.commands.mailing import make_mailing
 from edge_api.commands.opened import opened
@@ -22,25 +19,24 @@ from edge_api.domain.mail.compose import TemplateName
 from edge_api.domain.mail.outbox import NO_RELAY
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings
-from edge_api.web.server import heed_signals
 
 _HEAD = ("ID", "TEMPLATE", "TO", "STATE", "ATTEMPTS", "QUEUED", "DUE", "LAST WORD")
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command and its parts; without a part it runs."""
-    parser = subparsers.add_parser("mail", help="send what waits; list, retry and preview mail")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options; without a subcommand it runs."""
     actions = parser.add_subparsers(dest="action")
     parser.set_defaults(action="run")
-    actions.add_parser("run", help="send what waits, until told to end")
-    listing = actions.add_parser("list", help="list what waits and what was given up")
+    add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
+    listing = add_command(actions, "list", "list what waits and what was given up", "--json")
     listing.add_argument("--json", action="store_true", help="print a JSON array")
     for name, sentence in (("retry", "queue again"), ("discard", "forget")):
-        mending = actions.add_parser(name, help=f"{sentence} what was given up")
+        mending = add_command(actions, name, f"{sentence} what was given up", "--all")
         which = mending.add_mutually_exclusive_group(required=True)
         which.add_argument("id", nargs="?", help="the id of one, as `mail list` shows it")
         which.add_argument("--all", action="store_true", help="all that was given up")
-    preview = actions.add_parser("preview", help="print a message with sample values")
+    print_sample = "print a message with sample values"
+    preview = add_command(actions, "preview", print_sample, "lead_notification --html")
     preview.add_argument("template", choices=get_args(TemplateName))
     form = preview.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="its HTML part")
@@ -55,6 +51,10 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
     """Dispatch until SIGTERM or SIGINT; the message under way is finished first."""
+    # Both import aiohttp, which the other subcommands do not need.
+    from edge_api.commands.logs import configure_logging  # noqa: PLC0415
+    from edge_api.web.server import heed_signals  # noqa: PLC0415
+
     if settings.smtp_url is None:
         sys.stderr.write(f"{NO_RELAY}\n")
         return 2
@@ -109,10 +109,7 @@ async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-_Action = Callable[[argparse.Namespace, Settings], Coroutine[None, None, int]]
-_ACTIONS: Mapping[str, _Action] = MappingProxyType(
-    {"run": _run, "list": _list, "retry": _retry, "discard": _discard, "preview": _preview}
-)
+_ACTIONS = {"run": _run, "list": _list, "retry": _retry, "discard": _discard, "preview": _preview}
 
 
 def _shown(waiting: Waiting) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from edge_api.commands import Subparsers
 from edge_api.commands.clock import system_clock
 from edge_api.commands.embedded import embedded_store
 from edge_api.commands.replica import fetch_replica, parse_instant
@@ -37,9 +36,8 @@ class _Restored:
     """What became of the secret key, in a sentence."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser("restore", help="put a backup in the place of the store")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="the backup")
     parser.add_argument(
         "--from-replica", action="store_true", help="take it from LITESTREAM_REPLICA instead"
