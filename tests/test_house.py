@@ -228,6 +228,35 @@ def test_the_papers_stand(paper: str) -> None:
     assert len(text_of(paper).split()) > 50
 
 
+def decisions() -> list[str]:
+    """Return the files of the decisions, in the order of their numbers."""
+    return [name for name in tracked() if re.match(r"docs/decisions/\d", name)]
+
+
+@pytest.mark.parametrize("name", decisions())
+def test_a_decision_has_a_number_a_date_and_a_status(name: str) -> None:
+    """A decision opens with its number and title, its date, and whether it holds."""
+    number = int(Path(name).name[:4])
+    status = r"(accepted|superseded by \[\d+\]\(\d{4}-[\w-]+\.md\)|withdrawn)"
+    head = rf"# {number}\. \S.*\n\nDate: \d{{4}}-\d\d-\d\d\nStatus: {status}\n\n"
+
+    assert re.match(head, text_of(name)), f"{name} does not begin with\n{head}"
+
+
+def test_the_index_lists_each_decision() -> None:
+    """The index has one row for each decision, with the title, date and status of its file."""
+    numbers = [Path(name).name[:4] for name in decisions()]
+    rows = [
+        f"| [{int(file[:4])}]({file}) | {title} | {date} | {status} |"
+        for file, text in ((Path(name).name, text_of(name)) for name in decisions())
+        for title, date, status in re.findall(r"\A# \d+\. (.*)\n\nDate: (.*)\nStatus: (.*)\n", text)
+    ]
+    listed = re.findall(r"^\| \[\d.*$", text_of("docs/decisions/README.md"), re.MULTILINE)
+
+    assert listed == rows
+    assert len(set(numbers)) == len(numbers)
+
+
 def test_the_architecture_names_every_package() -> None:
     """Every package's folder stands in ARCHITECTURE.md."""
     folders = {Path(name).parent.name for name in modules() if name.endswith("/__init__.py")}
