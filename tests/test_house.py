@@ -222,7 +222,10 @@ def test_no_module_is_longer_than_a_reader_bears() -> None:
     assert {name: length for name, length in lengths.items() if length > 400} == {}
 
 
-@pytest.mark.parametrize("paper", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE"])
+@pytest.mark.parametrize(
+    "paper",
+    ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"],
+)
 def test_the_papers_stand(paper: str) -> None:
     """The papers that a reader looks for first are there, and say something."""
     assert len(text_of(paper).split()) > 50
@@ -255,6 +258,35 @@ def test_the_index_lists_each_decision() -> None:
 
     assert listed == rows
     assert len(set(numbers)) == len(numbers)
+
+
+def test_the_workflow_runs_what_a_change_has_to_pass() -> None:
+    """The forge runs `.ci/run` alone, and takes actions by commit: a tag can be moved."""
+    text = text_of(".github/workflows/ci.yml")
+
+    assert re.findall(r"^ +(?:- )?run: (.*)$", text, re.MULTILINE) == [".ci/run"]
+    assert re.findall(r"uses: (?!\S+@[0-9a-f]{40} )(.*)", text) == []
+
+
+def test_the_hooks_are_commands_of_the_project() -> None:
+    """A hook calls `make` or a program of `.venv`, so that nothing else has to be fetched."""
+    text = text_of(".pre-commit-config.yaml")
+
+    assert set(re.findall(r"repo: (.*)", text)) == {"local"}
+    assert set(re.findall(r"language: (.*)", text)) == {"system"}
+    assert [
+        entry
+        for entry in re.findall(r"entry: (.*)", text)
+        if not entry.startswith(("make ", ".venv/bin/"))
+    ] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_links_between_the_papers_lead_somewhere(name: str) -> None:
+    """Each relative link of a paper names a tracked file or folder."""
+    links = re.findall(r"\]\((?!https?:|#|/)([^)#]+)", text_of(name))
+
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 def test_the_architecture_names_every_package() -> None:
