@@ -1,29 +1,17 @@
-"""The command line of the edge: `python -m edge_api COMMAND`."""
+"""The command line of the edge: `python -m edge_api COMMAND`.
+
+Only the module of the command that is asked for is imported: all of them together take three times
+as long as `keys list` alone.
+"""
 
 import argparse
 import os
 import sys
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Protocol, cast
 
-from edge_api.commands import (
-    Subparsers,
-    audit,
-    backup,
-    clients,
-    copy,
-    doctor,
-    keys,
-    mail,
-    migrate,
-    privacy,
-    requests,
-    restore,
-    serve,
-    settings,
-    signing_keys,
-    webhooks,
-)
+from edge_api.commands import add_command
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings, SettingsError, read_settings
 from edge_api.store.faults import StoreRefusal
@@ -32,39 +20,48 @@ from edge_api.store.faults import StoreRefusal
 class Command(Protocol):
     """What a module of `edge_api.commands` that holds a command offers."""
 
-    def add_parser(self, subparsers: Subparsers) -> None:
-        """Declare the command and its options."""
+    def add_options(self, parser: argparse.ArgumentParser, /) -> None:
+        """Declare the command's options, and the commands below it."""
 
     def run(self, arguments: argparse.Namespace, settings: Settings, /) -> int:
-        """Carry it out and return the exit code."""
+        """Run it and return the exit code."""
 
 
-_COMMANDS: Mapping[str, Command] = {
-    "serve": serve,
-    "migrate": migrate,
-    "keys": keys,
-    "requests": requests,
-    "mail": mail,
-    "clients": clients,
-    "signing-keys": signing_keys,
-    "webhooks": webhooks,
-    "privacy": privacy,
-    "backup": backup,
-    "restore": restore,
-    "copy": copy,
-    "audit": audit,
-    "doctor": doctor,
-    "settings": settings,
+_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "serve": ("serve the journal and its API", "--port 8000"),
+    "migrate": (
+        "bring the store to the present schema, or create it; `serve` does so when it starts",
+        "--print",
+    ),
+    "keys": ("issue, list, rotate and revoke API keys", 'issue --name "my client"'),
+    "requests": ("list, approve and deny requests for access", "list"),
+    "mail": ("send queued mail (without a subcommand); list, retry and preview it", "list"),
+    "clients": ("register, list, rotate and revoke OAuth clients", "list"),
+    "signing-keys": ("list and rotate the keys that sign access tokens", "list"),
+    "webhooks": ("manage the addresses that are notified of new leads", "list"),
+    "privacy": ("export or erase what is stored about a person", "export ann@example.org"),
+    "backup": ("make a verified copy of the store, also while it is in use", "--keep 7"),
+    "restore": (
+        "replace the store with a backup; the former store is kept beside it",
+        "var/backups/edge-20261121T063629Z.db",
+    ),
+    "copy": (
+        "copy all rows of a store into another one, and compare them",
+        "--from sqlite:///var/edge.db --to sqlite:///var/copy.db",
+    ),
+    "audit": ("list who changed what, newest first", "--limit 20"),
+    "doctor": (
+        "check settings, store, build, mail and file permissions; exit with 1 if one is wrong",
+        "--deep",
+    ),
+    "settings": ("print every setting with its value, secrets hidden", ""),
 }
+"""A summary of each command, and an example of the words after its name."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Returns its exit code: 0, 1 for failure, 2 for wrong usage or settings."""
-    parser = argparse.ArgumentParser(prog="python -m edge_api", description=__doc__)
-    subparsers = parser.add_subparsers(dest="command", required=True)
-    for command in _COMMANDS.values():
-        command.add_parser(subparsers)
-    parsed = parser.parse_args(arguments)
+    parsed = make_parser(sys.argv[1:] if arguments is None else arguments).parse_args(arguments)
     try:
         return _run(parsed)
     except BrokenPipeError:  # whoever read what it prints has seen enough
@@ -88,8 +85,27 @@ def main(arguments: list[str] | None = None) -> int:
         return 2 if problem.code == "invalid" else 1
 
 
+def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser, with the options of the command that `words` name and of no other."""
+    parser = argparse.ArgumentParser(
+        prog="python -m edge_api",
+        description="Serve the journal and its API, and manage its store.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    named = next((word for word in words if word in _COMMANDS), None)
+    for name, (summary, example) in _COMMANDS.items():
+        command = add_command(commands, name, summary, example)
+        if name == named:
+            _load(name).add_options(command)
+    return parser
+
+
+def _load(name: str) -> Command:
+    return cast("Command", import_module(f"edge_api.commands.{name.replace('-', '_')}"))
+
+
 def _run(arguments: argparse.Namespace) -> int:
-    code = _COMMANDS[arguments.command].run(arguments, read_settings(os.environ))
+    code = _load(arguments.command).run(arguments, read_settings(os.environ))
     sys.stdout.flush()
     return code
 

@@ -1,7 +1,7 @@
 """The command line of the site build: `python -m site_build COMMAND`.
 
-Of the commands only the one that is asked for is loaded: what previews a site, or draws one, takes
-longer to load than a small site to build.
+Only the module of the command that is asked for is imported: to import the preview takes longer
+than to build a small site.
 """
 
 import argparse
@@ -17,27 +17,42 @@ from site_build.faults import BuildError
 class Command(Protocol):
     """What a module of `site_build.commands` that holds a command offers."""
 
-    SUMMARY: str
-
     def add_options(self, parser: argparse.ArgumentParser, settings: Mapping[str, str], /) -> None:
         """Declare the command's options."""
 
     def run(self, arguments: argparse.Namespace, /) -> int:
-        """Carry it out and return the exit status."""
+        """Run it and return the exit status."""
 
 
-_ABOUT = "Builds the site, checks it, shows it while it is written, and publishes it."
-_MODULES: Mapping[str, str] = {
-    "check": "check",
-    "new": "new",
-    "build": "build",
-    "publish": "publish",
-    "card": "card",
-    "serve": "serve",
-    "list": "list_documents",
-    "schema": "schema",
+_ABOUT = "Check, build, preview and publish the site."
+_COMMANDS: Mapping[str, tuple[str, str, str]] = {
+    "check": ("check", "list every defect of the content, and write nothing", "--strict"),
+    "new": ("new", "start a post as a draft", '"A first post" --tags "paper, ink"'),
+    "build": ("build", "build the site and its index", "--site-url https://example.org"),
+    "publish": (
+        "publish",
+        "keep running, and build when the content changes or a scheduled post is due",
+        "--site-url https://example.org",
+    ),
+    "card": (
+        "card",
+        "draw a post's card, and show how search results and feeds present the post",
+        "what-a-fore-edge-is",
+    ),
+    "serve": ("serve", "preview the content, drafts and scheduled posts included", "--open"),
+    "list": (
+        "list_documents",
+        "list drafts, scheduled posts, or documents that were not updated for long",
+        "stale --older-than 180",
+    ),
+    "schema": (
+        "schema",
+        "print the front matter's JSON Schema, or set up an editor with it",
+        "--write",
+    ),
 }
-"""Where in `site_build.commands` each command is."""
+"""Of each command its module in `site_build.commands`, a summary, and an example of the words after
+its name."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -47,9 +62,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if words is None else words
     try:
-        commands = _load(words)
-        arguments = _make_parser(commands, read_settings()).parse_args(words)
-        return commands[arguments.command].run(arguments)
+        arguments = make_parser(words, read_settings()).parse_args(words)
+        return _load(arguments.command).run(arguments)
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
@@ -57,21 +71,25 @@ def main(words: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _load(words: Sequence[str]) -> dict[str, Command]:
-    """Return the command that stands first, or all of them, where help or advice is needed."""
-    names = words[:1] if words and words[0] in _MODULES else _MODULES
-    return {
-        name: cast("Command", import_module(f"site_build.commands.{_MODULES[name]}"))
-        for name in names
-    }
-
-
-def _make_parser(commands: Mapping[str, Command], settings: Mapping[str, str]) -> Parser:
+def make_parser(words: Sequence[str], settings: Mapping[str, str]) -> Parser:
+    """Return the parser, with the options of the command that `words` name and of no other."""
     parser = Parser(prog="python -m site_build", description=_ABOUT)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, command in commands.items():
-        command.add_options(subparsers.add_parser(name, help=command.SUMMARY), settings)
+    named = next((word for word in words if word in _COMMANDS), None)
+    for name, (_module, summary, example) in _COMMANDS.items():
+        command = subparsers.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"example: %(prog)s {example}",
+        )
+        if name == named:
+            _load(name).add_options(command, settings)
     return parser
+
+
+def _load(name: str) -> Command:
+    return cast("Command", import_module(f"site_build.commands.{_COMMANDS[name][0]}"))
 
 
 if __name__ == "__main__":

@@ -51,14 +51,18 @@ def add_content(
         type=read_folder if is_read else Path,
         default=settings.get("CONTENT_DIR", "content"),
         metavar="DIR",
-        help="CONTENT_DIR, default content",
+        help="folder of the content (default: CONTENT_DIR, or content)",
     )
 
 
 def add_instant(parser: argparse.ArgumentParser) -> None:
     """Add `--now`: the instant for which the content is read."""
     parser.add_argument(
-        "--now", type=read_instant, default=None, metavar="INSTANT", help="UTC; default the clock"
+        "--now",
+        type=read_instant,
+        default=None,
+        metavar="INSTANT",
+        help="read the content as of this UTC time (default: now)",
     )
 
 
@@ -66,7 +70,11 @@ def add_judgement(parser: argparse.ArgumentParser) -> None:
     """Add `--strict` and `--jobs`: how the content is read and judged."""
     parser.add_argument("--strict", action="store_true", help="let warnings count as errors")
     parser.add_argument(
-        "--jobs", type=read_jobs, default=None, metavar="N", help="processes; default one a core"
+        "--jobs",
+        type=read_jobs,
+        default=None,
+        metavar="N",
+        help="processes (default: one for each core)",
     )
 
 

@@ -232,10 +232,71 @@ def test_no_module_is_longer_than_a_reader_bears() -> None:
     assert {name: length for name, length in lengths.items() if length > 400} == {}
 
 
-@pytest.mark.parametrize("paper", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE"])
+@pytest.mark.parametrize(
+    "paper",
+    ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"],
+)
 def test_the_papers_stand(paper: str) -> None:
     """The papers that a reader looks for first are there, and say something."""
     assert len(text_of(paper).split()) > 50
+
+
+def decisions() -> list[str]:
+    """Return the files of the decisions, in the order of their numbers."""
+    return [name for name in tracked() if re.match(r"docs/decisions/\d", name)]
+
+
+@pytest.mark.parametrize("name", decisions())
+def test_a_decision_has_a_number_a_date_and_a_status(name: str) -> None:
+    """A decision opens with its number and title, its date, and whether it holds."""
+    number = int(Path(name).name[:4])
+    status = r"(accepted|superseded by \[\d+\]\(\d{4}-[\w-]+\.md\)|withdrawn)"
+    head = rf"# {number}\. \S.*\n\nDate: \d{{4}}-\d\d-\d\d\nStatus: {status}\n\n"
+
+    assert re.match(head, text_of(name)), f"{name} does not begin with\n{head}"
+
+
+def test_the_index_lists_each_decision() -> None:
+    """The index has one row for each decision, with the title, date and status of its file."""
+    numbers = [Path(name).name[:4] for name in decisions()]
+    rows = [
+        f"| [{int(file[:4])}]({file}) | {title} | {date} | {status} |"
+        for file, text in ((Path(name).name, text_of(name)) for name in decisions())
+        for title, date, status in re.findall(r"\A# \d+\. (.*)\n\nDate: (.*)\nStatus: (.*)\n", text)
+    ]
+    listed = re.findall(r"^\| \[\d.*$", text_of("docs/decisions/README.md"), re.MULTILINE)
+
+    assert listed == rows
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_the_workflow_runs_what_a_change_has_to_pass() -> None:
+    """The forge runs `.ci/run` alone, and takes actions by commit: a tag can be moved."""
+    text = text_of(".github/workflows/ci.yml")
+
+    assert re.findall(r"^ +(?:- )?run: (.*)$", text, re.MULTILINE) == [".ci/run"]
+    assert re.findall(r"uses: (?!\S+@[0-9a-f]{40} )(.*)", text) == []
+
+
+def test_the_hooks_are_commands_of_the_project() -> None:
+    """A hook calls `make` or a program of `.venv`, so that nothing else has to be fetched."""
+    text = text_of(".pre-commit-config.yaml")
+
+    assert set(re.findall(r"repo: (.*)", text)) == {"local"}
+    assert set(re.findall(r"language: (.*)", text)) == {"system"}
+    assert [
+        entry
+        for entry in re.findall(r"entry: (.*)", text)
+        if not entry.startswith(("make ", ".venv/bin/"))
+    ] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_links_between_the_papers_lead_somewhere(name: str) -> None:
+    """Each relative link of a paper names a tracked file or folder."""
+    links = re.findall(r"\]\((?!https?:|#|/)([^)#]+)", text_of(name))
+
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 def test_the_architecture_names_every_package() -> None:

@@ -3,9 +3,8 @@
 import argparse
 import asyncio
 import json
-import re
 
-from edge_api.commands import Subparsers
+from edge_api.commands.listing import read_count
 from edge_api.commands.opened import opened
 from edge_api.domain.audit import recent_entries
 from edge_api.schema.table import Row
@@ -14,10 +13,11 @@ from edge_api.settings import Settings
 _USUAL = 100
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser("audit", help="list who changed what, newest first")
-    parser.add_argument("--limit", type=_count, default=_USUAL, help=f"entries (default {_USUAL})")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "--limit", type=read_count, default=_USUAL, help=f"entries (default {_USUAL})"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
@@ -37,12 +37,6 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _read(limit: int, settings: Settings) -> list[Row]:
     async with opened(settings) as store:
         return await recent_entries(store, limit)
-
-
-def _count(text: str) -> int:
-    if re.fullmatch("[0-9]{1,9}", text) is None or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999999")
-    return int(text)
 
 
 def _line(entry: Row) -> str:

@@ -2,14 +2,13 @@
 
 import argparse
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from edge_api.commands import Subparsers
 from edge_api.commands.backup_folder import BackupFolder, key_beside
+from edge_api.commands.listing import read_count
 from edge_api.commands.opened import embedded_store, system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.commands.secret_key import secret_key_path
@@ -44,16 +43,15 @@ class _Backup:
         }
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser("backup", help="make a whole copy of the store, in use or not")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument(
         "--to", metavar="DIR", type=Path, help="the folder (default: backups, beside the store)"
     )
     parser.add_argument(
         "--keep",
         metavar="N",
-        type=_count,
+        type=read_count,
         default=_KEPT,
         help=f"how many the folder keeps, the newest ones (default {_KEPT})",
     )
@@ -124,9 +122,3 @@ def _sentences(backup: _Backup, settings: Settings) -> Sequence[str]:
         words = "no secret key lies beside it: if one is used, keep it elsewhere"
     removed = [f"removed {path}, which was older" for path in backup.removed]
     return [words, *removed]
-
-
-def _count(text: str) -> int:
-    if re.fullmatch("[0-9]{1,6}", text) is None or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")
-    return int(text)

@@ -4,12 +4,10 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from edge_api.commands import Subparsers
+from edge_api.commands import EXAMPLE_ID, Subparsers, add_command
 from edge_api.commands.listing import print_columns, printable, words
 from edge_api.commands.opened import opened, system_clock
 from edge_api.domain.oauth.clients import ClientOrder, Clients, Registered
@@ -28,17 +26,18 @@ _SHOWN = (
 _HEAD = ("ID", "KIND", "NAME", "AUTHENTICATES BY", "GRANTS", "SCOPES", "STATE", "LAST USED")
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command and its four parts."""
-    parser = subparsers.add_parser("clients", help="register, list and revoke OAuth clients")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
     _add_register(actions)
-    listing = actions.add_parser("list", help="list all clients, newest first")
+    listing = add_command(actions, "list", "list all clients, newest first", "--json")
     listing.add_argument("--json", action="store_true", help="print a JSON array")
-    rotating = actions.add_parser("rotate", help="give a client a new secret; the old one ends")
+    rotate = "give a client a new secret; the old one ends at once"
+    rotating = add_command(actions, "rotate", rotate, EXAMPLE_ID)
     rotating.add_argument("id", help="the id of the client, as `clients list` shows it")
     rotating.add_argument("--json", action="store_true", help="print one JSON object")
-    revoking = actions.add_parser("revoke", help="end a client, and all that it was granted")
+    revoke = "revoke a client, and every token that it was granted"
+    revoking = add_command(actions, "revoke", revoke, EXAMPLE_ID)
     revoking.add_argument("id", help="the id of the client, as `clients list` shows it")
 
 
@@ -92,14 +91,13 @@ async def _revoke(clients: Clients, arguments: argparse.Namespace) -> None:
     print(f"{arguments.id} is revoked, with all that it was granted")
 
 
-_Action = Callable[[Clients, argparse.Namespace], Awaitable[None]]
-_ACTIONS: Mapping[str, _Action] = MappingProxyType(
-    {"register": _register, "list": _list, "rotate": _rotate, "revoke": _revoke}
-)
+_ACTIONS = {"register": _register, "list": _list, "rotate": _rotate, "revoke": _revoke}
 
 
 def _add_register(actions: Subparsers) -> None:
-    parser = actions.add_parser("register", help="make a client and print its id and secret, once")
+    summary = "register a client, and print its id and secret, once"
+    example = '--name "my client" --redirect-uri http://127.0.0.1:8765/callback'
+    parser = add_command(actions, "register", summary, example)
     parser.add_argument("--name", required=True, help="what a person is shown")
     parser.add_argument(
         "--redirect-uri",

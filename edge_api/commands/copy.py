@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
-from edge_api.commands import Subparsers
 from edge_api.commands.opened import open_at, system_clock
 from edge_api.commands.secret_key import secret_key_path
 from edge_api.domain.transfer import Copied, copy_tables
@@ -18,9 +17,8 @@ from edge_api.settings import SETTINGS, Settings
 from edge_api.store.plan import Store
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser("copy", help="copy all rows of a store into another one")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument(
         "--from", metavar="URL", dest="source", type=_url, required=True, help="the store to read"
     )

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edge_api.commands import Subparsers
 from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.development_key import DEVELOPMENT, development_key_path
 from edge_api.commands.private_file import complain_of_dotenv, is_exposed
@@ -29,15 +28,8 @@ class _Findings:
     """What somebody has to do though nothing is wrong."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="say what is wrong with this installation",
-        description="Check the settings, the store, the build, mail, and files that others can "
-        "read. Exits with 1 when something is wrong.",
-        epilog="example: python -m edge_api doctor --deep",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument(
         "--deep",
         action="store_true",

@@ -4,11 +4,9 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
-from edge_api.commands import Subparsers
+from edge_api.commands import EXAMPLE_ID, Subparsers, add_command
 from edge_api.commands.listing import print_columns, printable, words
 from edge_api.commands.opened import opened, system_clock
 from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
@@ -23,17 +21,17 @@ _SHOWN = (
 """The members of a listed key: all columns but the digest."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command and its four parts."""
-    parser = subparsers.add_parser("keys", help="issue, list, rotate and revoke API keys")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
     _add_issue(actions)
-    listing = actions.add_parser("list", help="list all keys, newest first")
+    listing = add_command(actions, "list", "list all keys, newest first", "--json")
     listing.add_argument("--json", action="store_true", help="print a JSON array")
-    rotating = actions.add_parser("rotate", help="issue a successor; the old key works 7 more days")
+    rotate = "issue a successor of a key; the old key works for 7 more days"
+    rotating = add_command(actions, "rotate", rotate, EXAMPLE_ID)
     rotating.add_argument("id", help="the id of the key, as `keys list` shows it")
     rotating.add_argument("--json", action="store_true", help="print one JSON object")
-    revoking = actions.add_parser("revoke", help="end a key at once")
+    revoking = add_command(actions, "revoke", "revoke a key at once", EXAMPLE_ID)
     revoking.add_argument("id", help="the id of the key, as `keys list` shows it")
 
 
@@ -80,14 +78,12 @@ async def _revoke(keys: Keys, arguments: argparse.Namespace) -> None:
     print(f"{arguments.id} is revoked")
 
 
-_Action = Callable[[Keys, argparse.Namespace], Awaitable[None]]
-_ACTIONS: Mapping[str, _Action] = MappingProxyType(
-    {"issue": _issue, "list": _list, "rotate": _rotate, "revoke": _revoke}
-)
+_ACTIONS = {"issue": _issue, "list": _list, "rotate": _rotate, "revoke": _revoke}
 
 
 def _add_issue(actions: Subparsers) -> None:
-    parser = actions.add_parser("issue", help="make a key and print it, once")
+    example = '--name "my client" --scopes posts:read --expires 2027-01-31'
+    parser = add_command(actions, "issue", "make a key and print it, once", example)
     parser.add_argument("--name", required=True, help="who or what will use it")
     parser.add_argument(
         "--type", choices=("api_key", "access_token"), default="api_key", help="for REST or for MCP"

@@ -1,6 +1,7 @@
 """How commands show rows, and read lists of words: one way for all of them."""
 
 import argparse
+import re
 from collections.abc import Sequence
 
 
@@ -23,3 +24,10 @@ def words(text: str) -> tuple[str, ...]:
     if not found:
         raise argparse.ArgumentTypeError("names nothing: leave it out for the default")
     return found
+
+
+def read_count(text: str) -> int:
+    """Return the number of an option, from 1 on. Raises ArgumentTypeError."""
+    if re.fullmatch("[0-9]{1,6}", text) is None or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")
+    return int(text)

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from email.message import EmailMessage
@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
-from edge_api.commands import Subparsers
+from edge_api.commands import add_command
 from edge_api.commands.listing import print_columns, printable
-from edge_api.commands.logs import configure_logging
 from edge_api.commands.mailing import make_mailing, site_title
 from edge_api.commands.opened import opened, system_clock
 from edge_api.commands.secret_key import secret_key
@@ -27,7 +26,6 @@ from edge_api.schema.kinds import spell_instant
 from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
 from edge_api.schema.tables import LEADS
 from edge_api.settings import Settings
-from edge_api.web.server import heed_signals
 
 _HEAD = ("ID", "TEMPLATE", "TO", "STATE", "ATTEMPTS", "QUEUED", "DUE", "LAST WORD")
 _LEAD: Final[Mapping[str, Any]] = MappingProxyType(
@@ -41,20 +39,20 @@ _LEAD: Final[Mapping[str, Any]] = MappingProxyType(
 _RECIPIENT: Final = "ada@example.org"
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command and its parts; without a part it runs."""
-    parser = subparsers.add_parser("mail", help="send what waits; list, retry and preview mail")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options; without a subcommand it runs."""
     actions = parser.add_subparsers(dest="action")
     parser.set_defaults(action="run")
-    actions.add_parser("run", help="send what waits, until told to end")
-    listing = actions.add_parser("list", help="list what waits and what was given up")
+    add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
+    listing = add_command(actions, "list", "list what waits and what was given up", "--json")
     listing.add_argument("--json", action="store_true", help="print a JSON array")
     for name, sentence in (("retry", "queue again"), ("discard", "forget")):
-        mending = actions.add_parser(name, help=f"{sentence} what was given up")
+        mending = add_command(actions, name, f"{sentence} what was given up", "--all")
         which = mending.add_mutually_exclusive_group(required=True)
         which.add_argument("id", nargs="?", help="the id of one, as `mail list` shows it")
         which.add_argument("--all", action="store_true", help="all that was given up")
-    preview = actions.add_parser("preview", help="print a message with sample values")
+    print_sample = "print a message with sample values"
+    preview = add_command(actions, "preview", print_sample, "lead_notification --html")
     preview.add_argument("template", choices=get_args(TemplateName))
     form = preview.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="its HTML part")
@@ -69,6 +67,10 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
     """Dispatch until SIGTERM or SIGINT; the message under way is finished first."""
+    # Both import aiohttp, which the other subcommands do not need.
+    from edge_api.commands.logs import configure_logging  # noqa: PLC0415
+    from edge_api.web.server import heed_signals  # noqa: PLC0415
+
     if settings.smtp_url is None:
         sys.stderr.write(f"{NO_RELAY}\n")
         return 2
@@ -123,10 +125,7 @@ async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-_Action = Callable[[argparse.Namespace, Settings], Coroutine[None, None, int]]
-_ACTIONS: Mapping[str, _Action] = MappingProxyType(
-    {"run": _run, "list": _list, "retry": _retry, "discard": _discard, "preview": _preview}
-)
+_ACTIONS = {"run": _run, "list": _list, "retry": _retry, "discard": _discard, "preview": _preview}
 
 
 def _shown(waiting: Waiting) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.commands import Subparsers
 from edge_api.commands.opened import opened
 from edge_api.schema.database_address import show_database
 from edge_api.schema.tables import TABLES
@@ -20,15 +19,8 @@ _ENGINES: Final[Mapping[str, Spelling]] = MappingProxyType(
 )
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser(
-        "migrate",
-        help="bring the store to the present schema",
-        description="Bring the store to the present schema, and create it if it is missing. All "
-        "steps that it lacks are applied, or none. `serve` does the same at its start.",
-        epilog="example: python -m edge_api migrate --print",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument(
         "--print",
         dest="prints",

@@ -1,20 +1,23 @@
 """The store that DATABASE_URL names, opened with the engine that it names.
 
-The only place that chooses an engine.
+The only place that chooses an engine; PostgreSQL's is imported where it is used.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edge_api.domain.actor import Clock
 from edge_api.schema.database_address import file_of
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
-from edge_api.store import postgres, sqlite
+from edge_api.store import sqlite
 from edge_api.store.plan import Store
-from edge_api.store.postgres import StoredWindows
+
+if TYPE_CHECKING:
+    from edge_api.store.postgres import StoredWindows
 
 
 async def open_store(
@@ -45,6 +48,8 @@ async def open_at(
     """
     path = file_of(url)
     if path is None:
+        from edge_api.store import postgres  # noqa: PLC0415
+
         return await postgres.open_store(url, clock, create=create)
     return await sqlite.open_store(path, clock, alone=alone, create=create, replicated=replicated)
 
@@ -52,15 +57,18 @@ async def open_at(
 @asynccontextmanager
 async def counted(
     settings: Settings, secret: bytes, store: Store
-) -> AsyncIterator[StoredWindows | None]:
+) -> AsyncIterator["StoredWindows | None"]:
     """Open where edges on one store count together, the store being open; `None` for a file.
 
     Raises StoreRefusal.
     """
-    if not isinstance(store, postgres.PostgresStore):
+    if settings.database_path is not None:
         yield None
         return
-    windows = await postgres.open_windows(settings.database_url, secret, store.outage.note)
+    from edge_api.store.postgres import PostgresStore, open_windows  # noqa: PLC0415
+
+    assert isinstance(store, PostgresStore)  # noqa: S101  `open_store` has read the same setting
+    windows = await open_windows(settings.database_url, secret, store.outage.note)
     try:
         yield windows
     finally:

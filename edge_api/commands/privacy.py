@@ -5,11 +5,9 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
-from edge_api.commands import Subparsers
+from edge_api.commands import add_command
 from edge_api.commands.listing import printable
 from edge_api.commands.opened import opened, system_clock
 from edge_api.domain.actor import OPERATOR
@@ -29,17 +27,18 @@ Out of reach of this command: backups that were made before, mails and webhooks 
 what others keep. Erase it there too."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command and its three parts."""
-    parser = subparsers.add_parser("privacy", help="show or erase what is kept of a person")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
-    exporting = actions.add_parser("export", help="print all that is kept of an address")
+    export = "print all that is stored about an address"
+    exporting = add_command(actions, "export", export, "ann@example.org --json")
     exporting.add_argument("email", metavar="EMAIL", help="the address, in any spelling")
     exporting.add_argument("--json", action="store_true", help="print one JSON object")
-    erasing = actions.add_parser("erase", help="delete all that is kept of an address")
+    erase = "delete all that is stored about an address"
+    erasing = add_command(actions, "erase", erase, "ann@example.org --yes")
     erasing.add_argument("email", metavar="EMAIL", help="the address, in any spelling")
     erasing.add_argument("--yes", action="store_true", help="do not ask")
-    actions.add_parser("retain", help="delete what is older than the RETAIN settings allow")
+    add_command(actions, "retain", "delete what is older than the RETAIN settings allow", "")
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -108,10 +107,7 @@ async def _scrub(store: Store, settings: Settings) -> int:
     return 0
 
 
-_Action = Callable[[Store, argparse.Namespace, Settings], Awaitable[int]]
-_ACTIONS: Mapping[str, _Action] = MappingProxyType(
-    {"export": _export, "erase": _erase, "retain": _retain}
-)
+_ACTIONS = {"export": _export, "erase": _erase, "retain": _retain}
 
 
 def _document(found: Found, email: str) -> dict[str, Any]:

@@ -3,11 +3,9 @@
 import argparse
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
-from edge_api.commands import Subparsers
+from edge_api.commands import EXAMPLE_ID, add_command
 from edge_api.commands.listing import print_columns, printable, words
 from edge_api.commands.mailing import mail_rules
 from edge_api.commands.opened import opened, system_clock
@@ -27,13 +25,13 @@ _PURPOSE_SHOWN = 60
 """Characters in the list; JSON has all."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command and its three parts."""
-    parser = subparsers.add_parser("requests", help="list, approve and deny requests for access")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
-    listing = actions.add_parser("list", help="list all requests, newest first")
+    listing = add_command(actions, "list", "list all requests, newest first", "--json")
     listing.add_argument("--json", action="store_true", help="print a JSON array")
-    approving = actions.add_parser("approve", help="let whoever asked fetch a credential")
+    approve = "approve a request, so that its claim token fetches a credential"
+    approving = add_command(actions, "approve", approve, f"{EXAMPLE_ID} --scopes posts:read")
     approving.add_argument("id", help="the id of the request, as `requests list` shows it")
     approving.add_argument(
         "--scopes",
@@ -42,7 +40,8 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar='"A B"',
         help="what it may do; else what was asked for, but for administrative scopes",
     )
-    denying = actions.add_parser("deny", help="refuse a request, or one that is not fetched yet")
+    deny = "deny a request; an approved one too, until its credential is fetched"
+    denying = add_command(actions, "deny", deny, EXAMPLE_ID)
     denying.add_argument("id", help="the id of the request, as `requests list` shows it")
 
 
@@ -82,10 +81,7 @@ async def _deny(decisions: AccessDecisions, arguments: argparse.Namespace) -> No
     print(f"{row['id']} is denied")
 
 
-_Action = Callable[[AccessDecisions, argparse.Namespace], Awaitable[None]]
-_ACTIONS: Mapping[str, _Action] = MappingProxyType(
-    {"list": _list, "approve": _approve, "deny": _deny}
-)
+_ACTIONS = {"list": _list, "approve": _approve, "deny": _deny}
 
 
 def _shown(row: Row) -> dict[str, Any]:

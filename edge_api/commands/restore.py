@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from edge_api.commands import Subparsers
 from edge_api.commands.backup_folder import key_beside
 from edge_api.commands.opened import embedded_store, system_clock
 from edge_api.commands.private_file import write_private
@@ -88,9 +87,8 @@ class RestoredKey:
         )
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser("restore", help="put a backup in the place of the store")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="the backup")
     parser.add_argument(
         "--from-replica", action="store_true", help="take it from LITESTREAM_REPLICA instead"

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from edge_api.commands import Subparsers
 from edge_api.commands.assembly import assemble
 from edge_api.commands.greeting import greet
 from edge_api.commands.inheritance import Inheritance, add_option
@@ -44,10 +43,11 @@ LOCAL_OWNER: Final = "owner@localhost"
 _log = logging.getLogger(__name__)
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser("serve", help="serve the journal and its API")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"
+    )
     parser.add_argument("--port", type=_port, help="the port to listen on (default: PORT)")
     parser.add_argument(
         "--keep-mail",

@@ -2,13 +2,11 @@
 
 import argparse
 
-from edge_api.commands import Subparsers
 from edge_api.settings import SETTINGS, Setting, Settings
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    subparsers.add_parser("settings", help="print every setting, secrets hidden")
+def add_options(_parser: argparse.ArgumentParser) -> None:
+    """Declare no option."""
 
 
 def run(_arguments: argparse.Namespace, settings: Settings) -> int:

@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 
-from edge_api.commands import Subparsers
+from edge_api.commands import add_command
 from edge_api.commands.listing import print_columns
 from edge_api.commands.opened import opened, system_clock
 from edge_api.commands.secret_key import secret_key
@@ -11,12 +11,11 @@ from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.settings import Settings
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command and its two parts."""
-    parser = subparsers.add_parser("signing-keys", help="list and rotate the keys of tokens")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
-    actions.add_parser("list", help="list all keys, oldest first")
-    actions.add_parser("rotate", help="publish a new key now, which signs from in an hour on")
+    add_command(actions, "list", "list all keys, oldest first", "")
+    add_command(actions, "rotate", "publish a new key, which signs tokens after an hour", "")
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-from edge_api.commands import Subparsers
+from edge_api.commands import EXAMPLE_ID, Subparsers, add_command
 from edge_api.commands.listing import print_columns, printable
 from edge_api.commands.opened import opened, system_clock
 from edge_api.commands.secret_key import secret_key
@@ -37,17 +37,17 @@ def webhook_wrapping(settings: Settings) -> Wrapping:
     return Wrapping(secret_key(settings), PURPOSE)
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command and its parts."""
-    parser = subparsers.add_parser("webhooks", help="tell other programs of new leads")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
-    adding = actions.add_parser("add", help="tell an address; print its id and secret, once")
+    add = "notify an address of new leads; print its id and secret, once"
+    adding = add_command(actions, "add", add, "https://example.org/hooks/leads")
     adding.add_argument("url", metavar="URL", help="an https address that is public")
     adding.add_argument("--json", action="store_true", help="print one JSON object")
-    listing = actions.add_parser("list", help="list all endpoints, oldest first")
+    listing = add_command(actions, "list", "list all endpoints, oldest first", "--json")
     listing.add_argument("--json", action="store_true", help="print a JSON array")
-    _add_one(actions, "remove", "tell an endpoint nothing more, and forget what it was not told")
-    _add_one(actions, "enable", "tell an endpoint again that had answered 410")
+    _add_one(actions, "remove", "remove an endpoint, and forget the events that it did not get")
+    _add_one(actions, "enable", "enable an endpoint that was disabled because it answered 410")
     rotating = _add_one(actions, "rotate", "give an endpoint a new secret; print it, once")
     rotating.add_argument(
         "--overlap",
@@ -133,13 +133,13 @@ _ACTIONS: Mapping[str, _Action] = MappingProxyType(
 
 
 def _add_one(actions: Subparsers, name: str, sentence: str) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=sentence)
+    parser = add_command(actions, name, sentence, EXAMPLE_ID)
     parser.add_argument("id", metavar="ID", help="of an endpoint, as `webhooks list` shows it")
     return parser
 
 
 def _add_retry(actions: Subparsers) -> None:
-    parser = actions.add_parser("retry", help="queue again what was given up")
+    parser = add_command(actions, "retry", "queue again what was given up", EXAMPLE_ID)
     parser.add_argument("id", metavar="ID", nargs="?", help="of one endpoint; all without it")
 
 

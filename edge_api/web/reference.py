@@ -91,8 +91,8 @@ class Reference:
             return await asyncio.to_thread(self._read, file.name, ground)
 
     def _read(self, name: str, ground: Ground) -> bytes:
-        sources = (_source(ground.folder, template) for template in _TEMPLATES)
-        makings = _Makings(*sources, newest_slug=ground.newest_slug)
+        shell, docs, try_shell, try_out = (_source(ground.folder, each) for each in _TEMPLATES)
+        makings = _Makings(shell, docs, try_shell, try_out, ground.newest_slug)
         if self._press is None or self._press.makings != makings:
             pages = self._make_pages(makings.newest_slug)
             self._press = _Press(makings, pages, self._site_url)

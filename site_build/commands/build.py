@@ -22,8 +22,6 @@ from site_build.terminal import count, open_console, print_findings
 PATIENCE_SECONDS = 10.0
 """How long a build waits for another one in the same folder."""
 
-SUMMARY = "build the site and its index"
-
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
@@ -40,7 +38,7 @@ def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> 
         type=Path,
         default=settings.get("BUILD_DIR", "build"),
         metavar="DIR",
-        help="BUILD_DIR, default build",
+        help="folder of the builds (default: BUILD_DIR, or build)",
     )
     add_site_url(parser, settings)
 
@@ -53,7 +51,7 @@ def add_site_url(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -
         type=options.read_origin,
         default=settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
         metavar="URL",
-        help="SITE_URL, the origin under which the site is read",
+        help="origin of the site (default: SITE_URL, or http://127.0.0.1:PORT)",
     )
 
 

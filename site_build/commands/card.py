@@ -22,15 +22,17 @@ from site_build.site import Identity
 from site_build.terminal import open_console, print_findings
 from site_build.text import write_instant
 
-SUMMARY = "draw a post's card, and show how others will present the post"
-
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    parser.add_argument("slug", metavar="SLUG", help="of a post; a draft will do")
+    parser.add_argument("slug", metavar="SLUG", help="slug of a post or draft")
     options.add_content(parser, settings)
     parser.add_argument(
-        "--output", type=_read_target, default=None, metavar="FILE", help="default SLUG.png"
+        "--output",
+        type=_read_target,
+        default=None,
+        metavar="FILE",
+        help="PNG file (default: SLUG.png)",
     )
     add_site_url(parser, settings)
 

@@ -10,8 +10,6 @@ from site_build.incremental.spread import count_processors
 from site_build.reading.check import check_content
 from site_build.terminal import count, open_console, print_findings
 
-SUMMARY = "list every defect of the content"
-
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""

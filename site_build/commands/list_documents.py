@@ -22,7 +22,6 @@ from site_build.terminal import count, open_console
 from site_build.text import shorten, write_instant
 
 Question = Literal["drafts", "future", "stale"]
-SUMMARY = "list drafts, scheduled posts, or what was not updated for long"
 
 _DAYS = 365
 _LONGEST_TITLE = 50
@@ -52,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         type=options.read_days,
         default=timedelta(days=_DAYS),
         metavar="DAYS",
-        help=f"for stale: not updated for longer than this, default {_DAYS}",
+        help=f"for stale: not updated for longer than this (default: {_DAYS})",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 

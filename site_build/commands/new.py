@@ -15,7 +15,6 @@ from site_build.reading.folder import list_content, read_bytes
 from site_build.slug import make_slug
 from site_build.terminal import open_console
 
-SUMMARY = "start a post as a draft"
 FOLDER = "posts"
 _HEAD = 4_096
 """Bytes of a file in which its slug is looked for."""
@@ -25,15 +24,16 @@ _SLUG = re.compile(rb"^slug:[ \t]*[\"']?([a-z0-9-]+)", re.MULTILINE)
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    parser.add_argument(
-        "title", type=options.read_title, metavar="TITLE", help="as people will read it"
-    )
+    parser.add_argument("title", type=options.read_title, metavar="TITLE", help="title of the post")
     options.add_content(parser, settings)
     parser.add_argument(
-        "--date", type=options.read_instant, metavar="INSTANT", help="UTC; default now"
+        "--date",
+        type=options.read_instant,
+        metavar="INSTANT",
+        help="date of the post, in UTC (default: now)",
     )
     parser.add_argument(
-        "--tags", type=options.read_tags, default=(), metavar='"A, B"', help="parted by commas"
+        "--tags", type=options.read_tags, default=(), metavar='"A, B"', help="comma-separated"
     )
 
 

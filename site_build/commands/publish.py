@@ -22,8 +22,6 @@ from site_build.making.recipe import SOURCES
 from site_build.terminal import count, open_console, print_findings
 from site_build.text import write_instant
 
-SUMMARY = "keep the site true to the content and to the clock"
-
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""

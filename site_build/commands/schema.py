@@ -13,15 +13,17 @@ from site_build.reading.editor_settings import describe_settings, relate, write_
 from site_build.reading.front_matter_schema import describe_front_matter
 from site_build.terminal import open_console
 
-SUMMARY = "print the front matter's JSON Schema, or set up an editor with it"
-
 _PREVIEW = f"http://127.0.0.1:{DEFAULT_PORT}"
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     parser.add_argument(
-        "kind", nargs="?", choices=get_args(Kind), default="post", help="default post"
+        "kind",
+        nargs="?",
+        choices=get_args(Kind),
+        default="post",
+        help="kind of document (default: post)",
     )
     options.add_content(parser, settings, is_read=False)
     doing = parser.add_mutually_exclusive_group()

@@ -25,8 +25,6 @@ from site_build.progress import Observer
 from site_build.request import Place, Request
 from site_build.terminal import count, open_console
 
-SUMMARY = "preview the content, drafts and scheduled posts included"
-
 _FOLDER = ".preview"
 _EVERYTHING = datetime.max.replace(tzinfo=UTC)
 """The instant for which a preview is made: by then, every post has appeared."""
@@ -40,21 +38,28 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         type=Path,
         default=Path(settings.get("BUILD_DIR", "build")),
         metavar="DIR",
-        help="BUILD_DIR, default build; what was read is remembered below it",
+        help="folder that keeps a cache of the preview (default: BUILD_DIR, or build)",
     )
     parser.add_argument(
         "--port",
         type=options.read_port,
         default=DEFAULT_PORT,
         metavar="P",
-        help=f"default {DEFAULT_PORT}; 0 is any",
+        help=f"port (default: {DEFAULT_PORT}; 0 = pick a free one)",
     )
     parser.add_argument(
-        "--host", default="127.0.0.1", metavar="H", help="default 127.0.0.1: this machine alone"
+        "--host",
+        default="127.0.0.1",
+        metavar="H",
+        help="address (default: 127.0.0.1, this machine alone)",
     )
     parser.add_argument("--open", action="store_true", help="open it in the browser")
     parser.add_argument(
-        "--jobs", type=options.read_jobs, default=None, metavar="N", help="processes; one a core"
+        "--jobs",
+        type=options.read_jobs,
+        default=None,
+        metavar="N",
+        help="processes (default: one for each core)",
     )
 
 

@@ -389,8 +389,8 @@ def test_a_store_that_cannot_be_written_is_told_in_a_sentence(
         (("keys", "issue", "--name", "a", "--type", "x"), 2, "invalid choice: 'x'"),
         (("keys", "rotate", NOBODY), 1, f"There is no key {NOBODY}"),
         (("keys", "revoke", "x"), 1, "There is no key x"),
-        (("audit", "--limit", "0"), 2, "'0' is no number from 1 to 999999999"),
-        (("audit", "--limit", "x"), 2, "'x' is no number from 1 to 999999999"),
+        (("audit", "--limit", "0"), 2, "'0' is no number from 1 to 999999"),
+        (("audit", "--limit", "x"), 2, "'x' is no number from 1 to 999999"),
     ],
 )
 def test_a_wrong_command_says_what_to_mend(
