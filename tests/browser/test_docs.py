@@ -165,7 +165,7 @@ def test_operations_are_tried_from_the_page(journal: Journal, watched: Watched) 
     page.get_by_role("button", name="Authorize").first.click()
     dialog = page.locator(".dialog-ux")
     dialog.locator("#api_key_value").fill(journal.key)
-    dialog.get_by_role("button", name="Apply credentials").first.click()
+    dialog.get_by_role("button", name="Authorize", exact=True).first.click()
     dialog.get_by_role("button", name="Close", exact=True).first.click()
     answer = call(page, "list_posts")
 

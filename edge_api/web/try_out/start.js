@@ -19,10 +19,14 @@ const inThisPage = ({ React }) => ({
   },
 });
 
-// Attributes that Swagger UI leaves out, by the selector of what they belong to.
+// Attributes that Swagger UI leaves out or gets wrong, by the selector of what they belong to;
+// `null` takes one away.
 const ATTRIBUTES = {
   "textarea.body-param__text": { "aria-label": "Request body" },
   ".examples-select-element": { "aria-label": "Example" },
+  ".close-modal": { "aria-label": "Close the dialog" },
+  ".auth-btn-wrapper .authorize": { "aria-label": null }, // Its text is another.
+  ".scopes h2": { "aria-level": "5" },
   ".live-responses-table, .responses-table": { role: "table" },
   "pre, table": { tabindex: "0" }, // They may scroll.
 };
@@ -30,7 +34,10 @@ const ATTRIBUTES = {
 const complete = () => {
   for (const [selector, attributes] of Object.entries(ATTRIBUTES)) {
     for (const element of place.querySelectorAll(selector)) {
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+      for (const [name, value] of Object.entries(attributes)) {
+        if (value === null) element.removeAttribute(name);
+        else element.setAttribute(name, value);
+      }
     }
   }
 };
