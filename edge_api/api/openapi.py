@@ -21,9 +21,10 @@ OAUTH_SCHEME = "OAuth"
 _ABOUT = """\
 Journal posts, leads (enquiries) and row access to the administrative tables.
 
-Every error is an object with one member, `error`, a sentence that says what to mend; errors of the
+Every error is an object with one member, `error`, a sentence that says what to fix; errors of the
 administrative operations carry the members of PostgREST's errors beside it. Times are UTC in
-RFC 3339. Lists stand newest first. Every answer repeats or makes an `X-Request-ID`."""
+RFC 3339. Lists are sorted newest first. Every answer repeats or makes an `X-Request-ID`. A
+service whose own address is a loopback one answers 421 to any other `Host`."""
 
 
 def _object(**members: Json) -> Json:
@@ -36,7 +37,7 @@ def _object(**members: Json) -> Json:
     }
 
 
-_SENTENCE: Json = {"type": "string", "description": "What is wrong, and the mend."}
+_SENTENCE: Json = {"type": "string", "description": "What is wrong, and what to do."}
 _JSONRPC_ERROR = _object(
     code={"type": "integer", "description": "JSON-RPC's or MCP's code."}, message=_SENTENCE
 )

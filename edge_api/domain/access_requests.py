@@ -203,7 +203,8 @@ class AccessRequests:
         if len(found) < len(secrets):
             raise Problem(
                 "conflict",
-                "The credential of this request was handed out before: tell us if it was not you",
+                "The credential of this request was handed out more than ten minutes ago, or is "
+                "not valid any more: file another request, and tell us if somebody else claimed it",
             )
         return tuple(Issued(secret, found[digest_of(secret)]) for secret in secrets)
 

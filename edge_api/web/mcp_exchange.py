@@ -131,7 +131,9 @@ class Exchange:
                 answers.append(_failure(rejection.request_id, rejection.error))
                 continue
             if call is not None:
-                answers.append(await Serving(self._server, call, request, caller).work(None))
+                serving = Serving(self._server, call, request, caller)
+                answers.append(await serving.work(None))
+                tell_limits(request, serving.problem.headers if serving.problem else {})
         return _wire(200, answers) if answers else _ACCEPTED
 
 
@@ -143,7 +145,7 @@ class Serving:
         self._call = call
         self._request = request
         self._caller = caller
-        self._problem: Problem | None = None
+        self.problem: Problem | None = None
 
     async def answer(self, conversation: Conversation) -> web.StreamResponse:
         """Return the answer: JSON, or a stream where something is said before it.
@@ -176,7 +178,7 @@ class Serving:
                 lifespan_state={},
             )
         except Problem as problem:
-            self._problem = problem
+            self.problem = problem
             return jsonrpc_error(problem, self._call.id)
         except Exception as fault:  # noqa: BLE001  the SDK tells its own errors from faults
             return _failure(self._call.id, modern_error_data(fault))
@@ -194,7 +196,7 @@ class Serving:
 
     def _as_json(self, message: Message) -> Wire:
         """Return a message as the only one, with the status that problem and revision demand."""
-        problem = self._problem
+        problem = self.problem
         if problem is not None and problem.status in _TOLD_BY_HTTP:
             return _wire(problem.status, message, tell_limits(self._request, problem.headers))
         if self._call.route is None or "error" not in message:

@@ -20,6 +20,7 @@ from site_build.pictures.card import Card, CardPlace, digest_card, draw_card
 from site_build.pictures.encode import ChangedError, encode, reduce_original
 from site_build.pictures.gallery import Gallery
 from site_build.pictures.lettering import Font, read_font
+from site_build.pictures.measure import UNSHOWN
 from site_build.pictures.picture import Form, Picture
 from site_build.post import Document
 from site_build.site import Identity, Site
@@ -89,7 +90,7 @@ def list_pictures(content: Path, gallery: Gallery, site: Site) -> Iterator[Task]
 
 def list_files(content: Path, files: Sequence[str], gallery: Gallery) -> Iterator[Task]:
     """Yield a task for every file of the content folder that is published under its own name."""
-    for path in files:
+    for path in (each for each in files if not each.lower().endswith(UNSHOWN)):
         picture = gallery.pictures.get(path)
         if picture and picture.is_reduced:
             yield PlateTask(path, make_key(picture.reduced_key), partial(_encode, content, picture))

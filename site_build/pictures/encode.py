@@ -62,11 +62,14 @@ def forget_picture() -> None:
 
 
 def clean(data: bytes, picture: Picture | None) -> bytes:
-    """Return the bytes of a picture file without metadata; `picture` is None for a damaged one."""
+    """Return the bytes of a picture file without metadata; `picture` is None for a damaged one.
+
+    Nothing is left of a damaged one whose metadata cannot be found.
+    """
     try:
         return strip_metadata(data)
     except (OSError, ValueError, RecursionError):
-        return data if picture is None else _encode_original(data, picture)
+        return b"" if picture is None else _encode_original(data, picture)
 
 
 def reduce_original(source: Path, picture: Picture) -> bytes:

@@ -17,12 +17,13 @@ from selectolax.lexbor import LexborHTMLParser
 from site_build.pictures.picture import LONGEST_SIDE, Picture
 from site_build.text import shorten
 
-_UNSHOWN = frozenset({".heic", ".heif", ".tif", ".tiff"})
+UNSHOWN = (".heic", ".heif", ".tif", ".tiff")
+"""Suffixes of pictures that most browsers do not show; their metadata cannot be removed here."""
 _UNSHOWN_FAULT = (
-    "is of a kind that most browsers do not show, and keeps its metadata; save it as JPEG or PNG"
+    "is of a kind that most browsers do not show, and is not published; save it as JPEG or PNG"
 )
 SUFFIXES = frozenset(
-    {".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp", *_UNSHOWN}
+    {".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp", *UNSHOWN}
 )
 
 LARGEST_FILE = 40_000_000
@@ -76,7 +77,7 @@ def measure(path: str, data: bytes) -> Measured:
     suffix = PurePosixPath(path).suffix.lower()
     if suffix == ".svg":
         return _measure_drawing(path, data, digest)
-    if suffix in _UNSHOWN:
+    if suffix in UNSHOWN:
         return Measured(None, _UNSHOWN_FAULT)
     try:
         return _measure_raster(path, data, digest)

@@ -104,8 +104,8 @@ def _read_text(path: str, text: str, digest: str) -> tuple[Document | None, list
     slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
     aliases: dict[str, Alias] = {}
     for given, at in zip(head.aliases, find_members(entries, "aliases"), strict=True):
-        path = _settle_alias(kind, given)
-        aliases.setdefault(path, Alias(path, *places.locate(at)))
+        former = _settle_alias(kind, given)
+        aliases.setdefault(former, Alias(former, *places.locate(at)))
     named = replace(document, slug_at=slug_at, series_at=series_at, aliases=(*aliases.values(),))
     return named, faults
 

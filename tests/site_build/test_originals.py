@@ -279,8 +279,10 @@ def test_an_editor_need_not_take_notes_out(desk: Desk) -> None:
 
 @pytest.mark.parametrize("name", ["a.heic", "a.HEIF", "a.tif", "a.tiff"])
 def test_a_kind_that_no_browser_shows_is_told(desk: Desk, name: str) -> None:
-    """It would be published with its notes, so an editor is told to save it anew."""
+    """Its metadata cannot be removed: it is not published, and an error where a post shows it."""
     put(desk, name, b"II*\0")
+    desk.post("one")
+    assert not (desk.build() / "site" / "images" / name).exists()
     desk.post("shown", text=f"![A](/images/{name})")
 
     with pytest.raises(ContentError) as told:

@@ -127,9 +127,10 @@ def _take_apart(terms: Sequence[_Term]) -> Iterator[_Term]:
         for part in _PAIR.findall(word) or [word]
         if word.casefold() not in _COMMON_WORDS and (len(word) > 1 or re.match(DENSE, word))
     )
+    last = _WORD.findall(terms[-1].text)[-1]
+    open_part = (_PAIR.findall(last) or [last])[-1] if terms[-1].is_open else None
     for text in islice(texts, TERMS_MOST):
-        is_last = terms[-1].text.endswith(text)
-        yield _Term(text, is_phrase=False, is_open=terms[-1].is_open and is_last)
+        yield _Term(text, is_phrase=False, is_open=text == open_part)
 
 
 def _quote(text: str) -> str:

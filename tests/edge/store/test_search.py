@@ -403,6 +403,19 @@ def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, word
 
 
 @pytest.mark.parametrize(
+    ("words", "each"),
+    [
+        ("art smart", ('"art"', '"smart"*')),
+        ("smart art", ('"smart"', '"art"*')),
+        ('"art"', ('"art"',)),
+    ],
+)
+def test_only_the_last_word_may_be_unfinished(words: str, each: tuple[str, ...]) -> None:
+    """A word before it that has its last letters is a whole word."""
+    assert make_question(words, lambda _: ()).each == each
+
+
+@pytest.mark.parametrize(
     ("words", "question"),
     [
         ("the The THE " * 9, '"the"'),
