@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from edge_api.commands.backup_folder import key_beside
+from edge_api.commands.backup_folder import checksum_beside, digest_of, key_beside, read_checksum
 from edge_api.commands.opened import embedded_store, system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.commands.replica import fetch_replica, parse_instant
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     store = embedded_store(settings, "restore").resolve()
     _refuse_vague(arguments)
     with claimed(store):
-        _refuse_early(store, arguments)
+        unproven = _refuse_early(store, arguments)
         end_replicator(store)
         try:
             restored = _restore(store, arguments, settings)
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
             raise StoreRefusal(f"{store.parent} cannot be written: {error.strerror}") from None
         finally:
             clear(_draft(store))
-    print(*_sentences(store, restored), sep="\n")
+    print(*_sentences(store, restored), *unproven, sep="\n")
     return 0
 
 
@@ -125,7 +125,11 @@ def _refuse_vague(arguments: argparse.Namespace) -> None:
         raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
 
 
-def _refuse_early(store: Path, arguments: argparse.Namespace) -> None:
+def _refuse_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
+    """Refuse what can be refused before anything is written; return what could not be compared.
+
+    Raises Problem and StoreRefusal.
+    """
     if arguments.file is not None and arguments.file.resolve() == store:
         raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
     if arguments.file is not None:
@@ -134,6 +138,29 @@ def _refuse_early(store: Path, arguments: argparse.Namespace) -> None:
         raise StoreRefusal(
             f"there is a store at {store}: say --force to put it aside, where it is kept"
         )
+    return _compare(arguments.file) if arguments.file else ()
+
+
+def _compare(backup: Path) -> Sequence[str]:
+    """Compare a backup with the checksum beside it; return a sentence where there is none.
+
+    SQLite has no checksum of a text, so a changed one passes its integrity check. Raises
+    StoreRefusal.
+    """
+    kept = checksum_beside(backup)
+    try:
+        checksum = read_checksum(backup)
+        if checksum is None:
+            return [f"no checksum lies beside {backup}: if it was changed, nothing shows it"]
+        is_same = digest_of(backup) == checksum
+    except OSError as error:
+        raise StoreRefusal(f"{error.filename} cannot be read: {error.strerror}") from None
+    if not is_same:
+        raise StoreRefusal(
+            f"{backup} was changed since it was made, or {kept} was: name another backup, or "
+            "remove the checksum to restore this one as it is"
+        )
+    return ()
 
 
 def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> _Restored:

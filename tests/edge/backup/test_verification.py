@@ -193,6 +193,12 @@ def flip_text(backup: Path) -> None:
     backup.write_bytes(content.replace(b"of value", b"of valve"))
 
 
+def flip_checksum(backup: Path) -> None:
+    """Change the checksum that lies beside it."""
+    checksum = backup.with_name(f"{backup.name}.sha256")
+    checksum.write_text(f"0{checksum.read_text()}")
+
+
 def overwrite(backup: Path) -> None:
     """Overwrite an inner page."""
     with backup.open("r+b") as file:
@@ -204,6 +210,7 @@ def overwrite(backup: Path) -> None:
     ("spoil", "sentence"),
     [
         (flip_text, "the newest backup was changed since it was made"),
+        (flip_checksum, "the newest backup was changed since it was made"),
         (overwrite, "the newest backup is damaged"),
         (Path.unlink, "the newest backup is not where it was made"),
     ],
