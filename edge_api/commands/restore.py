@@ -45,6 +45,7 @@ class RestoredKey:
     def __init__(self, place: Path, backup: Path | None, now: datetime) -> None:
         """Find the key that was kept with the backup. Raises OSError."""
         kept = key_beside(backup) if backup else None
+        self._source = "backup" if backup else "replica"
         self._content = kept.read_bytes() if kept and kept.is_file() else None
         self._place = place
         self._draft = place.with_name(f".{place.name}.restoring")
@@ -79,11 +80,11 @@ class RestoredKey:
 
     def _tell_missing(self) -> str:
         if self._place.exists():
-            return f"the backup brings no secret key, and {self._place} stays"
+            return f"the {self._source} brings no secret key, and {self._place} stays"
         return (
-            f"the backup brings no secret key, and there is none at {self._place}: if there was "
-            "one, put it there before you serve, or access tokens and the secrets of webhooks are "
-            "void"
+            f"the {self._source} brings no secret key, and there is none at {self._place}: if "
+            "there was one, put it there before you serve, or access tokens and the secrets of "
+            "webhooks are void"
         )
 
 
