@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from edge_api.commands.backup_folder import BackupFolder, key_beside
+from edge_api.commands.backup_folder import (
+    BackupFolder,
+    checksum_beside,
+    digest_of,
+    key_beside,
+)
 from edge_api.commands.listing import read_count
 from edge_api.commands.opened import embedded_store, system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.commands.secret_key import secret_key_path
-from edge_api.commands.verification import Result, digest_of, keep_result
+from edge_api.commands.verification import Result, keep_result
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings
 from edge_api.store.faults import StoreRefusal, no_store
@@ -85,10 +90,12 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
         contents = verify(partial, store)
         try:
             kept = _keep_key(key, place)
+            digest = digest_of(partial)
+            write_private(checksum_beside(place), f"{digest}  {place.name}\n".encode())
             partial.rename(place)
             sync(folder.path)
             made_at = spell_instant(now)
-            made = Result(str(place.resolve()), made_at, made_at=made_at, digest=digest_of(place))
+            made = Result(str(place.resolve()), made_at, made_at=made_at, digest=digest)
             keep_result(store, "backup", made)
             removed = folder.rotate(keep, place)
         except OSError as error:

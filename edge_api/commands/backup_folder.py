@@ -4,6 +4,7 @@ It knows names and files, and nothing of what is in them.
 """
 
 import fcntl
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,26 @@ def key_beside(backup: Path) -> Path:
     """
     store, aside, instant = backup.name.partition(REPLACED)
     return backup.with_name(f"{Path(store).with_suffix('.key')}{aside}{instant}")
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_beside(backup: Path) -> Path:
+    """Return where the SHA-256 of a backup is kept, in a line that `sha256sum -c` reads."""
+    return backup.with_name(f"{backup.name}.sha256")
+
+
+def read_checksum(backup: Path) -> str | None:
+    """Return the SHA-256 that was kept of a backup; `None` where none was. Raises OSError.
+
+    A checksum that is damaged is returned as it is: it is equal to none.
+    """
+    kept = checksum_beside(backup)
+    return kept.read_text("utf-8", "replace").partition(" ")[0] if kept.exists() else None
 
 
 class BackupFolder:
@@ -76,14 +97,15 @@ class BackupFolder:
         """Remove all but the one just made and the newest of the others; return what was removed.
 
         What has a name from a later instant was made while the clock ran ahead: it goes first.
-        Each goes with its key.
+        Each goes with its key and its checksum.
         """
         found = self.backups()
         at = found.index(made)
         old = [*found[at:], *found[:at]][keep:]
         for backup in old:
             backup.unlink(missing_ok=True)
-            key_beside(backup).unlink(missing_ok=True)
+            for beside in (key_beside(backup), checksum_beside(backup)):
+                beside.unlink(missing_ok=True)
         return old
 
     def _remove_partials(self) -> None:

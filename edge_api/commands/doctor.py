@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from edge_api.domain.keys import Keys, state_of
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings
 from edge_api.store.faults import StoreRefusal
+from edge_api.store.sqlite.claim import is_outdated
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,9 @@ def _files(settings: Settings) -> Iterator[str]:
     for path in _private_files(settings):
         if is_exposed(path):
             yield f"{path} can be read by others; run chmod 600 {path}"
+    with suppress(OSError):  # who may not read the lock may not read the store: that is said
+        if settings.database_path and is_outdated(settings.database_path.resolve()):
+            yield "the installed code has changed since the edge started: restart it"
     if complaint := complain_of_dotenv():
         yield complaint
     if not settings.is_loopback and settings.site_url.startswith("http://"):

@@ -47,6 +47,10 @@ LAG_SECONDS: Final = 60.0
 RESTART_SECONDS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """The waits before a process that has died is started again; the last of them for ever."""
 
+_PAUSED: Final = (
+    "the process that replicates the store has ended, as it is told to before the log is cut; "
+    "it is started again"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -94,6 +98,8 @@ class Replication:
         self._replica = replica
         self._program = program
         self._process: Process | None = None
+        self._is_paused = False
+        """The last process was told to end; the next one takes over."""
         self._whole_at = time.monotonic()
         """When the replica had everything, or the replication began."""
         self._task: asyncio.Task[None] | None = None
@@ -143,30 +149,37 @@ class Replication:
         """Replicate until cancelled: one process after the other."""
         deaths = 0
         while True:
-            began = time.monotonic()
+            began, is_paused = time.monotonic(), False
             try:
-                await self._replicate()
+                is_paused = await self._replicate()
             except (StoreRefusal, OSError) as error:
                 _log.warning("the store cannot be replicated: %s", error)
             except Exception:  # noqa: BLE001  the next process may do better
                 _log.exception("the store cannot be replicated")
-            if time.monotonic() - began > LAG_SECONDS:
+            if is_paused or time.monotonic() - began > LAG_SECONDS:
                 deaths = 0
-            _log.warning("the process that replicates the store has ended; it is started again")
+            self._is_paused = is_paused
+            if is_paused:
+                _log.info(_PAUSED)
+            else:
+                _log.warning("the process that replicates the store has ended; it is started again")
             await asyncio.sleep(RESTART_SECONDS[min(deaths, len(RESTART_SECONDS) - 1)])
             deaths += 1
 
     async def check(self) -> Check:
         """Return how the replication stands, for anybody to read."""
         behind = round(time.monotonic() - self._whole_at)
-        if self._process is None:
+        if self._process is None and not self._is_paused:
             return Check("warn", "the process that replicates the store does not run")
         if behind > LAG_SECONDS:
             return Check("warn", f"the replica of the store is {behind} seconds behind")
         return Check("pass")
 
-    async def _replicate(self) -> None:
-        """Run one process to its end. Raises StoreRefusal and OSError."""
+    async def _replicate(self) -> bool:
+        """Run one process to its end; return whether it was told to end.
+
+        Raises StoreRefusal and OSError.
+        """
         lock = await claim_replicator(self._store)
         try:
             process = await self._start(lock)
@@ -176,6 +189,7 @@ class Replication:
         following = asyncio.create_task(self._follow())
         try:
             await _pass_on(process)
+            return process.returncode == 0
         finally:
             self._process = None
             following.cancel()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from edge_api.commands.backup_folder import key_beside
+from edge_api.commands.backup_folder import checksum_beside, digest_of, key_beside, read_checksum
 from edge_api.commands.opened import embedded_store, system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.commands.replica import fetch_replica, parse_instant
@@ -45,6 +45,7 @@ class RestoredKey:
     def __init__(self, place: Path, backup: Path | None, now: datetime) -> None:
         """Find the key that was kept with the backup. Raises OSError."""
         kept = key_beside(backup) if backup else None
+        self._source = "backup" if backup else "replica"
         self._content = kept.read_bytes() if kept and kept.is_file() else None
         self._place = place
         self._draft = place.with_name(f".{place.name}.restoring")
@@ -79,11 +80,11 @@ class RestoredKey:
 
     def _tell_missing(self) -> str:
         if self._place.exists():
-            return f"the backup brings no secret key, and {self._place} stays"
+            return f"the {self._source} brings no secret key, and {self._place} stays"
         return (
-            f"the backup brings no secret key, and there is none at {self._place}: if there was "
-            "one, put it there before you serve, or access tokens and the secrets of webhooks are "
-            "void"
+            f"the {self._source} brings no secret key, and there is none at {self._place}: if "
+            "there was one, put it there before you serve, or access tokens and the secrets of "
+            "webhooks are void"
         )
 
 
@@ -106,7 +107,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     store = embedded_store(settings, "restore").resolve()
     _refuse_vague(arguments)
     with claimed(store):
-        _refuse_early(store, arguments)
+        unproven = _refuse_early(store, arguments)
         end_replicator(store)
         try:
             restored = _restore(store, arguments, settings)
@@ -114,7 +115,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
             raise StoreRefusal(f"{store.parent} cannot be written: {error.strerror}") from None
         finally:
             clear(_draft(store))
-    print(*_sentences(store, restored), sep="\n")
+    print(*_sentences(store, restored), *unproven, sep="\n")
     return 0
 
 
@@ -125,7 +126,11 @@ def _refuse_vague(arguments: argparse.Namespace) -> None:
         raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
 
 
-def _refuse_early(store: Path, arguments: argparse.Namespace) -> None:
+def _refuse_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
+    """Refuse what can be refused before anything is written; return what could not be compared.
+
+    Raises Problem and StoreRefusal.
+    """
     if arguments.file is not None and arguments.file.resolve() == store:
         raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
     if arguments.file is not None:
@@ -134,6 +139,29 @@ def _refuse_early(store: Path, arguments: argparse.Namespace) -> None:
         raise StoreRefusal(
             f"there is a store at {store}: say --force to put it aside, where it is kept"
         )
+    return _compare(arguments.file) if arguments.file else ()
+
+
+def _compare(backup: Path) -> Sequence[str]:
+    """Compare a backup with the checksum beside it; return a sentence where there is none.
+
+    SQLite has no checksum of a text, so a changed one passes its integrity check. Raises
+    StoreRefusal.
+    """
+    kept = checksum_beside(backup)
+    try:
+        checksum = read_checksum(backup)
+        if checksum is None:
+            return [f"no checksum lies beside {backup}: if it was changed, nothing shows it"]
+        is_same = digest_of(backup) == checksum
+    except OSError as error:
+        raise StoreRefusal(f"{error.filename} cannot be read: {error.strerror}") from None
+    if not is_same:
+        raise StoreRefusal(
+            f"{backup} was changed since it was made, or {kept} was: name another backup, or "
+            "remove the checksum to restore this one as it is"
+        )
+    return ()
 
 
 def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> _Restored:

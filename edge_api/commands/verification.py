@@ -20,6 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from edge_api.commands.backup_folder import digest_of, read_checksum
 from edge_api.commands.opened import system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.commands.replica import fetch_latest
@@ -51,6 +52,8 @@ ROOM_LEFT: Final = 128 * 1024 * 1024
 """Bytes of the disk that stay free while a copy of the store is on it."""
 NICENESS: Final = 19
 """The lowest priority (POSIX, nice)."""
+_NEW_REPLICA: Final = "start a new replica: docs/operators.md#verification"
+_NEW_BACKUP: Final = "make a new one: python -m edge_api backup"
 DEEP: Final = "run python -m edge_api doctor --deep"
 
 
@@ -93,12 +96,6 @@ class _FaultError(Exception):
     def __init__(self, fault: str, reason: str) -> None:
         self.fault, self.reason = fault, reason
         super().__init__(fault)
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal. Raises OSError."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def keep_result(store: Path, part: str, result: Result) -> None:
@@ -177,7 +174,7 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
 
 @contextmanager
 def scratch(store: Path) -> Iterator[Path]:
-    """Have the folder for scratch files alone; it is empty before and after.
+    """Have the folder for scratch files alone; it is empty at first, and removed in the end.
 
     Raises StoreRefusal where another process has it, and OSError.
     """
@@ -186,11 +183,13 @@ def scratch(store: Path) -> Iterator[Path]:
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.fstat(lock).st_nlink:  # whoever had it has just removed it
+            raise BlockingIOError  # noqa: TRY301  refused as a lock that somebody has
         _empty(folder)
         try:
             yield folder
         finally:
-            _empty(folder)
+            shutil.rmtree(folder)
     except BlockingIOError:
         raise StoreRefusal("another verification is under way: wait for it") from None
     finally:
@@ -198,7 +197,7 @@ def scratch(store: Path) -> Iterator[Path]:
 
 
 def clear_scratch(settings: Settings) -> None:
-    """Empty the folder for scratch files, if there is one and no other process has it."""
+    """Remove the folder for scratch files, if there is one and no other process has it."""
     store = _store_of(settings)
     with suppress(StoreRefusal, OSError):
         if _scratch_of(store).exists():
@@ -272,9 +271,9 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
         _require_room(store)
         note_keys(store, keys)
         synced = sync_replica(store, PATIENCE_SECONDS) if is_claimed(store) else 0
-    with _blaming("the replica cannot be restored"):
+    with _blaming("the replica cannot be restored", _NEW_REPLICA):
         restored = fetch_latest(settings, draft)
-    with _blaming("the replica is damaged"):
+    with _blaming("the replica is damaged", _NEW_REPLICA):
         verify(draft)
     with _blaming("the replica cannot be verified"):
         lost = count_lost(store, keys, draft)
@@ -283,7 +282,9 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
         raise _FaultError("the replica lacks what was committed last", ends)
     if lost:
         rows = (f"{count} row{'s' * (count > 1)} of {table}" for table, count in lost.items())
-        raise _FaultError(f"the replica lacks {', '.join(rows)}", "they are in the store")
+        raise _FaultError(
+            f"the replica lacks {', '.join(rows)}", f"they are in the store; {_NEW_REPLICA}"
+        )
 
 
 def _verify_backup(path: Path, digest: str) -> None:
@@ -291,12 +292,15 @@ def _verify_backup(path: Path, digest: str) -> None:
     with _blaming("the newest backup cannot be read"):
         is_there = path.is_file()
         found = digest_of(path) if is_there else ""
+        is_same = found == digest and read_checksum(path) in (None, digest)
     if not is_there:
-        raise _FaultError("the newest backup is not where it was made", str(path))
-    with _blaming("the newest backup is damaged"):
+        raise _FaultError("the newest backup is not where it was made", f"{path}; {_NEW_BACKUP}")
+    with _blaming("the newest backup is damaged", _NEW_BACKUP):
         verify(path)
-    if found != digest:
-        raise _FaultError("the newest backup was changed since it was made", str(path))
+    if not is_same:
+        raise _FaultError(
+            "the newest backup was changed since it was made", f"{path}; {_NEW_BACKUP}"
+        )
 
 
 def _require_room(store: Path) -> None:
@@ -313,12 +317,13 @@ def _require_room(store: Path) -> None:
 
 
 @contextmanager
-def _blaming(fault: str) -> Iterator[None]:
-    """Turn a refusal into a fault."""
+def _blaming(fault: str, fix: str = "") -> Iterator[None]:
+    """Turn a refusal into a fault, whose reason says what to do about it."""
     try:
         yield
     except (StoreRefusal, ReplicatorError, OSError) as error:
-        raise _FaultError(fault, str(error)) from None
+        reason = str(error).removeprefix(f"{fault}: ")
+        raise _FaultError(fault, "; ".join(filter(None, (reason, fix)))) from None
 
 
 def _empty(folder: Path) -> None:

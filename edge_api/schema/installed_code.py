@@ -21,7 +21,7 @@ class InstalledCode:
     def __init__(self, *folders: Path) -> None:
         self._folders = folders
         self._stamps = self._read_stamps()
-        self._digest = _make_digest(self._stamps)
+        self.digest = _make_digest(self._stamps)
         self.has_changed = False
         self.is_settled = True
         """The two last looks found the same files: nobody is in the middle of an upgrade."""
@@ -31,7 +31,7 @@ class InstalledCode:
         stamps = self._read_stamps()
         self.is_settled = stamps == self._stamps
         if not self.is_settled:
-            self.has_changed = _make_digest(stamps) != self._digest
+            self.has_changed = _make_digest(stamps) != self.digest
             self._stamps = stamps
 
     def _read_stamps(self) -> dict[str, tuple[int, int]]:

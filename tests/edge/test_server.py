@@ -15,7 +15,7 @@ import pytest
 from edge_api.commands.logs import configure_logging
 from edge_api.domain.edition import Shelf
 from tests.edge.conftest import CONTENT, run_build
-from tests.edge.edge_process import Installation, ServedEdge, free_port
+from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
 from tests.edge.small_builds import make_post, point_at, write_build
 
 READINESS = "/api/public/v1/readiness"
@@ -353,6 +353,23 @@ def test_settings_that_are_no_secrets_may_be_read(installation: Installation) ->
     dotenv.write_text("PORT=9000\nSECRET_KEY=\nDATABASE_URL=sqlite:///var/edge.db\n")
     dotenv.chmod(0o644)
     assert ".env" not in installation.run("doctor")[1]
+
+
+def test_doctor_finds_an_edge_that_runs_former_code(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """It finds one where a source file has changed since, and one that noted no code at all."""
+    sentence = "- the installed code has changed since the edge started: restart it\n"
+    shutil.copytree(ROOT / "edge_api", tmp_path / "code" / "edge_api")
+    upgraded = installation.changed(PYTHONPATH=str(tmp_path / "code"))
+    lock = installation.store.with_name(f"{installation.store.name}-lock")
+    with upgraded.serving() as edge:
+        assert upgraded.run("doctor") == (0, "nothing is wrong\n", "")
+        (tmp_path / "code" / "edge_api" / "added.py").write_text("")
+        assert upgraded.run("doctor") == (1, sentence, "")
+        lock.write_text(str(edge.process.pid))
+        assert upgraded.run("doctor") == (1, sentence, "")
+    assert upgraded.run("doctor") == (0, "nothing is wrong\n", "")
 
 
 def test_doctor_tells_of_those_who_wait_for_a_decision(installation: Installation) -> None:

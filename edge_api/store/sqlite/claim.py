@@ -4,6 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.store.faults import StoreRefusal
 
 
@@ -26,14 +27,14 @@ class Claim:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(self._descriptor, 20).decode() or "unknown"
+            holder = _words_of(self._descriptor)[0] or "unknown"
             self.release()
             raise StoreRefusal(
                 f"{path} is served by another edge (process {holder}): "
                 "end that one, or set DATABASE_URL to another file"
             ) from None
         os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, str(os.getpid()).encode())
+        os.write(self._descriptor, f"{os.getpid()} {_installed()}".encode())
 
     def release(self) -> None:
         """Let go of the claim."""
@@ -42,17 +43,39 @@ class Claim:
 
 def is_claimed(path: Path) -> bool:
     """Tell whether an edge serves the store at `path`. Raises OSError."""
+    return _read_claim(path) is not None
+
+
+def is_outdated(path: Path) -> bool:
+    """Tell whether the edge that serves the store, if one does, runs other code than is installed.
+
+    An edge from before there was this note does. Raises OSError.
+    """
+    words = _read_claim(path)
+    return words is not None and words[1:] != [_installed()]
+
+
+def _read_claim(path: Path) -> list[str] | None:
+    """Return what the edge that serves a store has noted; `None` where no edge does."""
     file = _lock_of(path)
     if not file.exists():
-        return False
+        return None
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
+        return _words_of(descriptor)
     finally:
         os.close(descriptor)
-    return False
+    return None
+
+
+def _words_of(descriptor: int) -> list[str]:
+    return os.read(descriptor, 100).decode().split(" ")
+
+
+def _installed() -> str:
+    return InstalledCode(PACKAGE).digest.hex()
 
 
 def _lock_of(path: Path) -> Path:

@@ -1,6 +1,7 @@
 """`backup`: a whole copy beside writers, or nothing; and never the last good one gone."""
 
 import asyncio
+import hashlib
 import json
 import os
 import re
@@ -27,6 +28,8 @@ from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation
 from tests.edge.store.samples import clock, make_lead
 
+BACKUP = re.compile(r"edge-\d{8}T\d{6}\.\d{6}Z\.db")
+
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Installation:
@@ -43,8 +46,16 @@ def folder(installation: Installation) -> Path:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of all files of a folder, but for its lock."""
-    return sorted(path.name for path in folder.iterdir() if path.name != ".backup-lock")
+    """Return the names of all files of a folder, but for its lock and checksums.
+
+    Each backup has one, and no other file has.
+    """
+    names = {path.name for path in folder.iterdir()} - {".backup-lock"}
+    checksums = {name for name in names if name.endswith(".sha256")}
+    assert {name for name in names if BACKUP.fullmatch(name)} >= {
+        name.removesuffix(".sha256") for name in checksums
+    }
+    return sorted(names - checksums)
 
 
 def mode_of(path: Path) -> int:
@@ -58,7 +69,10 @@ def test_a_backup_beside_a_running_edge_is_whole(installation: Installation, fol
         lead = post(edge, "in the log alone")
         output = said(installation, "backup")
 
-    backup, key = sorted(folder.glob("edge-*"))
+    backup, checksum, key = sorted(folder.glob("edge-*"))
+    digest = hashlib.sha256(backup.read_bytes()).hexdigest()
+    assert checksum.read_text() == f"{digest}  {backup.name}\n"  # as sha256sum -c reads it
+    assert (checksum.name, mode_of(checksum)) == (f"{backup.name}.sha256", 0o600)
     assert ids(backup) == {lead}
     assert (mode_of(folder), mode_of(backup), mode_of(key)) == (0o700, 0o600, 0o600)
     assert names_in(folder) == [backup.name, key.name]

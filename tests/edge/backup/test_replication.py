@@ -19,12 +19,13 @@ import pytest
 
 from edge_api.commands.replica import find_program
 from edge_api.commands.replication import Replication, make_replication
+from edge_api.domain.health import Check
 from edge_api.schema.tables import LEADS
 from edge_api.settings import read_settings
 from edge_api.store.faults import StoreRefusal
 from edge_api.store.plan import Condition, Delete, Insert
 from edge_api.store.sqlite import SQLiteStore, open_store
-from edge_api.store.sqlite.replicator import claim_replicator, lock_of, socket_of
+from edge_api.store.sqlite.replicator import claim_replicator, lock_of, released, socket_of
 from tests.drills.loss import await_replica, ids, installation_in, post, said
 from tests.edge.edge_process import PATIENCE, Installation
 from tests.edge.store.samples import clock, make_lead
@@ -117,6 +118,31 @@ def test_an_erasure_leaves_nothing_in_the_log(installation: Installation) -> Non
     assert ids(installation.store) == kept
 
 
+async def test_a_planned_stop_is_no_warning(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While somebody cuts the log readiness passes, and the log has one line without alarm."""
+    store = await open_store(installation.store, clock, alone=True, replicated=True)
+    replication = make_replication(read_settings(installation.settings, None))
+    assert replication is not None
+    replication.start()
+    try:
+        await asyncio.to_thread(await_replica, installation.store)
+        with caplog.at_level("INFO", "edge_api.commands.replication"):
+            async with released(installation.store):
+                await asyncio.to_thread(await_truth, lambda: "has ended" in caplog.text)
+                check = await replication.check()
+            await asyncio.to_thread(await_successor, installation.store, 0)
+    finally:
+        await store.close()
+        await replication.close()
+
+    assert check == Check("pass")
+    (line,) = (record for record in caplog.records if "has ended" in record.message)
+    assert line.levelname == "INFO"
+    assert "as it is told to before the log is cut" in line.message
+
+
 def test_a_replicator_that_dies_is_started_again(installation: Installation) -> None:
     """It is killed; another one takes its place, and what came meanwhile is in the replica."""
     with installation.serving() as edge:
@@ -126,8 +152,9 @@ def test_a_replicator_that_dies_is_started_again(installation: Installation) -> 
         lead = post(edge, "meanwhile")
         await_successor(installation.store, first)
         await_replica(installation.store)
-        edge.end(signal.SIGTERM)
+        _, complained = edge.end(signal.SIGTERM)
 
+    assert "the process that replicates the store has ended; it is started again" in complained
     said(installation, "restore", "--from-replica", "--force")
     assert ids(installation.store) == {lead}
 
@@ -337,6 +364,7 @@ def test_a_former_state_is_restored(installation: Installation) -> None:
     output = said(installation, "restore", "--from-replica", "--at", instant, "--force")
     assert ids(installation.store) == {early}
     assert "1 leads came since" in output
+    assert "the replica brings no secret key" in output
     (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
     assert ids(aside) == {early, late}
 

@@ -65,6 +65,31 @@ def test_a_store_that_is_served_is_not_replaced(installation: Installation) -> N
     assert (ids(installation.store), after) == ({lead}, before)
 
 
+def test_a_backup_that_was_changed_is_refused(installation: Installation) -> None:
+    """A changed byte of a text passes SQLite's check, and not the SHA-256 beside the backup.
+
+    Whoever wants it nevertheless removes that file, and reads that nothing was compared.
+    """
+    with installation.serving() as edge:
+        lead = post(edge, "aaaaaaaaaa")
+        backup = Path(back_up(installation))
+    (checksum,) = backup.parent.glob(f"{backup.name}.sha256")
+    assert said(installation, "restore", str(backup), "--force").count("checksum") == 0
+    whole = backup.read_bytes()
+    backup.write_bytes(whole.replace(b"aaaaaaaaaa", b"aaaaaaaaab"))
+    assert backup.read_bytes() != whole
+    before = files_of(installation)
+    code, _, complained = installation.run("restore", str(backup), "--force")
+    assert (code, len(complained.splitlines())) == (1, 1)
+    assert f"{backup} was changed since it was made" in complained
+    assert str(checksum) in complained
+    assert (files_of(installation), ids(installation.store)) == (before, {lead})
+
+    checksum.unlink()
+    output = said(installation, "restore", str(backup), "--force")
+    assert f"no checksum lies beside {backup}" in output
+
+
 def test_what_was_there_is_kept_beside(installation: Installation) -> None:
     """Without --force a store that is there is refused; with it, it is kept and named."""
     with installation.serving() as edge:
