@@ -137,7 +137,9 @@ def _check_version(version: str, request_id: RequestId | None = None) -> None:
     if unsupported is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
         known = ", ".join(KNOWN_PROTOCOL_VERSIONS)
         sentence = f"MCP-Protocol-Version: {version} is not supported; send one of {known}"
-        raise Rejection(_error(replace(unsupported, message=sentence)), request_id)
+        error = _error(replace(unsupported, message=sentence))
+        data = {**(error.data or {}), "supported": list(KNOWN_PROTOCOL_VERSIONS)}
+        raise Rejection(error.model_copy(update={"data": data}), request_id)
 
 
 def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:

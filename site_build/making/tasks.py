@@ -137,7 +137,7 @@ class TextTask:
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """A file of the content folder; of a picture the metadata is left out."""
+    """A file of the content folder; of a picture, whatever its name, the metadata is left out."""
 
     path: str
     source: Path
@@ -145,7 +145,7 @@ class FileTask:
     def run(self, workshop: Workshop) -> Entry:
         """Write the file unless it is there already."""
         data = self.source.read_bytes()
-        if is_picture(self.path):
+        if is_picture(self.path) or data[4:8] != b"ftyp":  # as films also begin
             data = clean(data, workshop.gallery.pictures.get(self.path))
         return workshop.tree.write(self.path, data, Recipe(""))
 

@@ -110,6 +110,14 @@ def test_the_overview_fits_the_narrowest_screen(browser: Browser, journal: Journ
             assert name.evaluate("each => each.getClientRects().length") == 1
 
 
+def test_the_dialog_for_credentials_opens_at_the_key(page: Page, journal: Journal) -> None:
+    """The field that most readers want has the focus."""
+    page.goto(f"{journal.url}{TRY_DOCS}")
+    page.locator(".btn.authorize").click()
+
+    expect(page.locator("#api_key_value")).to_be_focused()
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("size", [100, 200])
 def test_tables_stay_within_the_column(

@@ -174,6 +174,17 @@ def test_a_clean_picture_is_published_to_the_byte(desk: Desk) -> None:
     assert {name: (site / name).read_bytes() for name in made} == made
 
 
+def test_a_picture_under_another_ending_has_no_metadata_either(desk: Desk) -> None:
+    """What it is decides, not what it is called; a file of another kind stays as it is."""
+    put(desk, "photo.jpg.bak", pack(draw(300, 200), exif=note(1)))
+    put(desk, "film.mp4", b"\0\0\0\x08ftyp\0\0\0\x0cudtaGPS!")
+
+    site = desk.build() / "site" / "images"
+
+    assert b"Exif" not in (site / "photo.jpg.bak").read_bytes()
+    assert b"GPS!" in (site / "film.mp4").read_bytes()
+
+
 def test_a_jpeg_with_a_second_picture_keeps_the_first(desk: Desk) -> None:
     """What cameras put behind a picture, each part with notes of its own, is not published."""
     put(desk, "two.jpg", pack(draw(300, 200), "MPO", save_all=True, append_images=[draw(300, 200)]))

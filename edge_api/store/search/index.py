@@ -30,7 +30,7 @@ from edge_api.store.search.marks import (
     read_marks,
 )
 from edge_api.store.search.pool import Pool
-from edge_api.store.search.question import Question, has_word, make_question
+from edge_api.store.search.question import COMMON_WORDS, Question, has_word, make_question
 from edge_api.store.sqlite.faults import problem_of
 
 SNIPPET_LONGEST: Final = 280
@@ -50,6 +50,8 @@ FORMS_MOST: Final = 8
 """Words of one stem that are looked for, the most frequent ones."""
 WORD_SHORTEST, WORD_LONGEST = 4, 24
 """Letters of a word whose spelling may be corrected."""
+LONG: Final = 8
+"""Letters of a word above which more than one slip is likely."""
 
 _MAKE: Final = """
     CREATE VIRTUAL TABLE post USING fts5(
@@ -174,7 +176,7 @@ def _look_up(words: str, limit: int, offset: int, connection: sqlite3.Connection
         if total < FEW and (suggestion := _correct(connection, words, question)):
             question = _read(connection, suggestion)
             near = _rank(connection, question, ENOUGH)
-        if question.pairs:
+        if question.each not in ((), (question.marked,)):
             queries = (json.dumps(question.each), json.dumps(question.each + question.pairs))
             near |= connection.execute(_NEAREST, (*queries, SCORED_MOST, ENOUGH))
         others = [item for item in near.items() if item[0] not in ranked][: ENOUGH - total]
@@ -212,11 +214,27 @@ def _correct(connection: sqlite3.Connection, words: str, question: Question) -> 
             cutoff = LIKENESS_OF_KNOWN if posts else LIKENESS
             given = (folded[0], len(folded), posts * MORE_FREQUENT)
             known = dict(connection.execute(_SIMILAR, given).fetchall())
-            if near := get_close_matches(folded, known, cutoff=cutoff):
+            near = get_close_matches(folded, known, cutoff=cutoff)
+            if near := [term for term in near if _is_slip(folded, term)]:
                 alike = {term: SequenceMatcher(None, term, folded).ratio() for term in near}
                 best = max(near, key=lambda term: (round(alike[term], 2), known[term]))
                 corrected = re.sub(rf"(?<![^\W_]){word}(?![^\W_])", best, corrected)
     return corrected if corrected != words else None
+
+
+def _is_slip(typed: str, meant: str) -> bool:
+    """Tell whether a word may be a slip of the other, which is no common word.
+
+    One letter was left out, added or changed, or two were swapped; in a LONG word it is enough that
+    they are alike.
+    """
+    if meant in COMMON_WORDS or len(typed) > LONG:
+        return meant not in COMMON_WORDS
+    while typed[:1] == meant[:1] and typed:
+        typed, meant = typed[1:], meant[1:]
+    while typed[-1:] == meant[-1:] and typed:
+        typed, meant = typed[:-1], meant[:-1]
+    return max(len(typed), len(meant)) <= 1 or typed == meant[::-1]
 
 
 def _show(

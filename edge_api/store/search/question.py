@@ -17,10 +17,11 @@ _COMMON: Final = (
     "then there these they this to up us was we were what when where which who why will with would "
     "you your"
 )
-_COMMON_WORDS: Final = frozenset(_COMMON.split())
+COMMON_WORDS: Final = frozenset(_COMMON.split())
 """English words that a post need not have where other words are asked for."""
 _WORD: Final = re.compile(rf"{DENSE}+|(?:(?!{DENSE})[^\W_])+")
 """What FTS5's tokenizer takes for one word, or a run of letters of scripts without spaces."""
+_POSSESSIVE: Final = re.compile(r"(?<=[^\W_])['’]s\b")  # noqa: RUF001
 _PAIR: Final = re.compile(rf"(?=({DENSE}{DENSE}))")
 
 Forms = Callable[[str], Sequence[str]]
@@ -55,7 +56,7 @@ class _Term(NamedTuple):
     @property
     def is_common(self) -> bool:
         """Whether a post need not have it."""
-        return not self.is_phrase and self.text.casefold() in _COMMON_WORDS
+        return not self.is_phrase and self.text.casefold() in COMMON_WORDS
 
 
 def has_word(words: str) -> bool:
@@ -96,7 +97,7 @@ def _read_terms(words: str) -> list[_Term]:
         _Term(text, is_phrase)
         for number, piece in enumerate(pieces)
         for is_phrase in [number % 2 == 1 and number < len(pieces) - 1]
-        for text in ([piece] if is_phrase else piece.split())
+        for text in ([piece] if is_phrase else _POSSESSIVE.sub("", piece).split())
         if _WORD.search(text)
     ]
     terms: dict[str, _Term] = {}
@@ -125,7 +126,7 @@ def _take_apart(terms: Sequence[_Term]) -> Iterator[_Term]:
         for term in terms
         for word in _WORD.findall(term.text)
         for part in _PAIR.findall(word) or [word]
-        if word.casefold() not in _COMMON_WORDS and (len(word) > 1 or re.match(DENSE, word))
+        if word.casefold() not in COMMON_WORDS and (len(word) > 1 or re.match(DENSE, word))
     )
     last = _WORD.findall(terms[-1].text)[-1]
     open_part = (_PAIR.findall(last) or [last])[-1] if terms[-1].is_open else None

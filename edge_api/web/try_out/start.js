@@ -31,7 +31,16 @@ const ATTRIBUTES = {
   "pre, table": { tabindex: "0" }, // They may scroll.
 };
 
+// The dialog opens at the API key, its first field; Swagger UI begins with the last one.
+let isOpen = false;
+const beginAtTheKey = () => {
+  const field = place.querySelector("#api_key_value");
+  if (field && !isOpen) setTimeout(() => field.focus());
+  isOpen = field !== null;
+};
+
 const complete = () => {
+  beginAtTheKey();
   for (const [selector, attributes] of Object.entries(ATTRIBUTES)) {
     for (const element of place.querySelectorAll(selector)) {
       for (const [name, value] of Object.entries(attributes)) {

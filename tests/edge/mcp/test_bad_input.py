@@ -166,7 +166,8 @@ async def test_an_unknown_revision_is_refused_by_name(
         f"MCP-Protocol-Version: {version} is not supported; send one of "
         "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"
     )
-    assert said.body["error"]["data"]["requested"] == version
+    data = said.body["error"]["data"]
+    assert (data["requested"], len(data["supported"])) == (version, 5)
 
 
 async def test_batches_are_answered_in_the_revision_that_has_them(make_agent: Any) -> None:

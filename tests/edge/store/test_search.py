@@ -224,6 +224,8 @@ async def test_no_more_come_near_than_fill_a_page() -> None:
         ("marb", None),
         ("marbling", None),
         ("marbled unheard", None),
+        ("margled", "marbled"),
+        ("mardles", None),
         ("xyzzy", None),
         ("日語", None),
         ("1.2.345678", None),
@@ -238,6 +240,16 @@ async def test_a_misspelt_word_gets_one_suggestion(words: str, suggestion: str |
 
     assert found.suggestion == suggestion
     assert {each.slug for each in meant.findings} <= {each.slug for each in found.findings}
+
+
+@pytest.mark.parametrize("words", ["painted c", "7 painted", "painted's", "painted <b>x</b>"])
+async def test_a_letter_or_a_possessive_hides_no_post(words: str) -> None:
+    """A word of one letter need not be there, and the English genitive is the word itself."""
+    search = await open_search(NEAR)
+    found = await search.look_up(words, 10)
+    await search.close()
+
+    assert {each.slug for each in found.findings} == {"both", "all"}
 
 
 async def test_a_slip_of_a_post_is_no_reason_to_suggest_nothing() -> None:
