@@ -113,6 +113,7 @@ def test_other_clients_come_from_many_addresses_too() -> None:
     assert all(re.fullmatch(r"10(\.\d{1,3}){3}", headers[ADDRESS]) for headers in sent)
 
 
+@pytest.mark.own_posts
 def test_the_settings_for_nginx_in_the_post_work(tmp_path: Path, recorder: Recorder) -> None:
     """Each request gets an id and its client's address, and connections to the edge are kept."""
     folder = tmp_path / "nginx"
@@ -131,6 +132,7 @@ def test_the_settings_for_nginx_in_the_post_work(tmp_path: Path, recorder: Recor
     assert len(recorder.ports) == 1
 
 
+@pytest.mark.own_posts
 def test_settings_for_nginx_that_have_changed_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

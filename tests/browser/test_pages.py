@@ -150,7 +150,7 @@ def test_a_reader_finds_the_way(journal: Journal, watched: Watched) -> None:
     page.goto(f"{journal.url}/")
     page.locator("main").get_by_role("link", name="Marbled paper").first.click()
     page.wait_for_url("**/journal/marbled-paper/")
-    page.get_by_role("link", name="paper", exact=True).first.click()
+    page.get_by_role("link", name="Posts on paper", exact=True).first.click()
     page.wait_for_url("**/tags/paper/")
     page.locator("main").get_by_role("link", name="The first edge").first.click()
     page.wait_for_url("**/journal/first-edge/")

@@ -26,8 +26,10 @@ OLD = "49d850a"
 PARTS = ("theme", "edge_api", "site_build", "pelicanconf.py")
 PATIENCE = 120.0
 """Seconds until waiting is given up; nothing is measured by it."""
-UNDEFINED = "is undefined"
+REFUSED = "what is served stays, and the build is tried again"
 """What an old publisher says of the new theme."""
+UNDEFINED = "is undefined"
+"""Why a theme cannot be rendered that needs new code."""
 
 
 class Journal:
@@ -174,7 +176,7 @@ def test_an_upgrade_from_a_publisher_without_heartbeat(journal: Journal) -> None
             assert waits_for(journal.readiness)
             assert complaint(journal, "watcher") == ""
             journal.write("Written after the upgrade.")
-            assert waits_for(lambda: UNDEFINED in journal.logged())
+            assert waits_for(lambda: REFUSED in journal.logged())
             assert waits_for(lambda: complaint(journal, "watcher"))
             assert journal.readiness()["status"] == "warn"
             sentence = complaint(journal, "watcher")

@@ -16,6 +16,7 @@ from edge_api.api.reply import FORM
 from edge_api.api.samples import new_row_sample
 from edge_api.commands.opened import system_clock
 from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.keys import Keys
 from edge_api.domain.webhooks.signature import sign
 from edge_api.schema.problems import PROBLEMS, Code
 from edge_api.schema.scopes import SCOPES
@@ -210,10 +211,13 @@ async def file_request(edge: Any) -> tuple[str, str]:
 
 
 async def claimed_before(edge: Any, operation: Operation) -> Answer:
-    """Claim twice what is handed out once."""
+    """Claim what was handed out and has been revoked since."""
     token, request_id = await file_request(edge)
     await AccessDecisions(edge.service.store, system_clock).approve(request_id)
     assert (await ask(edge, operation, None, json={"claim_token": token}))[0] == 200
+    keys = Keys(edge.service.store, system_clock)
+    for key in await keys.all():
+        await keys.revoke(key["id"])
     return await ask(edge, operation, None, json={"claim_token": token})
 
 

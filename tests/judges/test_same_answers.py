@@ -86,11 +86,17 @@ def error_of(said: Said) -> tuple[int, Any, Any]:
     return status, body["id"], body["error"]["code"]
 
 
+_UNKNOWN_VERSION = f"{LEGACY}, version 1999-01-01"
+"""Of this the SDK blames the envelope, which the message does not have; we name the header."""
+
+
 async def test_messages_get_the_same_answers() -> None:
     """Every message, good or bad, of either era gets the status and the JSON that the SDK gives."""
     async with both() as pair:
         answers = {name: await pair.answers(message) for name, message in MESSAGES.items()}
 
+    ours, theirs = answers.pop(_UNKNOWN_VERSION)
+    assert (error_of(ours)[::2], error_of(theirs)[::2]) == ((400, -32022), (400, -32602))
     different = {name: said for name, said in answers.items() if said[0] != said[1]}
     assert not different, json.dumps(different, indent=1)
     assert {status for (status, _), _ in answers.values()} == {200, 202, 400, 404}
