@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from uuid import uuid4
 
 from edge_api.commands.replica import fetch_replica
 from edge_api.settings import read_settings
@@ -27,6 +28,13 @@ COMMANDS = int(os.environ.get("DRILL_COMMANDS", "24"))
 RESTORES = int(os.environ.get("DRILL_RESTORES", "3"))
 SEED = 20
 STOPPED_LEADS = 60
+IDLE = 1.5
+"""Seconds in which Litestream looks at the log once more by itself, which it does every second.
+
+Only after that does it take a log that somebody cut for one that it cut itself.
+"""
+ROUNDS = 5
+"""Times at the most that a planted fault may have its effect: the machine may be too busy."""
 PAUSE = 0.05
 """Seconds between two leads of a client: the log grows as fast as on a busy day, not faster."""
 
@@ -99,15 +107,21 @@ def commands_in(installation: Installation, *fault: str) -> Iterator[Commands]:
 
 
 def drill(folder: Path, commands: int, restores: int, *fault: str) -> Found:
-    """Serve, write, run commands and restore; at the end, end the edge and restore once more."""
+    """Serve, write, run commands and restore; at the end, end the edge and restore once more.
+
+    The first restore that is damaged before the commands ends the drill.
+    """
     installation = installation_in(
         folder, LITESTREAM_REPLICA=f"file://{folder}/replica", SECRET_KEY="k" * 40
     )
     found, random = Found(), Random(SEED)  # noqa: S311  a drill that can be repeated
     with installation.serving() as edge, commands_in(installation, *fault) as running:
         await_replica(installation.store)
-        found.acknowledged |= write_while_stopped(installation.store, edge, running)
-        check(installation, found)
+        for _ in range(ROUNDS if fault else 1):
+            found.acknowledged |= write_while_stopped(installation.store, edge, running)
+            check(installation, found)
+            if found.damaged:
+                return found
         writers = Writers(edge, PAUSE)
         writers.start()
         try:
@@ -130,12 +144,13 @@ def write_while_stopped(store: Path, edge: ServedEdge, running: Commands) -> set
 
     Litestream has read the log to its end and nobody else writes, so that it holds no lock on it.
     """
-    leads = {post(edge, f"lead {number}") for number in range(STOPPED_LEADS)}
+    leads = {post(edge, str(uuid4())) for _ in range(STOPPED_LEADS)}
     await_replica(store)
+    time.sleep(IDLE)
     with stopped(store):
-        leads |= {post(edge, f"stopped {number}") for number in range(STOPPED_LEADS)}
+        leads |= {post(edge, str(uuid4())) for _ in range(STOPPED_LEADS)}
         running.run("keys", "list")
-        return leads | {post(edge, "after the command")}
+        return leads | {post(edge, str(uuid4()))}
 
 
 def check(installation: Installation, found: Found) -> None:
