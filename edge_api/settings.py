@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import limits
 
 from edge_api.schema.database_address import file_of, read_database, show_database
-from edge_api.schema.dotenv_file import DotenvError, read_dotenv
+from edge_api.schema.dotenv_file import DotenvError, read_boolean, read_dotenv
 from edge_api.schema.mailbox import read_mailbox
 from edge_api.schema.origin import PORT_MOST, read_origin
 from edge_api.schema.relay_address import read_relay
@@ -46,13 +46,6 @@ def _port(text: str) -> int:
     if re.fullmatch(r"[0-9]{1,5}", text) is None or not 1 <= int(text) <= PORT_MOST:
         raise ValueError(f"must be a port from 1 to {PORT_MOST}")
     return int(text)
-
-
-def _boolean(text: str) -> bool:
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if text.lower() not in words:
-        raise ValueError("must be true or false")
-    return words[text.lower()]
 
 
 def _rate(text: str) -> str:
@@ -174,7 +167,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
             secret=True,
         ),
         "LEADS_REQUIRE_CREDENTIAL": Setting(
-            _boolean, "false", "whether creating a lead needs a credential"
+            read_boolean, "false", "whether creating a lead needs a credential"
         ),
         "ANALYZE_FETCH": Setting(
             _choice("off", "self", "on"),
@@ -227,7 +220,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "MAIL_FROM": Setting(read_mailbox, None, "whom mail is from; OWNER_EMAIL when absent"),
         "OWNER_EMAIL": Setting(read_mailbox, None, "who is told of leads by mail"),
         "ACKNOWLEDGE_LEADS": Setting(
-            _boolean, "false", "whether who sends a lead is thanked by mail"
+            read_boolean, "false", "whether who sends a lead is thanked by mail"
         ),
         "ACKNOWLEDGEMENTS_PER_HOUR": Setting(
             _count, "60", "how many are thanked in an hour, at the most"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from edge_api.schema.dotenv_file import read_boolean
 from site_build.faults import BuildError
 
 DEFAULT_SIGNALS: Mapping[str, bool] = MappingProxyType(
@@ -44,5 +45,8 @@ def read_policy(settings: Mapping[str, object]) -> Policy:
         raise BuildError(
             f"SECURITY_CONTACT is {contact!r}; write mailto:, https:// or tel: before the address"
         )
-    closed = str(settings.get("LEADS_REQUIRE_CREDENTIAL", "")).lower() in ("true", "1", "yes")
+    try:
+        closed = read_boolean(str(settings.get("LEADS_REQUIRE_CREDENTIAL", "false")))
+    except ValueError as error:
+        raise BuildError(f"LEADS_REQUIRE_CREDENTIAL {error}") from None
     return Policy({**DEFAULT_SIGNALS, **signals}, str(contact), closed)

@@ -4,6 +4,7 @@ Drafts and posts whose time has not come are left out here, so nothing later can
 knows neither Pelican nor HTML.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from site_build import addresses
 from site_build.post import Document
 from site_build.slug import make_slug
 
+_POST = re.compile(rf"{addresses.JOURNAL}([a-z0-9][a-z0-9-]*)/")
 UNDATED = datetime.fromtimestamp(0, UTC)
 """What a page without a date carries."""
 
@@ -80,9 +82,7 @@ def list_moves(site: Site) -> Iterator[tuple[str, str, Document]]:
 
 def list_former_slugs(post: Document) -> list[str]:
     """Return the slugs that a post had, in the author's order."""
-    head = addresses.JOURNAL
-    former = [each.path for each in post.aliases if each.path.startswith(head)]
-    return [slug for path in former if "/" not in (slug := path[len(head) : -1])]
+    return [found[1] for each in post.aliases if (found := _POST.fullmatch(each.path))]
 
 
 def publish(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:

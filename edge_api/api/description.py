@@ -6,7 +6,7 @@ from typing import Any
 from edge_api.api.mcp import operations as mcp
 from edge_api.api.operation import Operation
 from edge_api.api.reply import JSON
-from edge_api.domain.limits import AUTHENTICATED, list_rates
+from edge_api.domain.limits import AUTHENTICATED, NO_LIMIT, list_rates
 from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.metadata import server_metadata
 from edge_api.schema import paths
@@ -57,7 +57,9 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
                 f"{origin}{paths.RESOURCE_METADATA}{path}" for path in paths.DOORS.values()
             ],
         },
-        "limits": {name: _spell(rate) for name, rate in list_rates(settings).items()},
+        "limits": {
+            name: None if rate == NO_LIMIT else rate for name, rate in list_rates(settings).items()
+        },
         "llms_txt": f"{origin}/llms.txt",
         "sitemap": f"{origin}/sitemap.xml",
         "contact": f"{origin}/contact/",
@@ -117,12 +119,8 @@ def _endpoint(operation: Operation, settings: Settings) -> Json:
 def _rate(operation: Operation, settings: Settings) -> str | None:
     """Return the limits of a caller without a credential, or of one with it where it is needed."""
     names = (AUTHENTICATED,) if operation.credential == "required" else operation.limits
-    rates = (_spell(list_rates(settings)[name]) for name in names)
-    return ";".join(filter(None, rates)) or None
-
-
-def _spell(rate: str) -> str | None:
-    return None if rate == "0" else rate
+    rates = list_rates(settings)
+    return ";".join(rates[name] for name in names if rates[name] != NO_LIMIT) or None
 
 
 def _authentication(origin: str) -> Json:

@@ -218,6 +218,6 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 def with_credential(operation: Operation) -> Operation:
-    """Return the creation of leads as LEADS_REQUIRE_CREDENTIAL closes it."""
+    """Return create_lead with a required credential, for LEADS_REQUIRE_CREDENTIAL."""
     about = operation.description.removeprefix(_OPEN).lstrip()
     return replace(operation, credential="required", limit="", success_limit="", description=about)

@@ -229,7 +229,7 @@ def _request_body(operation: Operation) -> Json:
 
 
 def _responses(operation: Operation, components: Json) -> Json:
-    """Return the answers by their status: what each operation answers alike stands once."""
+    """Return the responses by status; failures and 304 are references to shared components."""
     responses: Json = {}
     by_status: dict[int, list[Code]] = {}
     for code in problem_codes(operation):
@@ -302,7 +302,7 @@ def _headers(sentences: Mapping[str, str]) -> Json:
 def _hoist(value: Any, definitions: Json) -> Any:
     """Return `value` with every `$defs` below it moved into the document's components.
 
-    Titles go, which pydantic makes of names and which say the same.
+    Titles are dropped: pydantic derives them from the names.
     """
     match value:
         case dict():

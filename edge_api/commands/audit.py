@@ -16,7 +16,7 @@ _USUAL = 100
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument(
-        "--limit", type=read_count, default=_USUAL, help=f"entries (default {_USUAL})"
+        "--limit", type=read_count, default=_USUAL, help=f"entries (default: {_USUAL})"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 

@@ -58,7 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=read_count,
         default=_KEPT,
-        help=f"how many the folder keeps, the newest ones (default {_KEPT})",
+        help=f"how many the folder keeps, the newest ones (default: {_KEPT})",
     )
     parser.add_argument(
         "--without-key", action="store_true", help="leave the secret key out of the folder"

@@ -62,7 +62,7 @@ def _files(settings: Settings) -> Iterator[str]:
     for path in _private_files(settings):
         if is_exposed(path):
             yield f"{path} can be read by others; run chmod 600 {path}"
-    with suppress(OSError):  # who may not read the lock may not read the store: that is said
+    with suppress(OSError):  # an unreadable lock means an unreadable store: see below
         if settings.database_path and is_outdated(settings.database_path.resolve()):
             yield "the installed code has changed since the edge started: restart it"
     if complaint := complain_of_dotenv():

@@ -48,8 +48,7 @@ RESTART_SECONDS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """The waits before a process that has died is started again; the last of them for ever."""
 
 _PAUSED: Final = (
-    "the process that replicates the store has ended, as it is told to before the log is cut; "
-    "it is started again"
+    "the process that replicates the store was stopped to cut the log; it is started again"
 )
 _log = logging.getLogger(__name__)
 

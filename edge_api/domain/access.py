@@ -102,7 +102,7 @@ class Access:
 
     def _refusal(self, secret: str, door: Door) -> Problem:
         other = _KINDS["mcp" if door == "rest" else "rest"]
-        return self._challenges[door].refused(is_for_other=secret.startswith(PREFIXES[other]))
+        return self._challenges[door].refused(is_wrong_kind=secret.startswith(PREFIXES[other]))
 
     async def flush(self) -> None:
         """Write down the last use of each key; what cannot be written now is kept.

@@ -1,7 +1,7 @@
 """The refusals of a request's credential, as RFC 6750 and RFC 9728 word them.
 
 Unknown, expired and revoked are one and the same refusal: nobody learns which keys ever existed.
-That a credential is of the other door's kind, its prefix says to everybody.
+The one exception is a credential of the other kind: its prefix is public.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from edge_api.schema.scopes import DEFAULT_SCOPES, Scope
 _AT_THE_DOOR: Mapping[Door, tuple[Scope, ...]] = MappingProxyType({"rest": (), "mcp": ("mcp",)})
 """What is needed for any request there: a client asks for all that a challenge names, and no more.
 """
-_FOR_OTHER: Mapping[Door, str] = MappingProxyType(
+_WRONG_KIND: Mapping[Door, str] = MappingProxyType(
     {
         "rest": f"This access token is for the MCP endpoint, {DOORS['mcp']}: the REST API takes an "
         "API key, or a token whose resource is the REST API",
@@ -23,7 +23,7 @@ _FOR_OTHER: Mapping[Door, str] = MappingProxyType(
         "access token",
     }
 )
-"""What is said of a credential whose form shows that it is for the other door."""
+"""The sentence for a credential that only the other API takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Challenge:
         """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
         return Problem("unauthenticated", headers=self._header(*self._wanted()))
 
-    def refused(self, *, is_for_other: bool = False) -> Problem:
+    def refused(self, *, is_wrong_kind: bool = False) -> Problem:
         """Return the problem of a credential that is not valid, or is one for the other door."""
         parameters = ('error="invalid_token"', *self._wanted())
-        sentence = _FOR_OTHER[self.door] if is_for_other else ""
+        sentence = _WRONG_KIND[self.door] if is_wrong_kind else ""
         return Problem("unauthenticated", sentence, headers=self._header(*parameters))
 
     def insufficient(self, *scopes: Scope) -> Problem:

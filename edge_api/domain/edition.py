@@ -162,7 +162,7 @@ class Shelf:
             raise BuildRefusal("its site is empty: build again")
         if HOME not in files or not files.keys() >= posts.paths():
             raise BuildRefusal("pages of its site are missing: build again")
-        # What stands at a former address is for servers that cannot redirect.
+        # Pages at former addresses are for servers that cannot redirect.
         files = {path: file for path, file in files.items() if path not in head.moved}
         return Edition(head, posts, await self._open_search(posts.texts()), folder, files)
 

@@ -24,8 +24,8 @@ ANSWER_LEAST: Final = 16 * 1024
 class SharedWork(Generic[T]):
     """Work under way, by a key of the caller's.
 
-    Whoever stops waiting leaves it running for the others; with `ends_unwaited` the last of them
-    cancels it, and who asks next begins anew.
+    A cancelled caller leaves the work running for the others. With `ends_unwaited` the work is
+    cancelled with its last caller, and the next caller starts it again.
     """
 
     def __init__(self, *, ends_unwaited: bool = False) -> None:

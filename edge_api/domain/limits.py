@@ -36,6 +36,8 @@ Each has a setting of that name in capitals behind `RATE_`; `0` switches it off.
 """
 
 AUTHENTICATED: Final = "authenticated"
+NO_LIMIT: Final = "0"
+"""How settings spell a rate that nothing is held to."""
 OWN: Final = frozenset({AUTHENTICATED})
 """What each edge counts in memory, wherever the others are counted: every request with a credential
 is, which must not cost a trip to anywhere. Edges tell one another of it in `exchange`."""

@@ -32,13 +32,13 @@ _SHAPE: Final = re.compile(SECRET_PATTERN)
 
 def mint(kind: SecretKind) -> str:
     """Return a new secret."""
-    return _spell(kind, randbits(_RANDOM_BITS))
+    return _format(kind, randbits(_RANDOM_BITS))
 
 
 def derive(kind: SecretKind, key: bytes, token: str) -> str:
     """Return the one secret of a kind that a token gives to whoever has the key (HMAC-SHA-256)."""
     mac = hmac.digest(key, f"{kind}\n{token}".encode(), "sha256")
-    return _spell(kind, int.from_bytes(mac, "big"))
+    return _format(kind, int.from_bytes(mac, "big"))
 
 
 def is_well_formed(secret: str, kind: SecretKind) -> bool:
@@ -63,7 +63,7 @@ def last_four(secret: str) -> str:
     return secret[-LAST:]
 
 
-def _spell(kind: SecretKind, number: int) -> str:
+def _format(kind: SecretKind, number: int) -> str:
     body = PREFIXES[kind] + _base62(number, RANDOM_WIDTH)
     return body + _checksum(body)
 

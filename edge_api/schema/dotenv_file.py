@@ -38,3 +38,11 @@ def _read(path: Path) -> str:
         raise DotenvError([f"{path} is not UTF-8; save it in that encoding"]) from None
     except OSError as error:
         raise DotenvError([f"{path} cannot be read: {error.strerror}"]) from None
+
+
+def read_boolean(text: str) -> bool:
+    """Return what a variable that is true or false says. Raises ValueError."""
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if text.lower() not in words:
+        raise ValueError("must be true or false")
+    return words[text.lower()]

@@ -34,7 +34,7 @@ from edge_api.web.wire import Wire, header_lines, send, tell_limits
 
 API_PREFIX = "/api/"
 _LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
-_MISDIRECTED: Final = "Ask for localhost, 127.0.0.1 or [::1]: SITE_URL names no other host"
+_MISDIRECTED: Final = "Use localhost, 127.0.0.1 or [::1] as the host: SITE_URL names no other"
 
 Method = Callable[[Request, Mapping[str, str]], Awaitable[Wire]]
 """What answers one method of a path."""
@@ -165,7 +165,7 @@ class App:
         return found.target.handle(request, found.variables)
 
     async def _misdirected(self, request: Request) -> web.StreamResponse:
-        """Refuse a host whose name leads to this machine: its pages read nothing (DNS rebinding).
+        """Refuse a foreign host name, whose pages must not read answers (DNS rebinding).
 
         For a public site its proxy decides which hosts are served.
         """

@@ -92,7 +92,7 @@ def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | 
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
     if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
         return Call(request.id, request.method, request.params, version or ASSUMED_VERSION, None)
-    if _says_nothing_of_itself(request):
+    if _lacks_envelope(request):
         _check_version(version, request.id)
     route = _route(message, headers)
     if isinstance(route, InboundModernRoute):
@@ -125,7 +125,7 @@ def _is_handshake(message: object) -> bool:
     return isinstance(message, dict) and message.get("method") == "initialize"
 
 
-def _says_nothing_of_itself(request: JSONRPCRequest) -> bool:
+def _lacks_envelope(request: JSONRPCRequest) -> bool:
     """Tell whether a request has no envelope that its headers could be compared with."""
     meta = (request.params or {}).get("_meta")
     return not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta)

@@ -37,7 +37,7 @@ ACCEPTED_AT_ONCE: Final = 32
 HEAD_SECONDS: Final = 15.0
 """How long the head of a request may take, from its first byte or from a new connection."""
 SEND_SECONDS: Final = 30.0
-"""How long a client may take nothing of an answer that waits for it."""
+"""How long a client may read nothing of its answer."""
 DESCRIPTORS_MOST: Final = 65_536
 """Up to here the limit of open files is raised, where the system allows it."""
 DESCRIPTORS_RESERVED: Final = 128

@@ -208,7 +208,7 @@ class Site:
 class MissingPages:
     """The Markdown for an address where nothing is; belongs to the files of one edition.
 
-    Who asks for Markdown is a program that can go on from the closest addresses.
+    Clients that ask for Markdown are programs, which can follow the closest addresses.
     """
 
     def __init__(self, files: Mapping[str, SiteFile]) -> None:

@@ -117,6 +117,8 @@ def _find_bad_aliases(documents: Iterable[Document], ground: Ground) -> Iterator
                 message = f"the alias is the address of {what}; take it out"
             elif ground.answers(path) or is_of_edge(path) or is_of_edge(path.rstrip("/")):
                 message = "the alias is an address of the site itself; take it out"
+            elif path.endswith("/") and (path[:-1] in ground.others or path[:-1] in givers):
+                message = f"the alias needs a folder where the file /{path[:-1]} is; take it out"
             elif others:
                 message = f"the alias is given by {others[0]} too; keep one of them"
             else:

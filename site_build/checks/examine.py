@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from site_build.checks.burden import find_burden
 from site_build.checks.facts import Facts, Note, Reference
 from site_build.checks.marks import ATTRIBUTE, Marked, clean, strip_marks
-from site_build.checks.raw_markup import find_flaws, find_torn
+from site_build.checks.raw_markup import find_flaws, find_unterminated
 from site_build.markup.convert import Conversion, Converter
 from site_build.markup.repair import repair
 from site_build.post import Document
@@ -147,7 +147,7 @@ class _Examination:
             self._note(offset, message)
         if "<" not in prose:
             return
-        for offset, message in find_torn(prose):
+        for offset, message in find_unterminated(prose):
             self._note(offset, message)
         written = prose.lower()
         find = cache(partial(_list_places, written))

@@ -19,11 +19,11 @@ _TAG: Final = re.compile(
 )
 _ATTRIBUTE: Final = re.compile(r"[\s/\"']([a-z]+)(?=[\s=/]|$)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'))?")
 _QUOTED: Final = re.compile("\"[^\"]*\"|'[^']*'")
-_TORN: Final = re.compile(
+_UNTERMINATED: Final = re.compile(
     r"(?<!\\)<(?P<name>[A-Za-z][a-z0-9-]*+)"
     r"(?!(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+>)(?P<rest>\s[^<>]*+)>"
 )
-"""A tag that is none: its quotes are not in pairs before its `>`."""
+"""A `<` that begins no tag, because a quote before its `>` has no end."""
 _SHOWN: Final = 30
 """Characters of a name in a message."""
 _NEVER_RUN: Final = {
@@ -115,12 +115,12 @@ def find_flaws(html: str) -> Iterator[Flaw]:
     yield from filter(None, map(_unclosed, open_tags))
 
 
-def find_torn(prose: str) -> Iterator[tuple[int, str]]:
+def find_unterminated(prose: str) -> Iterator[tuple[int, str]]:
     """Yield offsets in `prose`, a text without its code, where a comment or a quote has no end."""
     comment = prose.find("<!--", prose.rfind("-->") + 1)
     if comment >= 0:
         yield comment, "the comment `<!--` is never closed; write `-->`"
-    for tag in _TORN.finditer(prose):
+    for tag in _UNTERMINATED.finditer(prose):
         if re.search("[\"']", _QUOTED.sub("", tag["rest"])):
             name = f"<{shorten(tag['name'], _SHOWN)} …>"
             yield tag.start(), f"`{name}` has a quote that is never closed; write it before the `>`"

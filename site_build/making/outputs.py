@@ -70,7 +70,7 @@ def list_assets(assets: Assets) -> Iterator[Task]:
 def list_gone(
     before: Mapping[str, Entry], fresh: Container[str], places: Mapping[str, tuple[int, int]]
 ) -> Iterator[Finding]:
-    """Yield a warning for each page of the build before at whose address nothing is now.
+    """Yield a warning for each page of the previous build whose address is gone.
 
     `fresh` has the files of this build, `places` where each source file says its slug. Lists of
     tags and later leaves of lists come and go by themselves.
@@ -83,12 +83,12 @@ def list_gone(
     for source, path in gone[:_MOST_GONE]:
         address = f"/{path.removesuffix('index.html')}"
         message = (
-            f"{address} was an address of the build before and is gone; "
+            f"{address} was an address in the previous build and is gone; "
             f"if the page has a new address, add `aliases: [{address}]` to it"
         )
         yield Finding(source, *places.get(source, (1, 1)), "warning", message)
     if more := gone[_MOST_GONE:]:
-        message = f"{len(more)} more addresses of the build before are gone, /{more[0][1]} first"
+        message = f"{len(more)} more addresses of the previous build are gone, /{more[0][1]} first"
         yield Finding(more[0][0], 1, 1, "warning", message)
 
 

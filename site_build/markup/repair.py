@@ -37,7 +37,7 @@ def repair(html: str) -> str:
     """
     if "<" not in html or _is_contained(html):
         return html
-    repaired = _show_endless(html)
+    repaired = _escape_unterminated(html)
     for _ in range(_ATTEMPTS):
         repaired = LexborHTMLParser(repaired, is_fragment=True).html or ""
         if _is_contained(repaired):
@@ -56,8 +56,8 @@ def _is_contained(html: str) -> bool:
     return block.parent == run.parent == text and below.parent == text.parent
 
 
-def _show_endless(html: str) -> str:
-    """Write the `<` of what has no end as a letter."""
+def _escape_unterminated(html: str) -> str:
+    """Escape the `<` of comments, raw text elements and tags that have no end."""
     lower = html.lower()
     find_last = cache(lower.rfind)
 

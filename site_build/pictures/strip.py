@@ -64,7 +64,7 @@ def _write_orientation(data: bytes) -> bytes:
     """Return EXIF that holds the picture's orientation and no more; empty for an upright one."""
     exif = Image.Exif()
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP")) as image:
             exif[ExifTags.Base.Orientation] = image.getexif()[ExifTags.Base.Orientation]
     except Exception:  # noqa: BLE001 - decoders raise whatever they stumble over
         return b""

@@ -104,13 +104,13 @@ def _read_text(path: str, text: str, digest: str) -> tuple[Document | None, list
     slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
     aliases: dict[str, Alias] = {}
     for given, at in zip(head.aliases, find_members(entries, "aliases"), strict=True):
-        former = _settle_alias(kind, given)
+        former = _canonical_path(kind, given)
         aliases.setdefault(former, Alias(former, *places.locate(at)))
     named = replace(document, slug_at=slug_at, series_at=series_at, aliases=(*aliases.values(),))
     return named, faults
 
 
-def _settle_alias(kind: Kind, alias: str) -> str:
+def _canonical_path(kind: Kind, alias: str) -> str:
     """Return the one path of a former address."""
     if not alias.startswith("/"):
         return addresses.locate_document(kind, alias)

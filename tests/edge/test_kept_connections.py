@@ -102,21 +102,13 @@ async def test_a_connection_that_is_to_end_ends(edge: Any) -> None:
         assert await kept.is_closed()
 
 
-async def warmed(edge: Any) -> bytes:
-    """Return a request whose answer is ready."""
-    async with connect(edge.url) as connection:
-        for _ in range(3):
-            await connection.ask(get("/"))
-    return get("/")
-
-
 async def test_a_body_is_never_taken_for_a_request(edge: Any) -> None:
-    """What a head announces belongs to it, though it be the bytes of a known request."""
-    known = await warmed(edge)
+    """What a head announces belongs to it, though it be the bytes of a request."""
+    home = get("/")
     async with connect(edge.url) as connection:
-        head = get("/journal/first-edge/", f"Content-Length: {len(known)}")
+        head = get("/journal/first-edge/", f"Content-Length: {len(home)}")
         assert b"first" in (await connection.ask(head)).body
-        connection.writer.write(known)
+        connection.writer.write(home)
         await connection.writer.drain()
         await asyncio.sleep(0.1)
         assert (await connection.ask(get("/api/public/ping"))).body.startswith(b"{")
@@ -124,20 +116,20 @@ async def test_a_body_is_never_taken_for_a_request(edge: Any) -> None:
 
 @pytest.mark.parametrize("before", [b"", get("/api/public/ping")])
 async def test_pieces_are_put_together(edge: Any, before: bytes) -> None:
-    """The end of a head may look like a known request, also behind a whole one: it is its end."""
-    known = await warmed(edge)
+    """The end of a head may look like a request, also behind a whole one: it is its end."""
+    home = get("/")
     async with connect(edge.url) as connection:
         connection.writer.write(before + b"GET /api/public/ping HTTP/1.1\r\nX-Odd: ")
         await connection.writer.drain()
         if before:
             await connection.answer()
         await asyncio.sleep(0.1)
-        assert (await connection.ask(known)).body.startswith(b"{")
-        assert (await connection.ask(known)).body.startswith(b"<!DOCTYPE")
+        assert (await connection.ask(home)).body.startswith(b"{")
+        assert (await connection.ask(home)).body.startswith(b"<!DOCTYPE")
 
 
 async def test_answers_keep_their_order(edge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A known request behind one that takes longer waits for its turn."""
+    """A request behind one that takes longer waits for its turn."""
     begun, may_end = asyncio.Event(), asyncio.Event()
     report = Health.report
 
@@ -147,17 +139,17 @@ async def test_answers_keep_their_order(edge: Any, monkeypatch: pytest.MonkeyPat
         return await report(self)
 
     monkeypatch.setattr(Health, "report", slowly)
-    known = await warmed(edge)
+    home = get("/")
     async with connect(edge.url) as connection:
         connection.writer.write(get("/api/public/v1/readiness"))
         await begun.wait()
-        connection.writer.write(known)
+        connection.writer.write(home)
         await connection.writer.drain()
         await asyncio.sleep(0.1)
         may_end.set()
         assert b"checks" in (await connection.answer()).body
         page = (await connection.answer()).body
-        connection.writer.write(known + get("/api/public/ping") + known)
+        connection.writer.write(home + get("/api/public/ping") + home)
         bodies = [(await connection.answer()).body for _ in range(3)]
     assert page == bodies[0] == bodies[2]
     assert bodies[1].startswith(b"{")

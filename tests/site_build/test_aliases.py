@@ -90,7 +90,7 @@ def test_the_index_tells_the_edge(desk: Desk) -> None:
 def test_an_entry_keeps_its_id_through_renames(desk: Desk) -> None:
     """The first former slug is the id in both feeds; paths of other generators change nothing."""
     desk.post("new", aliases="[/2019/x.html, first, second]")
-    desk.post("other", aliases="[/2018/x.html]")
+    desk.post("other", aliases="[/2018/x.html, /journal/x.html, /journal/x.xml/]")
     site = desk.build() / "site"
 
     items = json.loads((site / "feed.json").read_bytes())["items"]
@@ -134,11 +134,14 @@ def test_an_entry_keeps_its_id_through_renames(desk: Desk) -> None:
         ("/404.html", "is an address of the site itself"),
         ("/theme/x/", "is an address of the site itself"),
         ("taken", "is given by posts/taker.md too"),
+        ("/images/x.pdf/", "needs a folder where the file /images/x.pdf is"),
+        ("/2019/old.html/", "needs a folder where the file /2019/old.html is"),
     ],
 )
 def test_a_bad_alias_is_an_error_at_its_place(desk: Desk, alias: str, message: str) -> None:
     """It is told with file, line and column, by check and build."""
-    desk.post("taker", aliases="[taken]")
+    desk.post("taker", aliases="[taken, /2019/old.html]")
+    desk.write("images/x.pdf", "A document.")
     desk.post("unfinished", status="draft")
     desk.post("new", aliases=f"[fine, {alias}]")
 
@@ -188,7 +191,7 @@ def test_a_rename_without_an_alias_is_a_warning(desk: Desk) -> None:
     warnings = list_warnings(desk, strict=True)
 
     gone = (
-        "{}  warning  {} was an address of the build before and is gone;"
+        "{}  warning  {} was an address in the previous build and is gone;"
         " if the page has a new address, add `aliases: [{}]` to it"
     )
     assert warnings == [
@@ -209,7 +212,7 @@ def test_a_rename_with_an_alias_is_none(desk: Desk) -> None:
     desk.post("new")
 
     [warning] = list_warnings(desk)
-    assert "/journal/old/ was an address of the build before" in warning
+    assert "/journal/old/ was an address in the previous build" in warning
 
 
 def test_what_is_gone_from_a_large_build_is_counted(desk: Desk) -> None:

@@ -8,6 +8,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.edge_pages import FORMS, FRAMES, PAGES, REFERENCE
+from edge_api.schema.tables import LeadRow
 from edge_api.web.pages import make_environment
 from site_build.faults import BuildError
 from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
@@ -15,6 +16,7 @@ from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
 FORM = "{% set values = values|default({}) %}<form>{{ values.get('name', '') }}</form>"
 PLACE = "<!-- contact form -->{% include 'contact_form.html' %}<!-- end of contact form -->"
 SHELL = "<html><title><!-- title --></title><h1><!-- title --></h1><!-- content --></html>"
+BUDGET_LONGEST = LeadRow.model_json_schema()["properties"]["budget_tier"]["maxLength"]
 STATE = "output-cache/output-*/templates/contact_form.html"
 
 
@@ -311,7 +313,7 @@ def test_the_edge_offers_the_budgets_of_the_site(desk: Desk, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "tiers", ["Up to 5,000", [""], [" x"], ["x" * 51], [5], ["a\nb"], ["a", "a"]]
+    "tiers", ["Up to 5,000", [""], [" x"], ["x" * (BUDGET_LONGEST + 1)], [5], ["a\nb"], ["a", "a"]]
 )
 def test_budgets_that_cannot_be_meant_stop_the_build(
     desk: Desk, theme: Path, tiers: object

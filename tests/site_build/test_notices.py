@@ -78,6 +78,7 @@ def test_the_well_known_agents_are_named() -> None:
         ({"CONTENT_SIGNALS": {"search": "yes"}}, "CONTENT_SIGNALS has to give True or False"),
         ({"CONTENT_SIGNALS": ["search"]}, "CONTENT_SIGNALS has to give True or False"),
         ({"SECURITY_CONTACT": "me@journal.test"}, "write mailto:, https:// or tel:"),
+        ({"LEADS_REQUIRE_CREDENTIAL": "perhaps"}, "must be true or false"),
         ({"SECURITY_CONTACT": "https://a b"}, "write mailto:, https:// or tel:"),
         ({"SECURITY_CONTACT": "mailto:a@b.test\nExpires: never"}, "write mailto:"),
     ],

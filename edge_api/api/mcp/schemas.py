@@ -49,7 +49,7 @@ _ANSWER: Final = {
 MESSAGE: Final[dict[str, Any]] = {
     "anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": BATCH_MOST, "items": {}}]
 }
-"""One message, or a batch, of which each message that is none is answered with an error."""
+"""One message, or a batch; an item of a batch that is no message gets an error."""
 ANSWER: Final[dict[str, Any]] = {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]}
 CARD: Final[dict[str, Any]] = {
     "type": "object",

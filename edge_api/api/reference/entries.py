@@ -13,10 +13,9 @@ from edge_api.api.reference.fields import RECEIVED, SENT, Marks, Schemas
 from edge_api.api.reference.languages import make_examples
 from edge_api.api.reference.prose import Code, Prose
 from edge_api.api.reference.values import Answer, Body, Entry, Field
+from edge_api.domain.limits import NO_LIMIT
 
 Json = Mapping[str, Any]
-NO_LIMIT: Final = "0"
-"""How settings spell a rate that nothing is held to."""
 _FIRST_FAILURE: Final = 400
 
 

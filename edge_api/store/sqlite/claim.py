@@ -49,7 +49,7 @@ def is_claimed(path: Path) -> bool:
 def is_outdated(path: Path) -> bool:
     """Tell whether the edge that serves the store, if one does, runs other code than is installed.
 
-    An edge from before there was this note does. Raises OSError.
+    An edge of an older version, which notes no digest, counts as outdated. Raises OSError.
     """
     words = _read_claim(path)
     return words is not None and words[1:] != [_installed()]

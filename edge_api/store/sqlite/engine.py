@@ -189,7 +189,7 @@ class SQLiteStore:
         try:
             async with released(self._path):
                 return await session.scrub(whole=whole)
-        except StoreRefusal:
+        except (StoreRefusal, OSError):
             return False  # whoever replicates the store does not let go of the log
         except (sqlite3.Error, Displaced) as error:
             raise self._understand(error) from error
@@ -209,7 +209,7 @@ class SQLiteStore:
         if self._renewal is not None:
             await self._renewal
         if self._trimming is not None:
-            await self._trimming
+            await asyncio.gather(self._trimming, return_exceptions=True)
         await self._close_session()
         self._held.close()
 
@@ -222,7 +222,7 @@ class SQLiteStore:
         """
         if not self._session.is_open:
             return
-        with suppress(StoreRefusal):  # of a replicator that does not end
+        with suppress(StoreRefusal, OSError):  # a replicator that does not end, an unreadable lock
             if self._session.place.is_lost():
                 async with released(self._path):
                     await self._session.close(cuts_log=True)

@@ -140,6 +140,15 @@ async def test_a_cut_that_a_reader_prevents_does_no_harm(
     edge.check_replica()
 
 
+async def test_a_lock_that_cannot_be_opened_prevents_a_cut_alone(tmp_path: Path) -> None:
+    """The store is still closed, and says that the log could not be cut."""
+    store = await open_store(tmp_path / "edge.db", clock, alone=True, replicated=True)
+    lock_of(tmp_path / "edge.db").mkdir()
+
+    assert not await store.scrub()
+    await store.close()
+
+
 async def test_a_log_that_grows_without_end_is_cut(
     edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

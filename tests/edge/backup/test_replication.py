@@ -130,7 +130,7 @@ async def test_a_planned_stop_is_no_warning(
         await asyncio.to_thread(await_replica, installation.store)
         with caplog.at_level("INFO", "edge_api.commands.replication"):
             async with released(installation.store):
-                await asyncio.to_thread(await_truth, lambda: "has ended" in caplog.text)
+                await asyncio.to_thread(await_truth, lambda: "was stopped" in caplog.text)
                 check = await replication.check()
             await asyncio.to_thread(await_successor, installation.store, 0)
     finally:
@@ -138,9 +138,9 @@ async def test_a_planned_stop_is_no_warning(
         await replication.close()
 
     assert check == Check("pass")
-    (line,) = (record for record in caplog.records if "has ended" in record.message)
+    (line,) = (record for record in caplog.records if "was stopped" in record.message)
     assert line.levelname == "INFO"
-    assert "as it is told to before the log is cut" in line.message
+    assert "was stopped to cut the log" in line.message
 
 
 def test_a_replicator_that_dies_is_started_again(installation: Installation) -> None:
