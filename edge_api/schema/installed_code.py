@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -21,7 +22,7 @@ class InstalledCode:
     def __init__(self, *folders: Path) -> None:
         self._folders = folders
         self._stamps = self._read_stamps()
-        self.digest = _make_digest(self._stamps)
+        self.digest = _make_digest(*self._stamps.items())
         self.has_changed = False
         self.is_settled = True
         """The two last looks found the same files: nobody is in the middle of an upgrade."""
@@ -31,7 +32,7 @@ class InstalledCode:
         stamps = self._read_stamps()
         self.is_settled = stamps == self._stamps
         if not self.is_settled:
-            self.has_changed = _make_digest(stamps) != self.digest
+            self.has_changed = _make_digest(*stamps.items()) != self.digest
             self._stamps = stamps
 
     def _read_stamps(self) -> dict[str, tuple[int, int]]:
@@ -65,7 +66,8 @@ def add_files(digest: hashlib.blake2b, top: Path, paths: Iterable[Path]) -> None
             digest.update(content)
 
 
-def _make_digest(paths: Iterable[str]) -> bytes:
+@lru_cache(maxsize=2)
+def _make_digest(*stamps: tuple[str, tuple[int, int]]) -> bytes:
     digest = hashlib.blake2b(digest_size=20)
-    add_files(digest, Path("/"), map(Path, sorted(paths)))
+    add_files(digest, Path("/"), (Path(path) for path, _ in sorted(stamps)))
     return digest.digest()
