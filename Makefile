@@ -2,7 +2,7 @@
 # from the environment or from the command line: make run PORT=9000.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build setup check format test judge bench lock upgrade clean
+.PHONY: help run build setup check format quick test judge bench lock upgrade clean
 
 PYTHON_IN_VENV := .venv/bin/python
 # A release is taken a week after it appeared, when a bad one has been found out and withdrawn.
@@ -34,19 +34,19 @@ check: setup ## lint, format, types and import rules
 format: setup ## bring the code into the house's form
 	@$(PYTHON_IN_VENV) -m ruff format --quiet
 
-test: check ## everything that proves the project: check, then every test
+quick: setup ## the tests that need no browser, no other program and no PostgreSQL
+	@tools/prove --size=quick
+
+test: check ## check, then everything that shows that the product works
 	@tools/provide chromium >/dev/null
 	@$(PYTHON_IN_VENV) -m tools.judges
-	@tools/prove
+	@tools/prove --size=test
 
-judge: setup ## the long runs: every judge on every page, 200 kills and 100 restarts under load, 30 restores of a replica, 10,000 messages, 200 examples an operation
+judge: setup ## the long runs, what .ci/run leaves out: every judge on every page, hundreds of kills
 	@tools/provide chromium >/dev/null
 	@tools/provide java >/dev/null
 	@$(PYTHON_IN_VENV) -m tools.judges
-	@PAGES_JUDGED=whole DRILL_KILLS=200 DRILL_RESTARTS=100 DRILL_COMMANDS=300 DRILL_RESTORES=30 \
-		MAIL_MESSAGES=10000 OAUTH_ROUNDS=100 SCHEMATHESIS_EXAMPLES=200 $(PYTHON_IN_VENV) -m pytest \
-		--no-header tests/judges/pages tests/drills tests/edge/mail/outbox/test_dispatchers_at_once.py \
-		tests/edge/oauth/test_code_flow.py tests/edge/test_schemathesis.py tests/edge/mcp/test_schemathesis.py
+	@$(PYTHON_IN_VENV) -m pytest --no-header --size=judge --above=ci
 
 bench: setup ## the figures against peers, in one run: a report in REPORT (benchmarks/report), and 1 for a missed line
 	@tools/provide wrk >/dev/null

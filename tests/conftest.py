@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.own_journal import IS_OWN, NOTICE
+from tests.sizes import DEFAULT, FOUND, SIZES, choose, is_run
 
 # A neighbour that has the machine for a moment is no fault of the code: hypothesis's own bounds, of
 # 200 ms an example and of how fast examples are drawn, would be timed assertions.
@@ -11,12 +12,31 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the size of the run, and of the run that has been before."""
+    parser.addoption("--size", choices=SIZES, default=DEFAULT, help=f"default: {DEFAULT}")
+    parser.addoption(
+        "--above", choices=SIZES, help="leave out what a run of this size has had, unless it grows"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the size before test modules are imported, since they have numbers of it."""
+    choose(config.getoption("size"))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of this project's posts where those are not there."""
-    if not IS_OWN:
-        left_out = [item for item in items if item.get_closest_marker("own_posts")]
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
+    """Leave out what is of a larger size, or about posts of this project that are not there."""
+    size, above = config.getoption("size"), config.getoption("above")
+    found = {item.nodeid: list(item.iter_markers("size")) for item in items}
+    config.stash[FOUND] = found
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        is_ours = IS_OWN or not item.get_closest_marker("own_posts")
+        (kept if is_ours and is_run(found[item.nodeid], size, above) else left_out).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

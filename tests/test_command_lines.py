@@ -11,6 +11,9 @@ import pytest
 
 from edge_api.__main__ import make_parser as make_edge_parser
 from site_build.__main__ import make_parser as make_build_parser
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 ROOT = Path(__file__).resolve().parent.parent
 MakeParser = Callable[[Sequence[str]], argparse.ArgumentParser]
@@ -108,7 +111,7 @@ def test_a_wrong_option_before_the_command_is_the_one_that_is_named(
     assert words[-1] not in said.splitlines()[-1]
 
 
-@pytest.mark.parametrize(("program", "words", "expected"), IMPORTED)
+@pytest.mark.parametrize(("program", "words", "expected"), [*IMPORTED[:2], *in_ci(*IMPORTED[2:])])
 def test_a_command_imports_what_it_uses(
     tmp_path: Path, program: str, words: list[str], expected: set[str]
 ) -> None:

@@ -16,6 +16,8 @@ from benchmarks.race import EDGE
 from benchmarks.report import FILE, find_missed, write_report
 from benchmarks.table import TABLE
 
+pytestmark = pytest.mark.size("test")
+
 LOCK = Path("requirements/bench.txt")
 POSTS = 3
 
@@ -59,6 +61,7 @@ def race() -> Callable[[int], BuildRace]:
     return lambda posts: build_race(posts, ours=(2.0, 1.0), pelican=(8.0, 8.0), hugo=(1.0, 1.5))
 
 
+@pytest.mark.size("ci")
 def test_each_builder_is_measured_cold_and_after_an_edit(tmp_path: Path) -> None:
     """This project and stock Pelican build the same posts, in turn, and leave nothing behind."""
     held = race_builds([OURS, STOCK], POSTS, 1, tmp_path)

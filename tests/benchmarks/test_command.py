@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.__main__ import PARTS
 
+pytestmark = pytest.mark.size("test")
+
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     """Run the benchmarks' command."""

@@ -18,6 +18,8 @@ from benchmarks import peers
 from benchmarks.load import Load, forwarded, run
 from benchmarks.server import Served
 
+pytestmark = pytest.mark.size("ci")
+
 ADDRESS, ID = "X-Forwarded-For", "X-Request-ID"
 KEY = {"X-API-Key": "secret"}
 

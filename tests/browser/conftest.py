@@ -48,7 +48,7 @@ class Journal:
         return list(json.loads(body))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
     """Return the journal, served by a process of its own."""
     folder, port = tmp_path_factory.mktemp("browser"), free_port()

@@ -10,14 +10,17 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.conftest import Journal
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 _FOCUSED = "document.activeElement.id"
 
 
-@pytest.fixture(params=[False, True], ids=["no scripts", "scripts"])
+@pytest.fixture(params=["scripts", *in_ci("no scripts")])
 def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     """Return a page in a browser with its scripts switched off, and in one with them on."""
-    context = browser.new_context(java_script_enabled=request.param)
+    context = browser.new_context(java_script_enabled=request.param == "scripts")
     yield context.new_page()
     context.close()
 

@@ -14,6 +14,9 @@ from playwright.sync_api import Browser, Page, Route
 
 from tests.browser.conftest import Journal
 from tests.edge.oauth.conftest import challenge_of, new_verifier
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 ELSEWHERE = "https://client.example/callback"
 SEEN = "<!doctype html><title>arrived</title><h1>arrived</h1>"
@@ -76,7 +79,7 @@ def program() -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture(params=["with scripts", "without"])
+@pytest.fixture(params=["without", *in_ci("with scripts")])
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     """Return a page that can reach the client of another origin."""
     with browser.new_context(java_script_enabled=request.param == "with scripts") as context:

@@ -6,15 +6,18 @@ import pytest
 from playwright.sync_api import Browser, Dialog, Page
 
 from tests.browser.conftest import Journal
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 FORM = "#contact-form"
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)></textarea>{{ 7*7 }}"
 
 
-@pytest.fixture(params=[False, True], ids=["no scripts", "scripts"])
+@pytest.fixture(params=["no scripts", *in_ci("scripts")])
 def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     """Return a page in a browser with its scripts switched off, and in one with them on."""
-    context = browser.new_context(java_script_enabled=request.param)
+    context = browser.new_context(java_script_enabled=request.param == "scripts")
     yield context.new_page()
     context.close()
 

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import ARGUMENTS, Journal, settle
 from tests.edge.edge_process import free_port
+
+pytestmark = pytest.mark.size("test")
 
 GOOD = {
     "name": "Ann Lee",
@@ -102,6 +105,7 @@ def test_a_mended_field_is_blamed_no_longer(journal: Journal, page: Page) -> Non
     assert journal.leads()[0]["email"] == "mended@example.org"
 
 
+@pytest.mark.size("ci")
 def test_a_page_that_came_back_is_taken_up(journal: Journal, browser: Browser, page: Page) -> None:
     """Where the form had posted itself, and its page came back with faults, the script goes on."""
     plain = browser.new_context(java_script_enabled=False).new_page()
@@ -139,6 +143,7 @@ def test_a_double_click_makes_one_lead(journal: Journal, page: Page) -> None:
     assert len(journal.leads()) == before + 1
 
 
+@pytest.mark.size("ci")
 def test_a_page_that_is_gone_back_to_sends_nothing_twice(
     journal: Journal, browser: Browser, chromium: str
 ) -> None:
@@ -199,6 +204,7 @@ def test_an_answer_that_got_lost_makes_no_second_lead(journal: Journal, page: Pa
     assert len(journal.leads()) == before + 1
 
 
+@pytest.mark.size("ci")
 def test_a_changed_message_is_another(journal: Journal, page: Page) -> None:
     """After a lost answer, what was changed meanwhile is a message of its own, and not refused."""
     before = len(journal.leads())
@@ -237,6 +243,7 @@ def test_without_a_connection_nothing_is_lost(journal: Journal, page: Page) -> N
     assert journal.leads()[0]["name"] == "Offline"
 
 
+@pytest.mark.size("ci")
 def test_an_answer_of_something_else_is_borne(journal: Journal, page: Page) -> None:
     """A proxy's error page is no answer of the service, and is told as what it is."""
     fill(page, journal.url)
@@ -257,6 +264,7 @@ def served_with(journal: Journal, **settings: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
+@pytest.mark.size("ci")
 def test_too_many_messages_are_told_in_words(journal: Journal, page: Page) -> None:
     """Over the limit the page says when it may be tried again, as the service says it."""
     with served_with(journal, RATE_LEADS="1/hour") as url:
@@ -275,6 +283,7 @@ def test_too_many_messages_are_told_in_words(journal: Journal, page: Page) -> No
         assert typed(page)["name"] == "Ben"
 
 
+@pytest.mark.size("ci")
 def test_a_closed_form_says_so(journal: Journal, page: Page) -> None:
     """Where leads need a credential, that is told above the form."""
     with served_with(journal, LEADS_REQUIRE_CREDENTIAL="true") as url:
@@ -311,6 +320,7 @@ def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
     assert lead["consent_at"]
 
 
+@pytest.mark.size("ci")
 def test_the_trap_goes_along(journal: Journal, page: Page) -> None:
     """A machine that fills in the trap and runs scripts is thanked, and its lead is marked."""
     fill(page, journal.url, name="Machine")
@@ -322,6 +332,7 @@ def test_the_trap_goes_along(journal: Journal, page: Page) -> None:
     assert (lead["name"], lead["status"]) == ("Machine", "spam")
 
 
+@pytest.mark.size("ci")
 def test_the_policy_lets_the_script_do_its_work(journal: Journal, page: Page) -> None:
     """Nothing of the page is stopped by its security policy, and nothing complains."""
     complaints: list[str] = []

@@ -10,6 +10,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from edge_api.schema.paths import DOCS_PAGES, TRY_DOCS
 from tests.browser.conftest import Journal
 from tests.browser.watching import OVERFLOW, Watched, watch
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 _CONTRASTS = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -55,13 +58,13 @@ _WIDE_TABLES = """() => {
 """Tables that reach beyond the text above them and do not scroll."""
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=["light", *in_ci("dark")])
 def scheme(request: pytest.FixtureRequest) -> Literal["light", "dark"]:
     """Return each colour scheme."""
     return "dark" if request.param == "dark" else "light"
 
 
-@pytest.fixture(params=[360, 1280])
+@pytest.fixture(params=[360, *in_ci(1280)])
 def watched(
     browser: Browser, scheme: Literal["light", "dark"], request: pytest.FixtureRequest
 ) -> Iterator[Watched]:
@@ -118,7 +121,7 @@ def test_the_dialog_for_credentials_opens_at_the_key(page: Page, journal: Journa
     expect(page.locator("#api_key_value")).to_be_focused()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, *in_ci(1280)])
 @pytest.mark.parametrize("size", [100, 200])
 def test_tables_stay_within_the_column(
     browser: Browser, journal: Journal, width: int, size: int
@@ -132,7 +135,7 @@ def test_tables_stay_within_the_column(
             assert page.evaluate(_WIDE_TABLES) == [], path
 
 
-@pytest.mark.parametrize("width", [360, 960, 1280])
+@pytest.mark.parametrize("width", [360, *in_ci(960, 1280)])
 def test_a_link_leads_to_its_operation(browser: Browser, journal: Journal, width: int) -> None:
     """Also far down the longest page, whose parts are laid out only as they come near."""
     with browser.new_context(viewport={"width": width, "height": 800}) as context:

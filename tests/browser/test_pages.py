@@ -10,6 +10,9 @@ from playwright.sync_api import Browser
 
 from tests.browser.conftest import Journal
 from tests.browser.watching import OVERFLOW, Watched, watch
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("ci")
 
 PATHS = {
     "home": "/",
@@ -36,13 +39,13 @@ _COLOURS = """(() => {
 })()"""
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=["light", *in_ci("dark")])
 def scheme(request: pytest.FixtureRequest) -> Literal["light", "dark"]:
     """Return each colour scheme."""
     return "dark" if request.param == "dark" else "light"
 
 
-@pytest.fixture(params=[360, 1280])
+@pytest.fixture(params=[360, *in_ci(1280)])
 def width(request: pytest.FixtureRequest) -> int:
     """Return the width of a telephone and of a desk, in CSS pixels."""
     return int(request.param)

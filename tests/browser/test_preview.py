@@ -9,6 +9,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from tests.site_build.previewing import Shown, previewing
 from tests.site_build.workbench import Desk
 
+pytestmark = pytest.mark.size("test")
+
 
 @pytest.fixture
 def shown(tmp_path: Path) -> Iterator[Shown]:
@@ -70,6 +72,7 @@ def test_an_error_stands_over_the_page_until_it_is_mended(
     assert complaints == []
 
 
+@pytest.mark.size("ci")
 def test_an_error_can_be_laid_aside(page: Page, shown: Shown) -> None:
     """The box over the page is hidden with a button, by keyboard too."""
     shown.desk.write("posts/other.md", "no front matter")
@@ -79,6 +82,7 @@ def test_an_error_can_be_laid_aside(page: Page, shown: Shown) -> None:
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.size("ci")
 def test_warnings_wait_in_a_corner(page: Page, shown: Shown) -> None:
     """What a check would warn of is counted, and read when somebody asks for it."""
     shown.desk.post("morning", text="See [nothing](/journal/nowhere/).")
@@ -90,6 +94,7 @@ def test_warnings_wait_in_a_corner(page: Page, shown: Shown) -> None:
     expect(notes.get_by_text("leads nowhere")).to_be_visible()
 
 
+@pytest.mark.size("ci")
 def test_a_draft_is_told_from_a_post(page: Page, shown: Shown) -> None:
     """Its badge is seen in the list and on its page, and readers' posts have none."""
     page.goto(f"{shown.url}/journal/")
@@ -100,6 +105,7 @@ def test_a_draft_is_told_from_a_post(page: Page, shown: Shown) -> None:
     expect(page.locator("h1 + p .preview-badge")).to_have_text("Draft")
 
 
+@pytest.mark.size("ci")
 def test_a_page_finds_its_preview_again(browser: Browser, shown: Shown) -> None:
     """What was saved between two looks at a page left open shows at the second."""
     page = browser.new_page()

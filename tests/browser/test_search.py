@@ -12,6 +12,9 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.browser.conftest import Journal, settle
 from tests.edge.conftest import run_build
 from tests.edge.edge_process import ROOT, Installation, free_port
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 DATA = "**/api/public/v1/search**"
 SCRIPT_MOST = 3 * 1024
@@ -65,7 +68,7 @@ def test_without_scripts_the_form_asks_for_a_page(journal: Journal, browser: Bro
         assert page.get_by_role("main").get_by_role("link", name="the archive").is_visible()
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, *in_ci(1280)])
 def test_nothing_moves_while_somebody_types(journal: Journal, browser: Browser, width: int) -> None:
     """The field stays where it is, whatever is found, and help stands below what is told."""
     with browser.new_context(viewport={"width": width, "height": 800}) as context:
@@ -112,6 +115,7 @@ def test_results_come_as_somebody_types(journal: Journal, page: Page) -> None:
     assert complaints == []
 
 
+@pytest.mark.size("ci")
 def test_a_zero_character_is_no_word(journal: Journal, page: Page) -> None:
     """Only a script can put one into the field; what is found is what the page itself finds."""
     complaints = open_search(page, journal)
@@ -137,7 +141,7 @@ def test_script_and_service_make_the_same_page(journal: Journal, page: Page) -> 
     assert markup(page) == loaded
 
 
-@pytest.mark.parametrize("words", ["shete", "painted shete", "painted colours"])
+@pytest.mark.parametrize("words", ["shete", *in_ci("painted shete", "painted colours")])
 def test_script_and_service_say_the_same_of_what_comes_near(
     journal: Journal, page: Page, words: str
 ) -> None:
@@ -195,6 +199,7 @@ def test_typing_fast_asks_little(journal: Journal, page: Page) -> None:
     assert len(asked) < len("painted") + len("sheet")
 
 
+@pytest.mark.size("ci")
 def test_words_that_are_being_composed_wait(journal: Journal, page: Page) -> None:
     """An input method's unfinished letters are no question; what comes of them is."""
     page.clock.install()
@@ -255,6 +260,7 @@ def test_offline_the_results_stay(journal: Journal, page: Page) -> None:
     assert results(page) == ["/journal/first-edge/"]
 
 
+@pytest.mark.size("ci")
 def test_an_answer_that_does_not_come_is_not_waited_for(journal: Journal, page: Page) -> None:
     """After ten seconds the page says that the connection failed; the results stay."""
     page.clock.install()
@@ -290,6 +296,7 @@ def test_a_refusal_is_told_in_words(
     assert len(results(page)) == 2
 
 
+@pytest.mark.size("ci")
 def test_the_limit_is_told_as_it_is(journal: Journal, page: Page) -> None:
     """What the service itself says when somebody asks too often."""
     port = free_port()
@@ -362,6 +369,7 @@ def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
     page.wait_for_url("**/journal/first-edge/")
 
 
+@pytest.mark.size("ci")
 def test_the_same_is_not_read_aloud_twice(journal: Journal, page: Page) -> None:
     """The region that is read aloud stands there from the start, and changes with its words."""
     open_search(page, journal)
@@ -381,7 +389,7 @@ def test_the_same_is_not_read_aloud_twice(journal: Journal, page: Page) -> None:
     assert page.evaluate("window.said") == ["2 posts have these words, best first."]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", *in_ci("dark")])
 @pytest.mark.parametrize("width", [320, 1280])
 def test_the_page_fits_and_is_whole(
     journal: Journal, browser: Browser, width: int, scheme: str
@@ -402,6 +410,7 @@ def test_the_page_fits_and_is_whole(
     assert mark not in ("rgba(0, 0, 0, 0)", "rgb(255, 255, 0)")
 
 
+@pytest.mark.size("ci")
 def test_who_types_before_the_script_is_there_is_heard(journal: Journal, page: Page) -> None:
     """It comes after the first paint, and over a slow line a good while after."""
     held: list[Route] = []

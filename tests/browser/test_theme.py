@@ -11,6 +11,9 @@ from tests.browser.conftest import ARGUMENTS, Journal, settle
 from tests.browser.watching import OVERFLOW
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, free_port
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 POST = "/journal/chapters/"
 PATHS = ("/", "/journal/", POST, "/tags/", "/tags/paper/", "/archive/", "/about/", "/contact/")
@@ -146,6 +149,7 @@ def test_the_choice_is_remembered_without_a_flash(journal: Journal, page: Page) 
     assert page.evaluate(_FRAME) == "#17181d"
 
 
+@pytest.mark.size("ci")
 def test_the_systems_word_is_taken_back(journal: Journal, page: Page) -> None:
     """Who chooses what the system says anyway follows the system again, also when it changes."""
     page.goto(journal.url)
@@ -170,6 +174,7 @@ def test_a_choice_holds_in_other_windows(journal: Journal, page: Page) -> None:
     expect(other.locator(".lamp")).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.size("ci")
 def test_modules_wait_for_the_paint(journal: Journal, page: Page) -> None:
     """Nobody waits for them to read, and none but the theme's own is loaded."""
 
@@ -191,7 +196,7 @@ def test_modules_wait_for_the_paint(journal: Journal, page: Page) -> None:
     assert len([url for url in asked if url.endswith(".js")]) == 3
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS[:1], *in_ci(*PATHS[1:])])
 def test_pages_need_no_scripts(journal: Journal, page_without_scripts: Page, path: str) -> None:
     """Without scripts the system's scheme holds, and nothing is offered that would not work."""
     page = page_without_scripts
@@ -203,6 +208,7 @@ def test_pages_need_no_scripts(journal: Journal, page_without_scripts: Page, pat
     expect(page.locator(".copy")).to_have_count(0)
 
 
+@pytest.mark.size("ci")
 def test_contents_lead_without_scripts(journal: Journal, page_without_scripts: Page) -> None:
     """The table of contents is links."""
     page_without_scripts.goto(f"{journal.url}{POST}")
@@ -211,6 +217,7 @@ def test_contents_lead_without_scripts(journal: Journal, page_without_scripts: P
     expect(page_without_scripts.locator("h2", has_text="The gold")).to_be_in_viewport()
 
 
+@pytest.mark.size("ci")
 def test_contents_say_where_one_is(journal: Journal, page: Page) -> None:
     """The entry of the section that is read is marked, one at a time, forth and back."""
     page.set_viewport_size({"width": 1280, "height": 400})
@@ -271,7 +278,7 @@ def test_no_page_is_wider_than_its_screen(journal: Journal, page: Page) -> None:
     assert {place: over for place, over in wide.items() if over > 0} == {}
 
 
-@pytest.mark.parametrize("width", [1024, 1280, 1920, 2560])
+@pytest.mark.parametrize("width", [1280, *in_ci(1024, 1920, 2560)])
 def test_lines_are_of_a_good_length(journal: Journal, page: Page, width: int) -> None:
     """A line of a post has 60 to 75 characters wherever there is room for them."""
     page.set_viewport_size({"width": width, "height": 800})
@@ -280,7 +287,7 @@ def test_lines_are_of_a_good_length(journal: Journal, page: Page, width: int) ->
     assert 60 <= page.evaluate(_CHARACTERS_A_LINE) <= 75
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS[:1], *in_ci(*PATHS[1:])])
 def test_nothing_shifts(journal: Journal, browser: Browser, path: str) -> None:
     """From the first frame to rest nothing changes its place, for a first visit too."""
     context = browser.new_context(viewport={"width": 412, "height": 823})
@@ -293,6 +300,7 @@ def test_nothing_shifts(journal: Journal, browser: Browser, path: str) -> None:
     assert shifts == 0
 
 
+@pytest.mark.size("ci")
 def test_a_scroll_bar_pushes_nothing_aside(
     journal: Journal, browser: Browser, chromium: str
 ) -> None:
@@ -309,6 +317,7 @@ def test_a_scroll_bar_pushes_nothing_aside(
     assert whole[0] > 0
 
 
+@pytest.mark.size("ci")
 def test_the_faces_are_used(journal: Journal, page: Page) -> None:
     """The roman is fetched first, others where the page has what they are for, and each once."""
     fetched: list[str] = []
@@ -323,7 +332,7 @@ def test_the_faces_are_used(journal: Journal, page: Page) -> None:
     assert sum("Fore-edge Serif" in family for family in loaded) == len(fetched)
 
 
-@pytest.mark.parametrize("path", [POST, "/journal/first-edge/"], ids=["long", "short"])
+@pytest.mark.parametrize("path", [POST, *in_ci("/journal/first-edge/")], ids=["long", "short"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_each_related_post_has_its_own_edge(
     journal: Journal, page: Page, path: str, width: int
@@ -338,6 +347,7 @@ def test_each_related_post_has_its_own_edge(
     assert all(edges)
 
 
+@pytest.mark.size("ci")
 def test_letters_of_what_follows_wait_until_a_reader_is_near(journal: Journal, page: Page) -> None:
     """After a long text, the titles of others are laid out, and their letters fetched, in time."""
     page.set_viewport_size({"width": 390, "height": 400})
@@ -352,7 +362,7 @@ def test_letters_of_what_follows_wait_until_a_reader_is_near(journal: Journal, p
     expect(page.locator(".neighbours")).to_contain_text("Tête-bêche")
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS[:1], *in_ci(*PATHS[1:])])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_targets_can_be_hit(journal: Journal, page: Page, path: str, width: int) -> None:
     """What is pressed outside of the text measures 24 pixels each way (WCAG 2.2, 2.5.8)."""

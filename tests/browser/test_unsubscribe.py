@@ -8,6 +8,8 @@ from playwright.sync_api import Browser
 
 from tests.browser.conftest import Journal
 
+pytestmark = pytest.mark.size("test")
+
 ADMIN = "/api/public/v1/admin"
 
 

@@ -1,14 +1,18 @@
 """What the journal and the papers tell people to run does run, and prints what they say."""
 
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.content.fences import RUN, fits, read_fences
 from tests.content.workshop import ROOT, TAUGHT, Workshop, open_workshop
+
+pytestmark = pytest.mark.size("test")
 
 WRONG = """\
 ```bash
@@ -41,6 +45,8 @@ FOLLOWING = ("connect.md",)
 """Papers whose blocks follow addresses that the edge names."""
 SHOWING_OWN_POSTS = ("README.md", "docs/api.md", "docs/connect.md", "docs/editors.md")
 """Papers of the product whose outputs show posts of this project."""
+READ_FIRST = ("README.md",)
+"""Papers that each run of `make test` has; the larger runs have all."""
 
 
 @pytest.fixture
@@ -85,11 +91,23 @@ def has_code(path: Path) -> bool:
     return any(fence.language in RUN for fence in read_fences(path.read_text(encoding="utf-8")))
 
 
-RUNNING = [
-    pytest.param(path, marks=[pytest.mark.own_posts] * (name_of(path) in SHOWING_OWN_POSTS))
-    for path in TAUGHT
-    if has_code(path)
-]
+def marks_of(path: Path) -> list[pytest.MarkDecorator]:
+    """Return which runs have a paper."""
+    is_first = name_of(path) in READ_FIRST
+    size = "test" if is_first or name_of(path) in changed_papers() else "ci"
+    own = [pytest.mark.own_posts] * (name_of(path) in SHOWING_OWN_POSTS)
+    return [pytest.mark.size(size), *own]
+
+
+@cache
+def changed_papers() -> frozenset[str]:
+    """Return the papers that are not as they were committed, so that `make test` has them too."""
+    command = ["git", "diff", "--name-only", "HEAD", "--", "*.md"]
+    listed = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    return frozenset(listed.stdout.splitlines())
+
+
+RUNNING = [pytest.param(path, marks=marks_of(path)) for path in TAUGHT if has_code(path)]
 
 
 @pytest.mark.parametrize("path", RUNNING, ids=name_of)

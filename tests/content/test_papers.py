@@ -88,6 +88,14 @@ print("a slip of the pen")
 """
 
 
+def test_pages_are_looked_at_in_the_products_own_preview() -> None:
+    """No paper teaches Python's file server, which has neither the service nor drafts."""
+    texts = {name_of(path): path.read_text(encoding="utf-8") for path in TAUGHT}
+
+    assert [name for name, text in texts.items() if "-m http.server" in text] == []
+    assert any("site_build serve" in text for text in texts.values())
+
+
 def test_a_title_names_the_file_of_a_block() -> None:
     """A block whose file name stands above it is in the language that comes first."""
     text = '```python title="app.py"\nprint(1)\n```\n\n```output\n1\n```\n'

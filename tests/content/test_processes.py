@@ -15,6 +15,8 @@ import pytest
 from tests.content.workshop import ROOT, find_free_port, lay_out, plain_environment
 from tests.own_journal import TEST_CONTENT
 
+pytestmark = pytest.mark.size("test")
+
 _PATIENCE = 60.0
 """Seconds until waiting is given up; nothing is measured by it."""
 _POST = "marbled-paper"

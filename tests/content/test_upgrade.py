@@ -21,6 +21,8 @@ import pytest
 from tests.content.workshop import ROOT, find_free_port, plain_environment
 from tests.own_journal import TEST_CONTENT
 
+pytestmark = pytest.mark.size("test")
+
 OLD = "49d850a"
 """A commit whose publisher writes no heartbeat, and cannot render the theme that came later."""
 PARTS = ("theme", "edge_api", "site_build", "pelicanconf.py")
@@ -162,6 +164,7 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(folder)
 
 
+@pytest.mark.size("ci")
 def test_an_upgrade_from_a_publisher_without_heartbeat(journal: Journal) -> None:
     """Where only the edge was restarted, readiness and doctor warn; restarting both publishes."""
     with tarfile.open(fileobj=BytesIO(read_commit(OLD))) as archive:
@@ -192,6 +195,7 @@ def test_an_upgrade_from_a_publisher_without_heartbeat(journal: Journal) -> None
         assert journal.run("edge_api", "doctor") == (0, "nothing is wrong\n")
 
 
+@pytest.mark.size("ci")
 def test_an_upgrade_ends_the_running_watcher(journal: Journal) -> None:
     """A theme that needs new code: builds fail, the watcher ends with 75, a new start publishes."""
     pull(journal.folder)
@@ -220,6 +224,7 @@ def test_an_upgrade_ends_the_running_watcher(journal: Journal) -> None:
             assert waits_for(lambda: complaint(journal, "watcher") == "")
 
 
+@pytest.mark.size("ci")
 def test_make_run_goes_on_with_the_code_that_it_has(journal: Journal) -> None:
     """With `--stay` the watcher says that code has changed, and follows the content as before."""
     pull(journal.folder)

@@ -1,21 +1,24 @@
 """What was acknowledged survives a kill at any moment, and the drill would notice if it did not."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.drills.crash import drill
 from tests.drills.targets import EdgeTarget, StoreTarget
+from tests.sizes import scaled
 
-STORE_KILLS = int(os.environ.get("DRILL_KILLS", "60"))
-EDGE_KILLS = int(os.environ.get("DRILL_KILLS", "20"))
-"""The edge takes twice as long to start. `make judge` asks for 200 of both."""
+pytestmark = pytest.mark.size("test")
+
+STORE_KILLS = scaled(test=10, ci=60, judge=200)
+EDGE_KILLS = scaled(test=5, ci=20, judge=200)
+"""The edge takes twice as long to start."""
 HASTY_KILLS = 60
 """At the most: a single one has about an even chance to fall between answer and commit."""
 HASTY = ("-m", "tests.drills.hasty")
 
 
+@pytest.mark.size("test", grows=True)
 @pytest.mark.parametrize(("make", "kills"), [(StoreTarget, STORE_KILLS), (EdgeTarget, EDGE_KILLS)])
 async def test_no_acknowledged_row_is_lost(
     tmp_path: Path,
@@ -41,6 +44,7 @@ async def test_a_store_that_answers_before_the_commit_is_caught(tmp_path: Path) 
     assert report.lost <= report.acknowledged
 
 
+@pytest.mark.size("ci")
 async def test_an_edge_that_answers_before_the_commit_is_caught(tmp_path: Path) -> None:
     """Over HTTP too: an answer that has left the process too early is missed afterwards."""
     target = EdgeTarget(tmp_path / "edge.db", (*HASTY, "serve"))

@@ -5,8 +5,12 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.drills.loss import Way, as_json, await_replica, drill, installation_in, said
 from tests.edge.edge_process import Installation
+
+pytestmark = pytest.mark.size("test")
 
 
 def test_every_lead_of_before_a_backup_comes_back(tmp_path: Path) -> None:
@@ -37,6 +41,7 @@ def test_every_lead_of_before_a_sync_comes_back_from_the_replica(tmp_path: Path)
     assert (found.lost, found.doubled) == (set(), set())
 
 
+@pytest.mark.size("ci")
 def test_a_plain_copy_of_the_file_is_caught(tmp_path: Path) -> None:
     """The file alone, without the log beside it, lacks leads: the same drill says so."""
     copy = tmp_path / "copy.db"

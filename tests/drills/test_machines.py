@@ -18,6 +18,8 @@ from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import Writers
 from tests.edge.postgresql import PostgreSQL
 
+pytestmark = pytest.mark.size("test")
+
 SOME = 30
 """Leads that are acknowledged between two events, at the least."""
 IMPATIENT = 0.6
@@ -146,6 +148,7 @@ def told_keys(folder: Path) -> Counter[str]:
     return Counter(found[1].decode() for found in quoted if found)
 
 
+@pytest.mark.size("ci")
 async def test_a_key_that_is_revoked_at_one_edge_is_refused_by_all(
     machines: list[Machine], database: str
 ) -> None:
@@ -189,6 +192,7 @@ async def test_a_limit_is_counted_by_all_edges_together(machines: list[Machine])
     assert Counter(status == 429 for status in asked) == {False: 30, True: 6}
 
 
+@pytest.mark.size("ci")
 async def test_a_limit_of_a_credential_holds_on_all_edges(tmp_path: Path, database: str) -> None:
     """It is counted in the memory of each: what was taken by one holds for all 2 s later."""
     async with running(tmp_path, database, RATE_AUTHENTICATED="30/minute") as machines:

@@ -1,17 +1,20 @@
 """Every lead is told, whenever the dispatcher is killed, and the drill would notice if not."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.drills.mail import LEADS_A_LIFE, drill
+from tests.sizes import scaled
 
-KILLS = int(os.environ.get("DRILL_KILLS", "20"))
+pytestmark = pytest.mark.size("test")
+
+KILLS = scaled(test=5, ci=20, judge=200)
 HASTY_KILLS = 3
 HASTY = ("-m", "tests.drills.hasty_mail")
 
 
+@pytest.mark.size("test", grows=True)
 async def test_no_notification_is_lost_or_sent_in_vain(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -28,6 +31,7 @@ async def test_no_notification_is_lost_or_sent_in_vain(
     assert len(report.ids) == len(report.leads)
 
 
+@pytest.mark.size("ci")
 async def test_a_dispatcher_that_logs_before_it_sends_is_caught(tmp_path: Path) -> None:
     """One that says `sent` an instant too early leaves leads untold."""
     report = await drill(tmp_path / "edge.db", HASTY_KILLS, HASTY, moments=("recipient",))

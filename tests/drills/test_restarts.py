@@ -1,7 +1,6 @@
 """The database's server is ended and killed, again and again, under load, and nothing is lost."""
 
 import asyncio
-import os
 import re
 import signal
 import time
@@ -15,8 +14,11 @@ from tests.edge.edge_process import Installation
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LIMITS, Outcome, Writers
 from tests.edge.postgresql import PostgreSQL
+from tests.sizes import scaled
 
-RESTARTS = int(os.environ.get("DRILL_RESTARTS", "20"))
+pytestmark = pytest.mark.size("test")
+
+RESTARTS = scaled(test=5, ci=20, judge=100)
 HASTY_RESTARTS = 20
 """At the most: each has a good chance to fall between an early answer and the commit."""
 HOW = (signal.SIGINT, signal.SIGQUIT)
@@ -72,6 +74,7 @@ class Drill:
         return compare(told, stored_leads(self.postgresql, url))
 
 
+@pytest.mark.size("test", grows=True)
 async def test_restarts_of_the_server_lose_nothing(
     installation: Installation, postgresql: PostgreSQL, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +93,7 @@ async def test_restarts_of_the_server_lose_nothing(
     assert len(outcome.acknowledged) >= BETWEEN * RESTARTS
 
 
+@pytest.mark.size("ci")
 async def test_an_outage_is_two_lines_in_the_log(
     installation: Installation, postgresql: PostgreSQL
 ) -> None:
@@ -131,6 +135,7 @@ def await_line(log: Path, words: str, times: int) -> None:
     raise AssertionError(log.read_text())
 
 
+@pytest.mark.size("ci")
 async def test_an_edge_that_answers_before_the_commit_is_caught(
     installation: Installation, postgresql: PostgreSQL
 ) -> None:

@@ -122,8 +122,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marks = metafunc.definition.iter_markers("parametrize")
     is_pinned = any(mark.args[0] == "engine" for mark in marks)
     if "engine" in metafunc.fixturenames and not is_pinned:
-        place = metafunc.definition.path.relative_to(Path(__file__).parent)
-        metafunc.parametrize("engine", engines_for(place))
+        metafunc.parametrize("engine", engines_for(metafunc.definition))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,56 +12,27 @@ from edge_api.store import postgres, sqlite
 from edge_api.store.plan import Store
 from tests.edge.postgresql import PostgreSQL
 
-ENGINES = ("sqlite", "postgresql")
+_IN_SMALL_RUNS = pytest.param("postgresql", marks=pytest.mark.size("test"))
+IN_LARGER_RUNS = pytest.param("postgresql", marks=pytest.mark.size("ci"))
+ENGINES = ("sqlite", _IN_SMALL_RUNS)
 SQLITE_PREFIX = "sqlite:///"
 
 ON_SQLITE = pytest.mark.parametrize("engine", ["sqlite"])
 """For tests of what stands in files, and of commands, which open the file of the test."""
 
-_ALIKE = (
-    "analysis",
-    "docs",
-    "mail/test_email_hook.py",
-    "mcp/test_bad_input.py",
-    "mcp/test_clients.py",
-    "mcp/test_discovery.py",
-    "mcp/test_resources.py",
-    "mcp/test_schemathesis.py",
-    "mcp/test_scopes.py",
-    "mcp/test_tools.py",
-    "oauth/test_mutations.py",
-    "oauth/test_registration.py",
-    "site/test_cache.py",
-    "site/test_conditional.py",
-    "site/test_contact_http.py",
-    "site/test_edge_pages.py",
-    "site/test_media.py",
-    "site/test_negotiation.py",
-    "site/test_search_page.py",
-    "site/test_site_faults.py",
-    "site/test_site_http.py",
-    "site/test_swaps.py",
-    "test_agent_readiness.py",
-    "test_connections.py",
-    "test_corpus.py",
-    "test_http_rules.py",
-    "test_messages.py",
-    "test_openapi.py",
-    "test_posts_http.py",
-    "test_problems.py",
-    "test_schemathesis.py",
-    "test_settings.py",
-    "test_skills.py",
-)
-"""Where edges are tested for what has little to do with rows: once is enough."""
-
 Opener = Callable[[], Awaitable[Store]]
 """Opens another store on the database of the test."""
 
 
-def engines_for(place: Path) -> Sequence[str]:
-    """Return the engines on which the tests in a file below `tests/edge/` run."""
-    return ENGINES[:1] if any(place.is_relative_to(each) for each in _ALIKE) else ENGINES
+def engines_for(test: pytest.Item) -> Sequence[Any]:
+    """Return the engines on which a test of the edge runs: by its marks, or those of its file.
+
+    `one_engine` says that it has little to do with rows, `each_engine` that small runs too have it
+    on both. Without either, only the larger runs have it on PostgreSQL.
+    """
+    if test.get_closest_marker("one_engine"):
+        return ENGINES[:1]
+    return ENGINES if test.get_closest_marker("each_engine") else ("sqlite", IN_LARGER_RUNS)
 
 
 async def open_store(url: str, clock: Callable[[], datetime]) -> Store:

@@ -1,12 +1,13 @@
 """schemathesis, which knows of the service what its OpenAPI document says and nothing else."""
 
 import asyncio
-import os
 import sys
 from pathlib import Path
 
-EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES", "10")
-"""For each operation; `make judge` asks for 200."""
+from tests.sizes import scaled
+
+EXAMPLES = scaled(test=1, ci=10, judge=200)
+"""For each operation."""
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 PATIENCE = "60"
 """Seconds for one answer: a machine may be busy, and how long it takes is not the question here."""
@@ -20,7 +21,7 @@ async def fuzz(url: str, folder: Path, *options: str) -> str:
         *("--config-file", str(CONFIGURATION)),
         "run",
         f"{url}/api/public/v1/openapi.json",
-        *("--url", url, "--checks", "all", "--max-examples", EXAMPLES, "--no-color"),
+        *("--url", url, "--checks", "all", "--max-examples", str(EXAMPLES), "--no-color"),
         *("--request-timeout", PATIENCE),
         *options,
         stdout=asyncio.subprocess.PIPE,

@@ -15,6 +15,8 @@ from edge_api.store.sqlite import SQLiteStore
 from tests.edge.raw_http import connect
 from tests.edge.store.samples import make_lead
 
+pytestmark = pytest.mark.size("test")
+
 LONG = "a" * 20_000
 SLOW = "%" + "a_" * 50 + "b%"
 """A pattern that no text fits: in LONG the search looks at each character a hundred times."""

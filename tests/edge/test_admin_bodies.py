@@ -22,6 +22,8 @@ from edge_api.schema.table import Column, Table
 from edge_api.schema.tables import ADMINISTRATIVE, EMAIL_SEND_STATE
 from tests.edge.engines import ENGINES, open_store, placed
 
+pytestmark = pytest.mark.each_engine
+
 DOCUMENT = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {})
 WRITES = [operation for operation in OPERATIONS if operation.body is not None]
 OPTIONS = jsonschema_rs.FancyRegexOptions()
@@ -165,6 +167,7 @@ def some_columns_of(table: Table) -> st.SearchStrategy[Any]:
     return named | named | named | st.dictionaries(st.sampled_from(["nope"]), ODD)
 
 
+@pytest.mark.size("quick", grows=True)
 @pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
 def test_a_body_is_valid_exactly_when_it_is_taken(writer: Writer, operation: Operation) -> None:
     """The schema and the code say the same of any body, for each write of each table."""

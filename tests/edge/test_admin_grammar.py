@@ -17,6 +17,7 @@ from edge_api.schema.operators import OPERATORS
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Table
 from edge_api.schema.tables import ADMINISTRATIVE, LEADS
+from tests.sizes import scaled
 
 TABLES = st.sampled_from(list(ADMINISTRATIVE.values()))
 COLUMNS = [(table, name) for table in ADMINISTRATIVE.values() for name in table.readable]
@@ -74,7 +75,8 @@ def escapes_in_a_typed_list(kind: Kind, text: str) -> bool:
     return kind != Kind.TEXT and "\\" in text
 
 
-@settings(max_examples=1500)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=1500))
 @given(st.data())
 def test_the_filter_pattern_is_what_the_parser_takes(data: st.DataObject) -> None:
     """A text fits the pattern of a column exactly when it is a filter of that column."""
@@ -127,14 +129,16 @@ def test_what_looks_quoted_is_quoted(text: str, *, taken: bool) -> None:
 ELEMENTS = [*LEADS.columns, *GLUE, "*", "a:", ":", "::text", "::int", ".asc", ".desc", "desc"]
 
 
-@settings(max_examples=800)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=800))
 @given(TABLES, st.lists(st.sampled_from(ELEMENTS), max_size=7).map("".join) | st.text())
 def test_the_select_pattern_is_what_the_parser_takes(table: Table, text: str) -> None:
     """A text fits the pattern of `select` exactly when it is taken."""
     assert fits(selection_pattern(table), text) == accepts(lambda: parse_selection(table, text))
 
 
-@settings(max_examples=800)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=800))
 @given(
     TABLES,
     st.lists(st.sampled_from([*ELEMENTS, ".nullsfirst", ".nullslast"]), max_size=7).map("".join)

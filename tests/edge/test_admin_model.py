@@ -21,6 +21,9 @@ from edge_api.domain.rows import Page, Rows
 from edge_api.schema.tables import LEADS
 from edge_api.store.plan import Condition, Delete
 from tests.edge.engines import ENGINES, open_store, placed
+from tests.sizes import scaled
+
+pytestmark = pytest.mark.each_engine
 
 COLUMNS = ("id", "name", "notes", "spam_score", "consent_at", "spam_reasons")
 COMPARABLE = COLUMNS[:-1]
@@ -263,7 +266,8 @@ questions = st.builds(
 )
 
 
-@settings(max_examples=250)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=250))
 @given(leads, questions)
 def test_reads_agree_with_the_model(
     tables: Tables, rows: list[dict[str, Any]], question: Question
@@ -279,7 +283,8 @@ def test_reads_agree_with_the_model(
     assert ([row["id"] for row in page.rows], page.total) == (expected, len(kept))
 
 
-@settings(max_examples=300)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=300))
 @given(text=words.map(lambda text: text or "x"), pattern=patterns(), folding=st.booleans())
 def test_likes_agree_with_the_model(
     tables: Tables, text: str, pattern: str, *, folding: bool

@@ -11,6 +11,8 @@ from edge_api.api.openapi import openapi_document
 from edge_api.domain.audit import recent_entries
 from edge_api.schema.tables import SUPPRESSED_EMAILS
 
+pytestmark = pytest.mark.each_engine
+
 PATH = "/api/public/v1/admin/suppressed_emails"
 OBJECT = "application/vnd.pgrst.object+json"
 ROWS = [{"email": f"{letter}@b.c", "reason": "bounce"} for letter in "abcde"]

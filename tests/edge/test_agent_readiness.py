@@ -18,6 +18,8 @@ from edge_api.schema.paths import DOCS
 from tests.edge.advertised import Said, Visitor
 from tests.edge.conftest import CONTENT
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 ORIGIN = "https://press.example"
 NOW = "2026-11-20T00:00:00Z"
 AUTHORIZATION_SERVER = "/.well-known/oauth-authorization-server"

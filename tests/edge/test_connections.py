@@ -23,6 +23,8 @@ from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_por
 from tests.edge.raw_http import connect
 from tests.edge.small_builds import make_post, point_at, write_build
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 PING = b"GET /api/public/ping HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HALF = b"GET /api/public/ping HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 SLOW_LEAD = (
@@ -93,12 +95,14 @@ async def test_an_idle_connection_keeps_its_own_time(hasty_edge: Any, last: byte
         assert await idle.is_reusable()
 
 
+@pytest.mark.size("ci")
 async def test_a_request_under_way_is_not_cut_off(hasty_edge: Any) -> None:
     """Its head has come; its body has a time of its own, and is told when that is over."""
     async with connect(hasty_edge.url) as client:
         assert (await client.ask(SLOW_LEAD)).status == 408
 
 
+@pytest.mark.size("ci")
 async def test_a_connection_too_many_takes_the_place_of_one_that_asks_for_nothing(
     make_edge: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

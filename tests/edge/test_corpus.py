@@ -15,6 +15,8 @@ from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, PostRecord
 from edge_api.store.search import open_search
 from tests.edge.search_questions import OWN_QUESTIONS, QUESTIONS
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 SHARED = Path(os.environ.get("SHARED_DIR", Path(__file__).parents[3] / "shared"))
 CORPUS = SHARED / "corpus" / "posts"
 NOW = "2026-11-01T00:00:00Z"
@@ -32,6 +34,7 @@ def corpus_build(tmp_path_factory: pytest.TempPathFactory, build_journal: Any) -
     return output
 
 
+@pytest.mark.size("ci")
 async def test_most_questions_have_their_answer_in_the_first_three(corpus_build: Path) -> None:
     """Those in which a word is misspelt, or not in the post, among them."""
     questions = QUESTIONS if CORPUS.is_dir() else OWN_QUESTIONS
@@ -57,6 +60,7 @@ async def read_text(edge: Any, path: str) -> str:
         return str(await answer.text())
 
 
+@pytest.mark.size("ci")
 async def test_every_surface_names_the_same_posts(make_edge: Any, corpus_build: Path) -> None:
     """List, single posts, pages, twins, sitemap, feed and llms.txt agree with each other."""
     async with make_edge(BUILD_DIR=str(corpus_build)) as edge:

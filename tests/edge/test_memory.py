@@ -14,6 +14,8 @@ from tests.edge.conftest import EdgeMaker
 from tests.edge.mcp.agents import MODERN, Agent
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
 
+pytestmark = pytest.mark.size("test")
+
 PAUSE = 0.01
 TRIES = 3000
 

@@ -12,6 +12,8 @@ from edge_api.web.request import Request
 from edge_api.web.trace import mark
 from tests.edge.raw_http import Answer, connect
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 LEADS = "/api/public/v1/leads"
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
 GOOD = json.dumps(LEAD).encode()

@@ -13,6 +13,8 @@ from edge_api.api.openapi import problem_codes
 from edge_api.api.operations import DOCUMENTED, OPERATIONS
 from edge_api.schema.problems import PROBLEMS
 
+pytestmark = pytest.mark.one_engine
+
 DOCUMENT = "/api/public/v1/openapi.json"
 
 

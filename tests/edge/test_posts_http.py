@@ -11,6 +11,8 @@ import brotli
 import pytest
 from aiohttp import ClientResponse, ClientSession
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 PATH = "/api/public/v1/posts"
 ALL = ["marbled-paper", "sewing-and-folding", "first-edge"]
 

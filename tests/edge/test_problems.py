@@ -25,6 +25,8 @@ from edge_api.web import body as body_module
 from tests.edge.conftest import EMAIL_HOOK_SECRET
 from tests.edge.mcp.agents import MODERN, envelope
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 Answer = tuple[int, dict[str, Any]]
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
 LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN", "RATE_LEADS_ATTEMPTS", "RATE_ANALYZE", "RATE_SEARCH")
@@ -312,6 +314,14 @@ TRIGGERS: dict[Code, Callable[[Any, Operation], Awaitable[Answer]]] = {
     "too_many_requests": too_many_requests,
     "fetch_failed": fetch_failed,
 }
+IN_SMALL_RUNS = {
+    (item.name, code)
+    for code in PROBLEMS
+    for item in [each for each, its in DECLARED if its == code][
+        : 1 if code == "body_timeout" else 6
+    ]
+}
+"""Six operations with each problem; one where a body is waited for, which takes two seconds."""
 ELSEWHERE = {"in_progress"}
 """Met in `domain/test_idempotency`, where the first request can be held back."""
 
@@ -319,7 +329,12 @@ ELSEWHERE = {"in_progress"}
 @pytest.mark.parametrize(
     ("operation", "code"),
     [
-        pytest.param(item, code, id=f"{item.name}-{code}")
+        pytest.param(
+            item,
+            code,
+            id=f"{item.name}-{code}",
+            marks=[pytest.mark.size("ci")] * ((item.name, code) not in IN_SMALL_RUNS),
+        )
         for item, code in DECLARED
         if code not in ELSEWHERE
     ],

@@ -15,6 +15,8 @@ from edge_api.schema.index import CURRENT_LINK
 from tests.edge.edge_process import PATIENCE, ROOT, Installation, ServedEdge, free_port
 from tests.edge.reading_surfaces import LISTS, NEIGHBOUR, SLUG, SURFACES, TAG, WORD, Visitor
 
+pytestmark = pytest.mark.size("test")
+
 SECOND = timedelta(seconds=1)
 LEADS = ((20 * SECOND, SECOND), (40 * SECOND, 10 * SECOND), (100 * SECOND, 40 * SECOND))
 """How long before its time the scheduled post is saved, and how long before it is looked for.
@@ -146,6 +148,7 @@ def look_before(
     raise AssertionError("no look at all surfaces ended before the instant")
 
 
+@pytest.mark.size("ci")
 def test_a_scheduled_post_appears_everywhere_at_its_instant(
     visitor: tuple[Visitor, subprocess.Popen[str]], tmp_path: Path
 ) -> None:
@@ -164,6 +167,7 @@ def test_a_scheduled_post_appears_everywhere_at_its_instant(
     assert list_traces(current)
 
 
+@pytest.mark.size("ci")
 def test_before_its_instant_nothing_of_it_is_served(
     visitor: tuple[Visitor, subprocess.Popen[str]], tmp_path: Path
 ) -> None:

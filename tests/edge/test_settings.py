@@ -9,6 +9,8 @@ import pytest
 
 from edge_api.settings import SettingsError, read_settings
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.each_engine]
+
 
 def refuse(environment: dict[str, str], dotenv: Path | None = None) -> list[str]:
     """Return the sentences with which settings are refused."""

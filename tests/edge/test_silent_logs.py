@@ -11,6 +11,9 @@ import pytest
 from edge_api.domain.lead_input import HONEYPOT
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, ServedEdge, free_port
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 LEADS = "/api/public/v1/leads"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -28,7 +31,7 @@ WRONG_KINDS = {**GOOD, "name": [MARKS[0]], "message": {MARKS[2]: MARKS[1]}}
 BROKEN = json.dumps(GOOD)[:-1]
 
 
-@pytest.fixture(params=["text", "json"])
+@pytest.fixture(params=["text", *in_ci("json")])
 def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
     """Return an installation, for either form of its log."""
     port = free_port()

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
-from tests.edge.engines import ENGINES, placed
+from tests.edge.engines import ENGINES, IN_LARGER_RUNS, placed
+
+pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
 
 ROW = '''
 class SubscriberRow(RowModel):
@@ -44,7 +46,7 @@ ANN, BOB, OLD = ({"email": f"{name}@example.org"} for name in ("ann", "bob", "ol
 LONG_AGO = "2001-01-01T00:00:00.000000Z"
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=["sqlite", IN_LARGER_RUNS])
 def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
     """Return an installation of a copy of the product that has a sixth table."""
     copy = tmp_path / "copy"
@@ -183,6 +185,7 @@ def check_documents(edge: ServedEdge, token: str) -> None:
     assert "subscribers" in tool["inputSchema"]["properties"]["table"]["enum"]
 
 
+@pytest.mark.size("ci")
 @pytest.mark.parametrize("installation", ENGINES[:1], indirect=True)
 def test_a_sixth_table_comes_back(installation: Installation) -> None:
     """A backup holds it, and a restore says whom to erase again, and what came since."""

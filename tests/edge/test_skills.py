@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 import pytest
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 FOLDER = "/.well-known/agent-skills"
 COMMAND = re.compile(r"^( *)```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 SITE_URL = "http://journal.test"

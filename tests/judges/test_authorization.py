@@ -14,7 +14,7 @@ from tests.judges.node import CONFORMANCE, FOLDER
 from tests.judges.person import Person
 from tests.judges.product import Product
 
-pytestmark = pytest.mark.usefixtures("judges")
+pytestmark = [pytest.mark.usefixtures("judges"), pytest.mark.size("test")]
 SCOPES = "mcp posts:read leads:read"
 # A client of the operator's that acts for itself, and for whoever consents.
 BOTH = (

@@ -26,6 +26,8 @@ from tests.judges.node import FOLDER
 from tests.judges.person import Person
 from tests.judges.product import Product
 
+pytestmark = pytest.mark.size("test")
+
 REDIRECT = AnyUrl("http://127.0.0.1:33418/callback")
 TOOLS = {"search", "fetch", "list_posts", "get_post", "create_lead", "list_leads"}
 """What a token lets do that has all the scopes which a client can register itself for."""

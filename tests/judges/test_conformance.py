@@ -13,7 +13,7 @@ from tests.judges.fixtures.server import fixture_server
 from tests.judges.node import FOLDER
 from tests.judges.product import MCP_PATH, Product
 
-pytestmark = pytest.mark.usefixtures("judges")
+pytestmark = [pytest.mark.usefixtures("judges"), pytest.mark.size("test")]
 
 # Scenarios that the suite does not score yet.
 _NEWER = ("json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation")
@@ -47,6 +47,7 @@ def make_proxy(aiohttp_server: AiohttpServer) -> ProxyMaker:
     return make
 
 
+@pytest.mark.size("ci")
 async def test_all_that_the_newest_revision_asks_of_a_server_holds(
     make_proxy: ProxyMaker, tmp_path: Path
 ) -> None:
@@ -63,6 +64,7 @@ async def test_all_that_the_newest_revision_asks_of_a_server_holds(
     assert outcome.status == 0, str(outcome)
 
 
+@pytest.mark.size("ci")
 async def test_what_needs_no_session_holds_in_the_older_revision(
     make_proxy: ProxyMaker, tmp_path: Path
 ) -> None:
@@ -80,7 +82,9 @@ async def test_what_needs_no_session_holds_in_the_older_revision(
     assert len(passed) >= 28, faults(found.values())
 
 
-@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+@pytest.mark.parametrize(
+    "revision", ["2026-07-28", pytest.param("2025-11-25", marks=pytest.mark.size("ci"))]
+)
 async def test_the_product_passes_all_that_applies_to_it(
     make_proxy: ProxyMaker, product: Product, access_token: str, revision: str, tmp_path: Path
 ) -> None:

@@ -23,6 +23,8 @@ from tests.judges.node import FOLDER, run
 from tests.judges.product import Product
 from tools.judges import MODULES
 
+pytestmark = pytest.mark.size("test")
+
 PACKAGE = "generated_client"
 OPENAPI_TYPESCRIPT = MODULES / "openapi-typescript" / "bin" / "cli.js"
 TSC = MODULES / "typescript" / "bin" / "tsc"

@@ -9,8 +9,9 @@ import pytest
 
 from tests.judges.node import INSPECTOR, Outcome, run
 from tests.judges.product import Product
+from tests.sizes import in_ci
 
-pytestmark = pytest.mark.usefixtures("judges")
+pytestmark = [pytest.mark.usefixtures("judges"), pytest.mark.size("test")]
 
 
 async def inspect(product: Product, folder: Path, *words: str) -> Outcome:
@@ -22,7 +23,7 @@ async def inspect(product: Product, folder: Path, *words: str) -> Outcome:
 Ask = Callable[..., Awaitable[Any]]
 
 
-@pytest.fixture(params=["legacy", "modern"])
+@pytest.fixture(params=["modern", *in_ci("legacy")])
 def ask(product: Product, access_token: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ask:
     """Return what asks for a method in one era, and returns the result that is printed."""
     header = ("--header", f"Authorization: Bearer {access_token}")

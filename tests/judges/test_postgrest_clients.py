@@ -15,6 +15,8 @@ from postgrest.types import JSON
 from tests.judges.node import FOLDER, run
 from tests.judges.product import Product
 
+pytestmark = pytest.mark.size("test")
+
 TABLE = "suppressed_emails"
 NO_BODY = ("match: is required", "The body is empty: send a JSON value")
 Seen = Mapping[str, Mapping[str, Any]]

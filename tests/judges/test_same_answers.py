@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from aiohttp import ClientSession
 
 from tests.judges import fixture_build, sdk_transport
@@ -20,6 +21,8 @@ from tests.judges.messages import (
     request,
 )
 from tests.judges.product import MCP_PATH
+
+pytestmark = pytest.mark.size("test")
 
 Said = tuple[int, Any]
 """A status, and the JSON of the body."""

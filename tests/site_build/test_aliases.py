@@ -12,6 +12,8 @@ from site_build.faults import ContentError
 from site_build.reading.check import check_content
 from tests.site_build.workbench import NOW, SITE_URL, Desk, find, run_build, run_pelican, take
 
+pytestmark = pytest.mark.size("test")
+
 PAGE = "---\ntitle: {slug}\nslug: {slug}\n{more}---\n\nWords.\n"
 
 

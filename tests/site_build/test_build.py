@@ -29,6 +29,8 @@ from tests.site_build.workbench import (
     unpack,
 )
 
+pytestmark = pytest.mark.size("test")
+
 PUBLIC = ["second-sight", "third", "first-light"]
 """Slugs of the small journal's public posts, in the order of the API."""
 

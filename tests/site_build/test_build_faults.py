@@ -25,6 +25,9 @@ from tests.site_build.workbench import (
     run_pelican,
     take,
 )
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 BAD = "---\ntitle: No date\nslug: no-date\n---\n\nWords.\n"
 HOLDER = """
@@ -77,6 +80,7 @@ def test_bad_content_writes_nothing_at_first(desk: Desk) -> None:
     assert not list(desk.output.glob("[0-9]*"))
 
 
+@pytest.mark.size("ci")
 def test_warnings_stop_a_strict_build_alone(desk: Desk) -> None:
     """A broken link is listed; only --strict makes it stop the build."""
     desk.post("broken", text="[gone](/journal/nowhere/)")
@@ -105,13 +109,15 @@ def test_pelican_stops_at_bad_content(desk: Desk, tmp_path: Path) -> None:
     [
         ("base.html", "{{ asset('missing.css') }}", "asset('missing.css')"),
         ("base.html", "{{ embedded('missing.svg') }}", "asset('missing.svg')"),
-        ("base.html", "{{ embedded('face.woff2') }}", "which is for SVG pictures"),
-        ("base.html", "{% if %}", "base.html:1"),
-        ("article.html", "{{ article.nothing.at.all }}", "article.html:1"),
-        ("article.html", "{% include 'gone.html' %}", "gone.html"),
-        ("page.html", "{{ 1 / 0 }}", "page.html:1"),
-        ("article.html", "Words.\n{% endif %}", "article.html:2"),
-        ("journal.html", None, "unable to load journal"),
+        *in_ci(
+            ("base.html", "{{ embedded('face.woff2') }}", "which is for SVG pictures"),
+            ("base.html", "{% if %}", "base.html:1"),
+            ("article.html", "{{ article.nothing.at.all }}", "article.html:1"),
+            ("article.html", "{% include 'gone.html' %}", "gone.html"),
+            ("page.html", "{{ 1 / 0 }}", "page.html:1"),
+            ("article.html", "Words.\n{% endif %}", "article.html:2"),
+            ("journal.html", None, "unable to load journal"),
+        ),
     ],
 )
 def test_a_broken_theme_is_told_in_a_sentence(
@@ -154,6 +160,7 @@ def make_theme_with_gap(folder: Path) -> Path:
     return folder / "theme"
 
 
+@pytest.mark.size("ci")
 def test_two_builds_at_once_are_one_too_many(desk: Desk) -> None:
     """The second says so in a sentence and ends with 2; the first is not disturbed."""
     holder = subprocess.Popen(
@@ -182,7 +189,7 @@ def make_lock(desk: Desk) -> Path:
     return desk.output / ".lock"
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("share", [0.2, *in_ci(0.5, 0.8)])
 def test_a_killed_build_leaves_the_old_one(desk: Desk, share: float) -> None:
     """Killed in the middle, a build harms nothing, and the next one clears up behind it."""
     for number in range(40):
@@ -265,6 +272,7 @@ def limit_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 
 
+@pytest.mark.size("ci")
 def test_a_disk_that_refuses_is_told_in_a_sentence(desk: Desk) -> None:
     """What the disk refuses ends the build with one sentence; the old build stands."""
     desk.build()

@@ -27,6 +27,9 @@ from tests.site_build.workbench import (
     run_journal,
     take,
 )
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 PAPER = (0xF8, 0xF5, 0xEE)
 TYPICAL = 60_000
@@ -310,10 +313,16 @@ def test_the_command_says_when_a_title_cannot_be_written(desk: Desk, tmp_path: P
     ("words", "status", "sentence"),
     [
         (["first-lihgt"], 1, "no post has the slug 'first-lihgt'; did you mean 'first-light'?\n"),
-        (["about"], 1, "pages/about.md is a page; pages share the card of the site\n"),
-        (["first-light", "--output", "/dev/null/x.png"], 1, "cannot be written: Not a directory\n"),
-        (["first-light", "--output", "x.md"], 2, "a card is a PNG; end 'x.md' in .png"),
-        ([], 2, "the following arguments are required: SLUG"),
+        *in_ci(
+            (["about"], 1, "pages/about.md is a page; pages share the card of the site\n"),
+            (
+                ["first-light", "--output", "/dev/null/x.png"],
+                1,
+                "cannot be written: Not a directory\n",
+            ),
+            (["first-light", "--output", "x.md"], 2, "a card is a PNG; end 'x.md' in .png"),
+            ([], 2, "the following arguments are required: SLUG"),
+        ),
     ],
 )
 def test_the_command_says_what_is_wrong(

@@ -16,6 +16,7 @@ from site_build.markup.convert import Converter
 from site_build.post import Document
 from site_build.reading.check import Facts, check_content, cross_check, examine
 from site_build.reading.document import read_document
+from tests.sizes import in_ci, scaled
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SAMPLE = Path(__file__).parent / "samples" / "everything.md"
@@ -338,13 +339,15 @@ def test_what_would_hold_up_the_converter_is_an_error(markdown: str) -> None:
     [
         "`" * 100_000,
         "` " * 50_000,
-        "> " * 400,
-        "a | b\n" * 3_000,
-        "- a\n" * 5_000,
-        "".join(f"[{number}]: /{number}\n" for number in range(1_500)),
-        "```\n" + "cout << a << b;\n" * 5_000 + "```\n",
-        "\U000f0001 [a](/b/) \U0010ffff",
-        "word " * 20_000,
+        *in_ci(
+            "> " * 400,
+            "a | b\n" * 3_000,
+            "- a\n" * 5_000,
+            "".join(f"[{number}]: /{number}\n" for number in range(1_500)),
+            "```\n" + "cout << a << b;\n" * 5_000 + "```\n",
+            "\U000f0001 [a](/b/) \U0010ffff",
+            "word " * 20_000,
+        ),
     ],
     ids=range(9),
 )
@@ -364,7 +367,8 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=300))
 @given(st.lists(PIECES, max_size=60).map("".join))
 def test_no_text_raises(markdown: str) -> None:
     """Whatever the text, there are facts, at places within it."""

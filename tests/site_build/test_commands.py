@@ -14,6 +14,8 @@ import pytest
 
 from site_build.__main__ import main
 
+pytestmark = pytest.mark.size("test")
+
 ROOT = Path(__file__).parents[2]
 GOOD = "---\ntitle: Of {0}\nslug: {0}\ndate: 2026-03-01\n---\nWords.\n"
 SETTINGS = ("CONTENT_DIR", "BUILD_DIR", "SITE_URL", "PORT", "NO_COLOR", "FORCE_COLOR")

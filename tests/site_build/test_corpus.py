@@ -7,6 +7,8 @@ import pytest
 from benchmarks.corpus import describe_corpus, find_corpus, read_samples, write_posts
 from tests.site_build.workbench import ROOT, Desk
 
+pytestmark = pytest.mark.size("test")
+
 OWN = ROOT / "content" / "posts"
 
 

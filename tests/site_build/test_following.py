@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC, datetime
 
+import pytest
 from aiohttp import ClientSession
 
 from site_build.bridge.plugin import list_sources
@@ -11,6 +12,8 @@ from site_build.preview.server import Preview, serve
 from site_build.preview.stage import Stage, State
 from site_build.request import Place, Request
 from tests.site_build.workbench import Desk
+
+pytestmark = pytest.mark.size("test")
 
 PATIENCE = 60
 """Seconds after which a test gives up waiting."""

@@ -1,5 +1,6 @@
 """The step for what stands within lines, against that of Python-Markdown."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown import Markdown
@@ -8,6 +9,7 @@ from markdown.treeprocessors import InlineProcessor
 from site_build.markup.convert import Converter
 from site_build.markup.house_rules import SIGNS
 from tests.site_build.test_convert import find_posts, make_document
+from tests.sizes import scaled
 
 PIECES = [*"`*_[]()!<>&@:/\\^\"'{}# \nab", "  \n", "](", "![", "[^1]", "://", "&amp;", "\n\n"]
 _EVERY = 23
@@ -29,7 +31,8 @@ def test_signs_belong_to_patterns() -> None:
     assert set(SIGNS) == {name for name in SIGNS if name in open_markdown(QUICK).inlinePatterns}
 
 
-@settings(max_examples=400)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=400))
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_same_html(text: str) -> None:
     """Whatever the text, it becomes the HTML that the library makes of it."""

@@ -7,6 +7,9 @@ import sys
 import pytest
 
 from tests.site_build.workbench import Desk, run
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 NOW = "2026-05-01T00:00:00Z"
 
@@ -88,8 +91,7 @@ def test_json_says_all_of_it(full_desk: Desk) -> None:
     ("question", "sentence"),
     [
         ("drafts", "there are no drafts"),
-        ("future", "nothing waits for its time"),
-        ("stale", "nothing is stale"),
+        *in_ci(("future", "nothing waits for its time"), ("stale", "nothing is stale")),
     ],
 )
 def test_nothing_is_said_to_be_nothing(empty_desk: Desk, question: str, sentence: str) -> None:

@@ -23,6 +23,9 @@ from tests.site_build.test_pictures import (
     read_page,
 )
 from tests.site_build.workbench import Desk, list_inodes, take
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 SECRET = b"Secret Lane 5"
 """Stands in every kind of note that the pictures of these tests carry."""
@@ -131,7 +134,7 @@ def unpack(data: bytes) -> list[tuple[bytes, str, object]]:
         return [(each.tobytes(), each.mode, each.info.get("duration")) for each in frames]
 
 
-@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("make", [*MAKERS[:4], *in_ci(*MAKERS[4:])])
 def test_an_original_says_nothing_but_its_turn_and_colours(
     desk: Desk, make: Callable[[], bytes]
 ) -> None:
@@ -207,7 +210,7 @@ def test_a_damaged_picture_is_published_without_its_notes(desk: Desk) -> None:
     assert found.startswith(b"\xff\xd8")
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF"])
+@pytest.mark.parametrize("kind", ["JPEG", *in_ci("PNG", "WEBP", "AVIF", "GIF")])
 def test_a_large_picture_is_published_smaller(desk: Desk, kind: str) -> None:
     """Its longer side has 2,560 pixels; it is upright, in its own colours, and says nothing."""
     more = {} if kind == "GIF" else {"exif": note(), "icc_profile": PROFILE}
@@ -228,7 +231,7 @@ def test_a_large_picture_is_published_smaller(desk: Desk, kind: str) -> None:
     assert (image.attributes["width"], image.attributes["height"]) == tuple(map(str, size))
 
 
-@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+@pytest.mark.parametrize("kind", ["GIF", *in_ci("WEBP", "PNG")])
 def test_a_large_picture_that_moves_still_moves(desk: Desk, kind: str) -> None:
     """Frames and their times stay."""
     frames = [draw(2700, 90), draw(2700, 90), draw(2700, 90)]
@@ -244,7 +247,7 @@ def test_a_large_picture_that_moves_still_moves(desk: Desk, kind: str) -> None:
     assert times == [100, 200, 300]
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "CMYK", "I;16"])
+@pytest.mark.parametrize("mode", ["1", "L", *in_ci("LA", "P", "CMYK", "I;16")])
 def test_a_large_picture_of_any_kind_of_pixel_is_understood(desk: Desk, mode: str) -> None:
     """Grey, palette, print colours and sixteen bits are as light as they were."""
     grey = Image.new("L", (2700, 30), 255)

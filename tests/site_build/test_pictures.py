@@ -22,6 +22,8 @@ from site_build.pictures.picture import Picture, list_forms
 from site_build.reading.check import check_content
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 
+pytestmark = pytest.mark.size("test")
+
 ORIENTATION, GPS, LATITUDE = 0x0112, 0x8825, 2
 LYING = 6
 """The camera was held so that the picture has to be turned to the right."""
@@ -353,6 +355,7 @@ def test_a_form_comes_from_the_cache(desk: Desk) -> None:
     assert second == dict.fromkeys(first, b"kept")
 
 
+@pytest.mark.size("ci")
 def test_a_build_lets_go_of_what_it_has_unpacked(desk: Desk) -> None:
     """A program that goes on after a build holds neither its last picture nor its last posts."""
     put(desk, "a.jpg", pack(draw(703, 401)))
@@ -366,6 +369,7 @@ def test_a_build_lets_go_of_what_it_has_unpacked(desk: Desk) -> None:
     assert "shown" not in [each.slug for each in held if isinstance(each, PostRecord)]
 
 
+@pytest.mark.size("ci")
 def test_cold_builds_agree_whatever_the_jobs(desk: Desk, tmp_path: Path) -> None:
     """One process or two, the pictures and cards are the same bytes."""
     for number in range(3):

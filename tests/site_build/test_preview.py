@@ -14,6 +14,9 @@ from edge_api.schema.media_types import media_type
 from edge_api.schema.site_policy import SITE_HEADERS
 from tests.site_build.previewing import Shown, previewing, wait_for
 from tests.site_build.workbench import Desk, run, take
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 BADGE = re.compile(r'<small class="preview-badge"[^>]*>([^<]*)</small>')
 
@@ -65,6 +68,7 @@ def test_drafts_and_scheduled_posts_are_shown_and_marked(shown: Shown) -> None:
     assert "</h1>\n<p><small" not in shown.ask("/journal/first-light/").text
 
 
+@pytest.mark.size("ci")
 def test_a_build_beside_it_carries_no_mark(shown: Shown) -> None:
     """What only the preview shows never reaches a build."""
     shown.desk.post("to-come", "2999-03-01")
@@ -90,6 +94,7 @@ def test_a_saved_post_is_told_and_shown(shown: Shown) -> None:
     assert "Quokka." in page
 
 
+@pytest.mark.size("ci")
 def test_ten_quick_saves_end_with_the_last(shown: Shown) -> None:
     """Whatever is told in between, the page shows what was saved last."""
     for number in range(10):
@@ -98,6 +103,7 @@ def test_ten_quick_saves_end_with_the_last(shown: Shown) -> None:
     assert "Save number 9." in shown.ask("/journal/hasty/").text
 
 
+@pytest.mark.size("ci")
 def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
     """Half a file beside it shows nowhere; renamed over the post, it is the post."""
     source = shown.desk.content / "posts" / "first.md"
@@ -114,9 +120,15 @@ def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
     ("data", "place", "message"),
     [
         (b"---\ntitle: [\n---\n", "posts/first.md:3:1", "close the bracket"),
-        (b"---\ntitle: A\nslug: first-light\ndate: 2026-02-30\n---\n", "first.md:4:7", "calendar"),
-        (b"---\ntitle: A\xff\n---\n", "posts/first.md:2:9", "save the file as UTF-8"),
-        (b"", "posts/first.md:1:1", "the file is empty"),
+        *in_ci(
+            (
+                b"---\ntitle: A\nslug: first-light\ndate: 2026-02-30\n---\n",
+                "first.md:4:7",
+                "calendar",
+            ),
+            (b"---\ntitle: A\xff\n---\n", "posts/first.md:2:9", "save the file as UTF-8"),
+            (b"", "posts/first.md:1:1", "the file is empty"),
+        ),
     ],
 )
 def test_a_defect_is_told_with_its_place_and_its_mend(
@@ -138,6 +150,7 @@ def test_a_defect_is_told_with_its_place_and_its_mend(
     assert shown.state()["errors"] == []
 
 
+@pytest.mark.size("ci")
 def test_two_posts_of_one_address_are_told(shown: Shown) -> None:
     """Both places are named, the first file is shown, and the rest of the site stands."""
     shown.desk.write("posts/zz.md", "---\ntitle: Z\nslug: first-light\ndate: 2026-01-01\n---\nZ.\n")
@@ -150,6 +163,7 @@ def test_two_posts_of_one_address_are_told(shown: Shown) -> None:
     assert shown.ask("/journal/").status == 200
 
 
+@pytest.mark.size("ci")
 def test_deleted_and_renamed_posts_are_followed(shown: Shown) -> None:
     """An address that is gone is the site's 404 page, and a new slug is a new address."""
     source = shown.desk.content / "posts" / "first.md"
@@ -188,6 +202,7 @@ def test_a_new_picture_is_served(shown: Shown) -> None:
     assert answer.headers["Content-Type"].startswith("image/svg+xml")
 
 
+@pytest.mark.size("ci")
 def test_a_content_folder_that_was_moved_away_is_told(shown: Shown) -> None:
     """The last site stays, with a sentence over it, until the folder is back."""
     away = shown.desk.content.with_name("away")
@@ -202,6 +217,7 @@ def test_a_content_folder_that_was_moved_away_is_told(shown: Shown) -> None:
     assert shown.ask("/journal/after-all/").status == 200
 
 
+@pytest.mark.size("ci")
 def test_warnings_are_told_where_they_are(shown: Shown) -> None:
     """A browser hears the warnings about its own page, and how many there are elsewhere."""
     shown.desk.post("crooked", text="See [nothing](/journal/nowhere/).")
@@ -218,7 +234,7 @@ def test_warnings_are_told_where_they_are(shown: Shown) -> None:
     ("fault", "place", "message"),
     [
         ("{% if %}", "{% extends", "Expected an expression"),
-        ("{{ nothing.at.all }}", "{% block main %}", "'nothing' is undefined"),
+        *in_ci(("{{ nothing.at.all }}", "{% block main %}", "'nothing' is undefined")),
     ],
 )
 def test_a_fault_in_a_template_is_told(
@@ -264,7 +280,7 @@ def test_a_changed_style_sheet_is_shown(desk: Desk, project: Path) -> None:
         assert ".quokka" in shown.ask(address).text
 
 
-@pytest.mark.parametrize("path", ["/search?q=x", "/api/public/v1/posts", "/docs/"])
+@pytest.mark.parametrize("path", ["/search?q=x", *in_ci("/api/public/v1/posts", "/docs/")])
 def test_what_the_service_answers_is_said(shown: Shown, path: str) -> None:
     """A page says in a sentence where to look for it."""
     answer = shown.ask(path)
@@ -273,6 +289,7 @@ def test_what_the_service_answers_is_said(shown: Shown, path: str) -> None:
     assert "make run" in answer.text
 
 
+@pytest.mark.size("ci")
 def test_a_form_is_not_taken(shown: Shown) -> None:
     """A message sent from the contact page is not accepted in silence."""
     answer = shown.ask("/contact/", "POST")
@@ -287,13 +304,15 @@ def test_a_form_is_not_taken(shown: Shown) -> None:
     [
         "/../pelicanconf.py",
         "/%2e%2e/%2e%2e/etc/passwd",
-        "/..%2f..%2fetc%2fpasswd",
-        "//etc/passwd",
-        "/images/..%2f..%2fposts%2fdraft.md",
-        "/posts/draft.md",
-        "/.preview/../../pelicanconf.py",
-        "/%00",
-        "/.preview/cache.sqlite",
+        *in_ci(
+            "/..%2f..%2fetc%2fpasswd",
+            "//etc/passwd",
+            "/images/..%2f..%2fposts%2fdraft.md",
+            "/posts/draft.md",
+            "/.preview/../../pelicanconf.py",
+            "/%00",
+            "/.preview/cache.sqlite",
+        ),
     ],
 )
 def test_no_path_leaves_the_site(shown: Shown, path: str) -> None:
@@ -305,7 +324,9 @@ def test_no_path_leaves_the_site(shown: Shown, path: str) -> None:
     assert "veiledword" not in answer.text
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.1.nip.io"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", *in_ci("localhost.evil.example", "", "127.0.0.1.nip.io")]
+)
 def test_a_foreign_name_is_turned_away(shown: Shown, host: str) -> None:
     """A page of another site that leads its name here reads nothing."""
     for path in ("/", "/.preview/events", "/journal/veiled-draft/"):
@@ -314,12 +335,13 @@ def test_a_foreign_name_is_turned_away(shown: Shown, host: str) -> None:
         assert "veiled" not in answer.text
 
 
-@pytest.mark.parametrize("host", ["localhost:9", "127.0.0.1", "[::1]:80", "edit.localhost"])
+@pytest.mark.parametrize("host", ["localhost:9", *in_ci("127.0.0.1", "[::1]:80", "edit.localhost")])
 def test_names_of_this_machine_are_answered(shown: Shown, host: str) -> None:
     """An address is nobody else's name."""
     assert shown.ask("/", Host=host).status == 200
 
 
+@pytest.mark.size("ci")
 def test_readers_policy_holds(shown: Shown) -> None:
     """Pages come under the policy of the site, so that its violations show here too."""
     headers = shown.ask("/").headers
@@ -329,6 +351,7 @@ def test_readers_policy_holds(shown: Shown) -> None:
     assert headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.size("ci")
 def test_an_address_without_its_slash_leads_on(shown: Shown) -> None:
     """As at the edge, a folder's address ends with a slash."""
     answer = shown.ask("/journal/first-light")
@@ -336,7 +359,7 @@ def test_an_address_without_its_slash_leads_on(shown: Shown) -> None:
     assert (answer.status, answer.headers["Location"]) == (307, "/journal/first-light/")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *in_ci(signal.SIGTERM)])
 def test_a_signal_ends_it_cleanly(shown: Shown, number: int) -> None:
     """Browsers that listen do not hold it up, and nothing is printed but what there was to say."""
     with shown.listening() as told:
@@ -380,8 +403,10 @@ def test_a_port_in_use_is_a_sentence(desk: Desk) -> None:
     ("words", "sentence"),
     [
         (["--port", "70000"], "'70000' is no port from 0 to 65535"),
-        (["--host", "no.such.host.invalid"], "there is no host 'no.such.host.invalid' here"),
-        (["--content", "/nowhere"], "there is no folder '/nowhere'"),
+        *in_ci(
+            (["--host", "no.such.host.invalid"], "there is no host 'no.such.host.invalid' here"),
+            (["--content", "/nowhere"], "there is no folder '/nowhere'"),
+        ),
     ],
 )
 def test_what_makes_no_sense_is_a_sentence(words: list[str], sentence: str) -> None:
@@ -393,6 +418,7 @@ def test_what_makes_no_sense_is_a_sentence(words: list[str], sentence: str) -> N
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.size("ci")
 def test_content_that_is_bad_from_the_start_is_shown_as_far_as_it_goes(desk: Desk) -> None:
     """The preview starts, says what is wrong on the terminal and over the page."""
     desk.write("posts/bad.md", "no front matter")
@@ -402,6 +428,7 @@ def test_content_that_is_bad_from_the_start_is_shown_as_far_as_it_goes(desk: Des
         assert shown.ask("/journal/first-light/").status == 200
 
 
+@pytest.mark.size("ci")
 def test_an_empty_folder_has_a_preview(empty_desk: Desk) -> None:
     """A journal without a post is a site too."""
     with previewing(empty_desk) as shown:
@@ -410,6 +437,7 @@ def test_an_empty_folder_has_a_preview(empty_desk: Desk) -> None:
         assert shown.ask("/journal/the-first/").status == 200
 
 
+@pytest.mark.size("ci")
 def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
     """A post that the disk does not give is told like any defect."""
     source = shown.desk.content / "posts" / "first.md"
@@ -421,6 +449,7 @@ def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
     assert "the link leads nowhere" in error["message"]
 
 
+@pytest.mark.size("ci")
 def test_a_header_of_events_is_no_stream(shown: Shown) -> None:
     """Whoever asks for the head alone gets it, and that is all."""
     answer = shown.ask("/.preview/events", "HEAD")
@@ -430,6 +459,7 @@ def test_a_header_of_events_is_no_stream(shown: Shown) -> None:
     assert shown.ask("/", "HEAD").status == 200
 
 
+@pytest.mark.size("ci")
 def test_the_end_does_not_wait_for_a_page(desk: Desk, project: Path) -> None:
     """A page that never comes does not keep the streams of browsers open."""
     template = project / "theme" / "templates" / "page.html"
@@ -450,7 +480,9 @@ def test_the_end_does_not_wait_for_a_page(desk: Desk, project: Path) -> None:
         assert list(told) == []
 
 
-@pytest.mark.parametrize("path", ["/style.css", "/feed.xml", "/feed.json", "/index.md", "/"])
+@pytest.mark.parametrize(
+    "path", ["/style.css", "/feed.xml", *in_ci("/feed.json", "/index.md", "/")]
+)
 def test_types_and_headers_are_those_of_the_edge(shown: Shown, path: str) -> None:
     """What a file is, and what pages may do, is said as readers' browsers are told it."""
     (sheet,) = re.findall(r'href="(/theme/style\.[^"]*)"', shown.ask("/").text)

@@ -20,6 +20,8 @@ from site_build.editions.publisher import Backoff, News, Prepared, Publisher, Re
 from site_build.faults import BuildError, ContentError
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
 
+pytestmark = pytest.mark.size("test")
+
 DAWN = datetime(2026, 5, 1, tzinfo=UTC)
 DUE = datetime(2026, 6, 1, 12, tzinfo=UTC)
 """When the small journal's scheduled post appears."""

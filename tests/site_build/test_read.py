@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from site_build.post import Alias, Document
 from site_build.reading.document import LARGEST_FILE, read_document
+from tests.sizes import scaled
 
 HEAD = "title: Hello\nslug: hello\ndate: 2026-03-01\n"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -366,7 +367,8 @@ VALUES = st.recursive(
 KEYS = st.sampled_from(["title", "slug", "date", "updated", "tags", "summary", "status"])
 
 
-@settings(max_examples=300)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=300))
 @given(st.binary(max_size=300))
 def test_no_bytes_raise(raw: bytes) -> None:
     """Whatever the bytes are, there is a document or an error."""
@@ -375,7 +377,8 @@ def test_no_bytes_raise(raw: bytes) -> None:
         assert (document is None) == any(found.severity == "error" for found in findings)
 
 
-@settings(max_examples=300)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=300))
 @given(st.dictionaries(KEYS | st.text(), VALUES, max_size=6))
 def test_no_front_matter_raises(head: dict[str, object]) -> None:
     """Whatever the head says, there is a document or an error, at a place within the file."""

@@ -15,6 +15,8 @@ from site_build.similarity.terms import LARGEST_COUNT, MOST_TERMS, count_terms, 
 from tests.site_build.test_convert import make_document
 from tests.site_build.workbench import ROOT, Desk, compare, find, list_inodes, run_journal, take
 
+pytestmark = pytest.mark.size("test")
+
 NOON = datetime(2026, 3, 1, tzinfo=UTC)
 VINEGAR = "Vinegar keeps cucumbers. Pickled cucumbers need vinegar and dill."
 SAILING = "A halyard lifts the mainsail. Reefing the mainsail eases the helm."

@@ -10,6 +10,8 @@ import pytest
 from site_build.faults import BuildError
 from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
 
+pytestmark = pytest.mark.size("test")
+
 
 def list_open_caches() -> list[str]:
     """Return the cache's files that this process has open."""

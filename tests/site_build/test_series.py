@@ -11,6 +11,8 @@ from site_build.reading.check import check_content
 from site_build.reading.document import read_document
 from tests.site_build.workbench import ROOT, Desk, compare, find, list_inodes, run_journal, take
 
+pytestmark = pytest.mark.size("test")
+
 THEME = ROOT / "theme"
 
 

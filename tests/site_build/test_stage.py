@@ -17,6 +17,8 @@ from site_build.preview.stage import Stage
 from site_build.request import Place, Request
 from tests.site_build.workbench import Desk
 
+pytestmark = pytest.mark.size("test")
+
 FIRST = "journal/first-light/index.html"
 
 

@@ -4,9 +4,15 @@ import asyncio
 from typing import Any
 
 import orjson
+import pytest
 
 from tests.edge.analysis.hostile import documents
+from tests.sizes import scaled
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test", grows=True)]
+
+EACH = scaled(test=12, ci=1)
+"""How far apart the documents are that are taken."""
 PATH = "/api/public/v1/analyze"
 
 
@@ -16,7 +22,7 @@ async def test_every_hostile_document_is_answered(make_edge: Any) -> None:
     How long these wait is measured by `python -m benchmarks analyses`.
     """
     async with make_edge() as edge:
-        for name, body in documents().items():
+        for name, body in list(documents().items())[::EACH]:
             task = asyncio.create_task(post(edge, body))
             answered = await count_answers(edge, task)
             status, said = await task

@@ -19,6 +19,8 @@ from edge_api.domain.analysis.words import sentence_lengths, words_in
 from edge_api.schema.reading import reading_minutes
 from tests.edge.analysis.corpus import SETS, body_of
 
+pytestmark = pytest.mark.one_engine
+
 POSTS = [path for paths in SETS.values() for path in paths]
 NAMES = [path.stem for path in POSTS]
 

@@ -8,6 +8,8 @@ from edge_api.domain.analysis.language_tags import normalize_tag
 from edge_api.domain.analysis.parse_html import DEPTH_MOST, limit_nesting, parse_html
 from edge_api.domain.analysis.parse_text import limit_brackets, parse_markdown, parse_text
 
+pytestmark = pytest.mark.one_engine
+
 PAGE = """<!doctype html><html lang="en"><head><title>A &amp; B</title>
 <meta name="Description" content=" About  it. "><link rel="canonical" href="/x">
 <meta property="og:title" content="A">

@@ -18,6 +18,8 @@ from edge_api.domain.analysis.process import COMMAND
 from edge_api.schema.problems import Problem
 from tests.edge.edge_process import ROOT, Installation, free_port
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 JOB = orjson.dumps({"kind": "text", "text": "Once upon a time."})
 LISTENING = """
 import sys, time
@@ -161,6 +163,7 @@ async def test_the_next_job_does_not_pay_for_the_last(make_pool: PoolMaker) -> N
     assert pool.pids == {ready}
 
 
+@pytest.mark.size("ci")
 async def test_there_are_never_more_workers_than_places(make_pool: PoolMaker) -> None:
     """Those that replace others included."""
     pool = make_pool(size=2, command=command(STUCK))
@@ -253,6 +256,7 @@ async def test_a_job_that_is_given_up_leaves_nothing_behind(make_pool: PoolMaker
     assert await pool.run(b"quick") == b"ok"
 
 
+@pytest.mark.size("ci")
 async def test_what_does_not_start_is_told_so(make_pool: PoolMaker) -> None:
     """A worker that ends at once is no worker."""
     pool = make_pool(command=command("raise SystemExit(3)"))
@@ -315,6 +319,7 @@ async def test_workers_end_with_the_edge(tmp_path: Path, journal: Path) -> None:
         assert await gone(worker.pid)
 
 
+@pytest.mark.size("ci")
 async def test_a_busy_worker_ends_by_its_own_alarm() -> None:
     """When nobody is left to kill it."""
     program = (

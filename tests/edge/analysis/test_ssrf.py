@@ -18,6 +18,8 @@ from edge_api.outgoing.visitor import WebVisitor
 from edge_api.schema.problems import Problem
 from tests.edge.analysis.spellings import BRACKETED, HOSTS, NAMES, NUMBERS, SCHEMES, WITH_USER
 
+pytestmark = pytest.mark.one_engine
+
 AGENT = "test/1.0"
 OPEN = "127.0.0.2"
 """The one address of this machine that a test may let the visitor go to."""

@@ -15,6 +15,8 @@ from edge_api.outgoing.gate import Gate
 from edge_api.outgoing.visitor import WebVisitor
 from edge_api.schema.problems import Problem
 
+pytestmark = pytest.mark.one_engine
+
 AGENT = "fore-edge/1.0 (+http://journal.test/)"
 PAGE = "<!doctype html><title>There</title><p>Caf\u00e9"
 

@@ -7,6 +7,8 @@ import pytest
 from benchmarks.ground import PING
 from benchmarks.parts.analyses import AT_ONCE, QUIET, Waits, describe, watch
 
+pytestmark = pytest.mark.one_engine
+
 DOCUMENTS = {"html of '`|<a '": {"html": "<a " * 20_000}, "words": {"text": "one two " * 9_000}}
 
 

@@ -28,6 +28,8 @@ from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation
 from tests.edge.store.samples import clock, make_lead
 
+pytestmark = pytest.mark.size("test")
+
 BACKUP = re.compile(r"edge-\d{8}T\d{6}\.\d{6}Z\.db")
 
 
@@ -81,6 +83,7 @@ def test_a_backup_beside_a_running_edge_is_whole(installation: Installation, fol
     assert f"the secret key lies beside it: {key}" in output
 
 
+@pytest.mark.size("ci")
 def test_what_it_says_can_be_read_by_programs(installation: Installation) -> None:
     """With --json it is one object: the file, its size, the rows of each table, the key."""
     told = as_json(installation, "backup", "--json")
@@ -90,6 +93,7 @@ def test_what_it_says_can_be_read_by_programs(installation: Installation) -> Non
     assert (told["secret_key"], told["removed"]) == (None, [])
 
 
+@pytest.mark.size("ci")
 def test_the_key_can_be_left_out(installation: Installation, folder: Path) -> None:
     """With --without-key, or where SECRET_KEY is set, the folder has no secret in it."""
     installation.store.with_suffix(".key").write_text("k" * 64)
@@ -115,6 +119,7 @@ def test_the_newest_are_kept_and_what_others_put_there(
     assert made[2]["removed"] == [made[0]["file"]]
 
 
+@pytest.mark.size("ci")
 def test_a_clock_that_ran_ahead_costs_no_new_backup(
     installation: Installation, folder: Path
 ) -> None:
@@ -168,6 +173,7 @@ def test_what_is_no_store_is_refused(
     assert sentence in complained
 
 
+@pytest.mark.size("ci")
 def test_the_store_of_another_program_is_refused(installation: Installation) -> None:
     """A SQLite file that is no store of ours gives no backup."""
     installation.store.unlink()
@@ -190,6 +196,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(
     assert "name another folder by --to" in complained
 
 
+@pytest.mark.size("ci")
 def test_a_disk_without_room_is_a_sentence(installation: Installation, folder: Path) -> None:
     """The copy cannot be written whole: exit 1, the last good one stays, nothing half-written."""
     good = Path(as_json(installation, "backup", "--json")["file"])
@@ -212,6 +219,7 @@ def test_a_disk_without_room_is_a_sentence(installation: Installation, folder: P
     assert names_in(folder) == [good.name]
 
 
+@pytest.mark.size("ci")
 def test_a_second_backup_at_once_is_refused(installation: Installation, folder: Path) -> None:
     """While one is under way in the folder another one says so and leaves its file alone."""
     with BackupFolder(folder).claimed():
@@ -277,6 +285,7 @@ def test_a_store_on_a_server_has_tools_of_its_own(installation: Installation) ->
         assert refusal.value.code == "invalid"
 
 
+@pytest.mark.size("ci")
 def test_a_replicated_store_gives_a_backup_of_its_own(
     installation: Installation, tmp_path: Path
 ) -> None:

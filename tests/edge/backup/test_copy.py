@@ -20,6 +20,8 @@ from tests.edge.postgresql import PostgreSQL
 from tests.edge.store.rows_of_every_kind import bare_row, full_row
 from tests.edge.store.samples import clock, make_lead
 
+pytestmark = pytest.mark.size("test")
+
 Stores = tuple[SQLiteStore, SQLiteStore]
 ServerStores = tuple[PostgresStore, PostgresStore]
 EVERY = tuple(TABLES.values())
@@ -228,6 +230,7 @@ def test_the_command_copies_and_says_what_both_hold(installation: Installation) 
     assert "kept" in said(installation.changed(DATABASE_URL=target), "keys", "list")
 
 
+@pytest.mark.size("ci")
 def test_what_cannot_be_copied_is_a_sentence(installation: Installation) -> None:
     """The same store twice, one that is not there, an address of no engine, one that is served."""
     here, there = installation.settings["DATABASE_URL"], f"sqlite:///{installation.folder}/o.db"

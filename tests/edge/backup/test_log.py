@@ -28,6 +28,8 @@ from tests.drills.loss import await_replica, ids, installation_in
 from tests.edge.edge_process import PATIENCE
 from tests.edge.store.samples import clock, make_lead
 
+pytestmark = pytest.mark.size("test")
+
 
 class ReplicatedEdge:
     """An open store that Litestream replicates into a folder."""

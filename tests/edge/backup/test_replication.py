@@ -30,6 +30,8 @@ from tests.drills.loss import await_replica, ids, installation_in, post, said
 from tests.edge.edge_process import PATIENCE, Installation
 from tests.edge.store.samples import clock, make_lead
 
+pytestmark = pytest.mark.size("test")
+
 ROUNDS = 48
 AT_ONCE = 250
 """Leads of one round."""
@@ -101,6 +103,7 @@ async def write_and_cut(store: SQLiteStore, path: Path) -> None:
                 assert await store.scrub(whole=number > ROUNDS // 2)
 
 
+@pytest.mark.size("ci")
 def test_an_erasure_leaves_nothing_in_the_log(installation: Installation) -> None:
     """Litestream holds the log open; an erasure beside it cuts the log nevertheless."""
     with installation.serving() as edge:
@@ -214,6 +217,7 @@ def silent_server() -> Iterator[int]:
         yield int(listener.getsockname()[1])
 
 
+@pytest.mark.size("ci")
 def test_what_a_dead_edge_left_behind_gives_way(installation: Installation) -> None:
     """An edge is killed and its replicator lives on; the next edge ends that and has its own."""
     with installation.serving() as edge:
@@ -227,6 +231,7 @@ def test_what_a_dead_edge_left_behind_gives_way(installation: Installation) -> N
         await_replica(installation.store)
 
 
+@pytest.mark.size("ci")
 def test_a_commit_that_only_the_log_knew_is_no_harm(installation: Installation) -> None:
     """An edge dies between writing a commit and saying so; the replicator has copied it already.
 
@@ -349,6 +354,7 @@ async def test_who_is_ended_while_it_waits_holds_no_lock(
     await store.close()
 
 
+@pytest.mark.size("ci")
 def test_a_former_state_is_restored(installation: Installation) -> None:
     """The replica as it was at an instant: what came later is not in it, and is kept beside."""
     with installation.serving() as edge:
@@ -388,6 +394,7 @@ def test_readiness_tells_of_the_replica(installation: Installation) -> None:
     assert report["checks"]["replica"] == {"status": "pass", "verified": False}
 
 
+@pytest.mark.size("ci")
 def test_doctor_says_that_a_served_store_is_not_replicated(installation: Installation) -> None:
     """An edge was started without the setting that others have: doctor complains."""
     with installation.changed(LITESTREAM_REPLICA="").serving():
@@ -410,6 +417,7 @@ def blocked(folder: Path) -> Iterator[None]:
         aside.rename(folder)
 
 
+@pytest.mark.size("ci")
 def test_doctor_says_why_a_replica_lags(installation: Installation, tmp_path: Path) -> None:
     """The place of the replica cannot be written: leads are taken, doctor has the reason."""
     with installation.serving() as edge:

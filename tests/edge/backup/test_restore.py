@@ -28,6 +28,9 @@ from edge_api.store.sqlite.copying import copy_store, verify
 from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation
 from tests.edge.store.samples import NOW, clock, make_entry, make_lead, make_row
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 LATER = "2026-02-01T00:00:00.000000Z"
 
@@ -51,6 +54,7 @@ def files_of(installation: Installation) -> list[str]:
     return sorted(path.name for path in files if path.is_file() and "lock" not in path.name)
 
 
+@pytest.mark.size("ci")
 def test_a_store_that_is_served_is_not_replaced(installation: Installation) -> None:
     """While an edge serves it: exit 1, a sentence that says so, and nothing is changed."""
     backup = back_up(installation)
@@ -90,6 +94,7 @@ def test_a_backup_that_was_changed_is_refused(installation: Installation) -> Non
     assert f"no checksum lies beside {backup}" in output
 
 
+@pytest.mark.size("ci")
 def test_what_was_there_is_kept_beside(installation: Installation) -> None:
     """Without --force a store that is there is refused; with it, it is kept and named."""
     with installation.serving() as edge:
@@ -107,6 +112,7 @@ def test_what_was_there_is_kept_beside(installation: Installation) -> None:
     assert "1 leads came since" in output
 
 
+@pytest.mark.size("ci")
 def test_the_log_of_the_former_store_goes_with_it(installation: Installation) -> None:
     """An edge was killed: what only its log holds is beside, and not in the restored store."""
     backup = back_up(installation)
@@ -120,6 +126,7 @@ def test_the_log_of_the_former_store_goes_with_it(installation: Installation) ->
     assert (ids(installation.store), ids(aside)) == (set(), {lead})
 
 
+@pytest.mark.size("ci")
 def test_a_damaged_former_store_does_not_stand_in_the_way(installation: Installation) -> None:
     """It cannot tell what to carry over: said, with what to look through; and it is kept."""
     backup = back_up(installation)
@@ -133,6 +140,7 @@ def test_a_damaged_former_store_does_not_stand_in_the_way(installation: Installa
     assert ids(installation.store) == set()
 
 
+@pytest.mark.size("ci")
 @pytest.mark.parametrize(
     "entries",
     [
@@ -191,13 +199,15 @@ def run_limited(installation: Installation, largest: str, *words: str) -> tuple[
         (("nowhere.db",), 1, "there is no file"),
         (("text.db",), 1, "is no SQLite database: name another backup"),
         (("other.db",), 1, "is no store of Fore-edge: name another backup"),
-        (("newer.db",), 1, "has schema version 9999"),
-        (("damaged.db",), 1, ": name another backup"),
-        (("var/edge.db",), 2, "is the store itself"),
-        ((), 2, "either a FILE or --from-replica"),
-        (("--from-replica",), 2, "needs LITESTREAM_REPLICA"),
-        (("text.db", "--at", "2026-01-01T00:00:00Z"), 2, "belongs to --from-replica"),
-        (("--from-replica", "--at", "yesterday"), 2, "is no instant like"),
+        *in_ci(
+            (("newer.db",), 1, "has schema version 9999"),
+            (("damaged.db",), 1, ": name another backup"),
+            (("var/edge.db",), 2, "is the store itself"),
+            ((), 2, "either a FILE or --from-replica"),
+            (("--from-replica",), 2, "needs LITESTREAM_REPLICA"),
+            (("text.db", "--at", "2026-01-01T00:00:00Z"), 2, "belongs to --from-replica"),
+            (("--from-replica", "--at", "yesterday"), 2, "is no instant like"),
+        ),
     ],
 )
 def test_what_cannot_be_restored_is_refused(
@@ -259,6 +269,7 @@ def test_the_secret_key_comes_with_the_backup(installation: Installation) -> Non
     assert f"the former one is kept as {aside}" in output
 
 
+@pytest.mark.size("ci")
 def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> None:
     """What a restore has put aside is restored like a backup: the former key comes back too."""
     key = installation.store.with_suffix(".key")
@@ -273,6 +284,7 @@ def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> Non
     assert f"the secret key of the backup is in its place: {key}" in output
 
 
+@pytest.mark.size("ci")
 def test_a_store_that_cannot_be_exchanged_keeps_its_key(installation: Installation) -> None:
     """What goes wrong before the backup is in place leaves the key of the former store in its."""
     key = installation.store.with_suffix(".key")
@@ -287,6 +299,7 @@ def test_a_store_that_cannot_be_exchanged_keeps_its_key(installation: Installati
     assert [name for name in files_of(installation) if ".key" in name] == ["edge.key"]
 
 
+@pytest.mark.size("ci")
 def test_a_copy_with_a_log_beside_it_is_taken_whole(installation: Installation) -> None:
     """Somebody saved the file and its log: what is in the log is restored too."""
     copy = installation.folder / "copied.db"

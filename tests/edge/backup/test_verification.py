@@ -27,6 +27,9 @@ from edge_api.store.sqlite.copying import count_lost, note_keys
 from tests.drills.loss import as_json, await_replica, installation_in, post, said
 from tests.edge.backup.test_replication import await_truth, silent_server
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 READINESS = "/api/public/v1/readiness"
 DEEP = "run python -m edge_api doctor --deep"
@@ -92,6 +95,7 @@ FIXES = {"the replica cannot be restored": "; start a new replica: docs/operator
 """What `doctor` adds; a replica that lacks the last commits may still get them."""
 
 
+@pytest.mark.size("ci")
 def test_a_spoilt_replica_is_found(replicated: Installation) -> None:
     """`doctor --deep` says what is wrong and why, and an edge that starts later warns of it.
 
@@ -131,6 +135,7 @@ def test_a_spoilt_replica_is_found(replicated: Installation) -> None:
         assert check_of(edge, "replica")["status"] == "pass"
 
 
+@pytest.mark.size("ci")
 def test_a_whole_replica_passes_with_the_instant(replicated: Installation) -> None:
     """Before it is verified readiness says so; the result outlives the edge."""
     with replicated.serving() as edge:
@@ -154,6 +159,7 @@ def test_a_whole_replica_passes_with_the_instant(replicated: Installation) -> No
         assert check_of(edge, "replica")["verified"] is False
 
 
+@pytest.mark.size("ci")
 def test_rows_that_are_not_in_the_replica_are_found(replicated: Installation) -> None:
     """What was committed while nothing replicated is counted."""
     with replicated.serving() as edge:
@@ -215,9 +221,11 @@ def overwrite(backup: Path) -> None:
     ("spoil", "sentence"),
     [
         (flip_text, "the newest backup was changed since it was made"),
-        (flip_checksum, "the newest backup was changed since it was made"),
-        (overwrite, "the newest backup is damaged"),
-        (Path.unlink, "the newest backup is not where it was made"),
+        *in_ci(
+            (flip_checksum, "the newest backup was changed since it was made"),
+            (overwrite, "the newest backup is damaged"),
+            (Path.unlink, "the newest backup is not where it was made"),
+        ),
     ],
 )
 def test_a_spoilt_backup_is_found(
@@ -246,6 +254,7 @@ def test_a_spoilt_backup_is_found(
     assert stat.S_IMODE(plain.store.with_name("edge.db-backup.json").stat().st_mode) == 0o600
 
 
+@pytest.mark.size("ci")
 def test_doctor_says_that_there_is_no_backup(plain: Installation) -> None:
     """It is a hint where somebody looks closely, and nothing wrong."""
     assert "there is no backup: python -m edge_api backup makes one" in deep(plain)
@@ -373,6 +382,7 @@ def new_names(before: set[psutil.Process]) -> set[str]:
     return found
 
 
+@pytest.mark.size("ci")
 def test_a_disk_without_room_is_not_filled(
     replicated: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,6 +425,7 @@ def test_a_result_that_cannot_be_read_is_replaced(replicated: Installation) -> N
     assert (check.state, check.facts) == ("warn", {"verified": False})
 
 
+@pytest.mark.size("ci")
 def test_two_at_once_are_one_too_many(replicated: Installation) -> None:
     """The second is refused while the first one has the scratch folder."""
     with replicated.serving():
@@ -434,6 +445,7 @@ def test_the_process_is_a_light_one() -> None:
     assert not {"aiohttp", "mcp", "pelican", "authlib"} & set(loaded)
 
 
+@pytest.mark.size("ci")
 def test_a_store_that_cannot_be_read_is_no_fault_of_the_replica(
     replicated: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,9 @@ from edge_api.api.reference.calls import is_callable
 from edge_api.schema.paths import DOCS_PAGES
 from tests.content.fences import read_fences
 from tests.edge.docs.conftest import Reader, read_reference
+from tests.sizes import in_ci
+
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
 _MEANT_FOR_NO_PROGRAM = {
     "access_request_form",
@@ -28,7 +31,7 @@ _MEANT_FOR_NO_PROGRAM = {
 """Pages for a person, files of the site, and what the mail service signs."""
 
 
-@pytest.mark.parametrize("language", ["bash", "python", "js"])
+@pytest.mark.parametrize("language", ["bash", *in_ci("python", "js")])
 def test_every_example_does_what_is_promised(language: str, tmp_path: Path) -> None:
     """Each operation that a program can call has one in each language, and it succeeds."""
     with read_reference(tmp_path) as reader:

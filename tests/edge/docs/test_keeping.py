@@ -10,6 +10,8 @@ from edge_api.api.reference.values import Page
 from edge_api.schema.problems import Problem
 from edge_api.web.reference import Ground, Reference
 
+pytestmark = pytest.mark.one_engine
+
 SHELL = "<title><!-- title --></title><a href='<!-- path -->'></a><!-- content -->"
 
 

@@ -17,6 +17,8 @@ from edge_api.api.reference.calls import Call
 from edge_api.api.reference.languages import write_curl, write_javascript, write_python
 from tools.judges import NODE
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 HARD = {
     "quotes": 'it\'s "so" `echo no` $HOME $(id) ${x} \\ \\n',
     "lines": "one\ntwo\ttabs\r\nthree",

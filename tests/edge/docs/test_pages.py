@@ -24,6 +24,8 @@ from tests.page_scripts import has_own_scripts_alone
 from tools.environment import SetupError
 from tools.vendor_swagger import FOLDER, check
 
+pytestmark = pytest.mark.one_engine
+
 PAGE_MOST = 40 * 1024
 """Bytes of a page, compressed."""
 SHEET_MOST = 5 * 1024

@@ -4,6 +4,8 @@ import pytest
 
 from edge_api.api.reference.entries import spell_rate
 
+pytestmark = pytest.mark.one_engine
+
 
 @pytest.mark.parametrize(
     ("rate", "told"),

@@ -13,6 +13,8 @@ from edge_api.schema.tables import IDEMPOTENCY_KEYS
 from edge_api.store.plan import Read, Store
 from tests.edge.conftest import EdgeMaker
 
+pytestmark = pytest.mark.each_engine
+
 SECRET = b"of this service"
 
 

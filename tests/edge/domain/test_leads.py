@@ -13,6 +13,8 @@ from edge_api.schema.tables import IDEMPOTENCY_KEYS, LEADS
 from edge_api.settings import read_settings
 from edge_api.store.plan import Condition, Delete, Insert, Read, Store, Update
 
+pytestmark = pytest.mark.each_engine
+
 SECRET = b"of this service"
 ADDRESS = "192.0.2.7"
 ANYBODY = Sender(None, ADDRESS)

@@ -18,6 +18,8 @@ from edge_api.store.plan import Insert, Order, Read
 from tests.edge.conftest import EMAIL_HOOK_SECRET, error_of
 from tests.edge.domain.conftest import MovableClock
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 PATH = "/api/public/hooks/email"
 ADDRESS = "Ann.Lee@example.org"
 LOGGED = {

@@ -16,6 +16,8 @@ from tests.edge.edge_process import free_port
 from tests.edge.mail.conftest import make_envelope, notification
 from tests.edge.mail.relays import ANY_ADDRESS, Relay, reciting, serving
 
+pytestmark = pytest.mark.size("test")
+
 SENDER, RECIPIENT = "journal@journal.example", "owner@journal.example"
 LOGIN = "us%40er:p%3A%2Fss@"
 

@@ -8,6 +8,8 @@ import pytest
 from edge_api.api.mcp.operations import MESSAGE_MOST
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 

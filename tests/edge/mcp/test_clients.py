@@ -14,6 +14,8 @@ from mcp_types import PromptReference, TextContent, TextResourceContents
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH
 from tests.edge.small_builds import make_post, point_at, write_build
 
+pytestmark = pytest.mark.one_engine
+
 MODES = {"legacy": LEGACY, "auto": MODERN, MODERN: MODERN}
 """How the client is told to speak, and what it then speaks."""
 

@@ -13,6 +13,8 @@ from edge_api.api.mcp.operations import REVISIONS, SENTENCE, TITLE, server_name
 from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent
 
+pytestmark = pytest.mark.one_engine
+
 ROOT = Path(__file__).parents[3]
 
 

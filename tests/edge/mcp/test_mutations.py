@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import json
-import os
 import random
 from collections import Counter
 from typing import Any
@@ -12,8 +11,9 @@ import psutil
 import pytest
 
 from tests.edge.mcp.agents import ERAS, Agent, Json, Said
+from tests.sizes import scaled
 
-MESSAGES = int(os.environ.get("MCP_MUTATIONS", "5000"))
+MESSAGES = scaled(test=500, ci=5000)
 """In each era."""
 AT_ONCE = 16
 INTERNAL = -32603
@@ -123,6 +123,7 @@ def memory() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
+@pytest.mark.size("test", grows=True)
 @pytest.mark.parametrize("version", ERAS)
 async def test_no_message_harms_the_process(edge: Any, version: str) -> None:
     """No 5xx, no hang, no task left behind, no growth; sound requests are answered as before."""

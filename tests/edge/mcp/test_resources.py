@@ -8,6 +8,8 @@ import pytest
 from tests.edge.mcp.agents import LEGACY, MODERN, Agent
 from tests.edge.small_builds import make_post, point_at, write_build
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 FIRST = "http://journal.test/journal/first-edge/"
 POST_TEMPLATE = "http://journal.test/journal/{slug}/"
 TAG_TEMPLATE = "http://journal.test/tags/{tag}/"

@@ -3,7 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.edge.fuzzing import fuzz
+
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test", grows=True)]
 
 
 async def test_messages_are_answered_as_the_document_says(edge: Any, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from edge_api.schema.tables import CREDENTIALS
 from edge_api.store.plan import Condition, Update
 from tests.edge.mcp.agents import LEGACY, PATH, Agent
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 METADATA = "http://journal.test/.well-known/oauth-protected-resource/api/public/mcp"
 WANTED = 'scope="mcp posts:read leads:read leads:write"'
 SCOPES = {

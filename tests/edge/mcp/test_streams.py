@@ -24,6 +24,8 @@ from tests.edge.conftest import EdgeServer, RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
 
+pytestmark = pytest.mark.size("test")
+
 if TYPE_CHECKING:
     from aiohttp.test_utils import TestClient
 

@@ -12,6 +12,8 @@ from edge_api.api.operations import OPERATIONS
 from tests.edge.mcp.agents import LEGACY, Agent
 from tests.edge.small_builds import make_post, point_at, write_build
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
 TOOLS = {
     "list_posts": {},

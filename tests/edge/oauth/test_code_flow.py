@@ -1,7 +1,6 @@
 """Codes and tokens from consent to the end: what is handed out, to whom, how often."""
 
 import asyncio
-import os
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,11 +11,12 @@ from edge_api.domain.oauth.consents import Asked, SentBack
 from edge_api.schema.oauth_tables import OAUTH_GRANTS
 from edge_api.schema.tables import AUDIT_LOG
 from tests.edge.oauth.conftest import REDIRECT, SITE, World, new_verifier, refusal
+from tests.sizes import scaled
 
 MCP = f"{SITE}/api/public/mcp"
 REST = f"{SITE}/api/public/v1"
-ROUNDS = int(os.environ.get("OAUTH_ROUNDS", "20"))
-"""Of fifty at once; `make judge` asks for 100."""
+ROUNDS = scaled(quick=2, ci=20, judge=100)
+"""Of fifty at once."""
 
 
 async def connected(world: World, **changes: str) -> tuple[str, dict[str, Any]]:
@@ -177,6 +177,7 @@ async def test_an_access_token_lives_an_hour(world: World) -> None:
     assert (await refusal(asking)).code == "unauthenticated"
 
 
+@pytest.mark.size("quick", grows=True)
 async def test_of_fifty_at_once_one_gets_tokens_and_the_others_take_them_away(
     world: World,
 ) -> None:

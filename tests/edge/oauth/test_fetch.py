@@ -24,6 +24,8 @@ from edge_api.outgoing.fetch import Fetcher
 from edge_api.outgoing.gate import LOOKUPS_MOST
 from tests.edge.oauth.conftest import refusal
 
+pytestmark = pytest.mark.size("test")
+
 PRIVATE = [
     *("127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104
     *("100.64.0.1", "192.0.2.1", "224.0.0.1", "255.255.255.255", "240.0.0.1"),

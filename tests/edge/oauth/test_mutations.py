@@ -22,8 +22,11 @@ from tests.edge.oauth.conftest import (
 )
 from tests.edge.oauth.test_client_authentication import assertion
 from tests.edge.oauth.test_consent_http import shown
+from tests.sizes import scaled
 
-REQUESTS = 10_000
+pytestmark = pytest.mark.one_engine
+
+REQUESTS = scaled(test=1000, ci=10_000)
 AT_ONCE = 64
 OAUTH = "/api/public/oauth"
 Request = tuple[str, str, dict[str, Any]]
@@ -184,8 +187,9 @@ async def send_all(edge: Any, requests: Iterator[Request]) -> Counter[int]:
     return seen
 
 
+@pytest.mark.size("test", grows=True)
 @pytest.mark.parametrize("seed", [1])
-async def test_ten_thousand_spoiled_requests(edge: Any, seed: int) -> None:
+async def test_thousands_of_spoiled_requests(edge: Any, seed: int) -> None:
     """None is a fault of ours, none hangs, and nothing of them stays behind."""
     order = ClientOrder("Robot", "client_secret_basic", ("client_credentials",), ("posts:read",))
     robot = await edge.service.oauth.clients.register(order)
@@ -197,7 +201,7 @@ async def test_ten_thousand_spoiled_requests(edge: Any, seed: int) -> None:
         await sealed_request(edge, client),
     ]
     dice = random.Random(seed)  # noqa: S311  no secret depends on it
-    warm_up = iter([spoil(dice, dice.choice(sound)) for _ in range(2000)])
+    warm_up = iter([spoil(dice, dice.choice(sound)) for _ in range(REQUESTS // 5)])
     await send_all(edge, warm_up)
     gc.collect()
     process, tasks = psutil.Process(), len(asyncio.all_tasks())

@@ -12,6 +12,8 @@ from edge_api.domain.oauth.documents import is_document_id
 from edge_api.schema.oauth_tables import OAUTH_CLIENTS
 from tests.edge.oauth.conftest import REDIRECT, World, new_verifier, refusal
 
+pytestmark = pytest.mark.one_engine
+
 URL = "https://client.example/oauth/metadata.json"
 
 

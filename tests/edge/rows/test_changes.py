@@ -23,6 +23,8 @@ from tests.edge.rows.samples import (
     problem_of,
 )
 
+pytestmark = pytest.mark.each_engine
+
 
 async def test_a_change_touches_what_matches(rows: Rows, clock: Ticking) -> None:
     """An update changes all matching rows, and its instant is their `updated_at`."""

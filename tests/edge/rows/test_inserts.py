@@ -18,6 +18,8 @@ from edge_api.schema.tables import (
 from edge_api.store.plan import Insert, Store
 from tests.edge.rows.samples import ACTOR, HIDDEN, ID, LEAD, audited, everything, problem_of
 
+pytestmark = pytest.mark.each_engine
+
 SENT = {"template_name": "t", "recipient_email": "a@b.c", "status": "sent", "message_id": "m-1"}
 
 

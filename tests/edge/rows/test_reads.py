@@ -2,10 +2,14 @@
 
 import asyncio
 
+import pytest
+
 from edge_api.domain.rows import Rows
 from edge_api.schema.tables import LEADS
 from tests.edge.engines import Opener
 from tests.edge.rows.samples import ACTOR, LEAD, Ticking, everything
+
+pytestmark = pytest.mark.each_engine
 
 
 async def test_a_read_that_comes_again_gives_the_same(rows: Rows) -> None:

@@ -1,6 +1,10 @@
 """The cache: it keeps to its size, and what was used last stays longest."""
 
+import pytest
+
 from edge_api.domain.kept import SizedCache
+
+pytestmark = pytest.mark.one_engine
 
 
 def test_the_least_recently_used_goes_first() -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from edge_api.web.conditional import Span, asked_span, etag_matches, range_holds
 
+pytestmark = pytest.mark.one_engine
+
 ETAG = '"abc"'
 SIZE = 1000
 

@@ -14,6 +14,8 @@ from tests.edge.conftest import CONTENT
 from tests.edge.edge_process import ROOT
 from tests.page_scripts import has_own_scripts_alone
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 PATH = "/contact/"
 GOOD = {
     "name": "Ann Lee",

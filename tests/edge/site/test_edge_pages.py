@@ -16,6 +16,8 @@ from edge_api.schema.problems import Problem
 from edge_api.web.pages import EdgePages
 from tests.edge.small_builds import make_post, point_at, write_build, write_site
 
+pytestmark = pytest.mark.one_engine
+
 FRAME = "<title><!-- title --></title><h1><!-- title --></h1><main><!-- content --></main>"
 WORDS = "{% for each in sentences %}<p>{{ each }}</p>{% endfor %}"
 

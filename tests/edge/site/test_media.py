@@ -16,6 +16,8 @@ from edge_api.web.media import (
     twin_of,
 )
 
+pytestmark = pytest.mark.one_engine
+
 
 def listed(*names: str) -> Mapping[str, SiteFile]:
     """Return files by the paths at which they answer."""

@@ -5,6 +5,8 @@ import pytest
 from edge_api.api.preferences import media_weight, preferences, prefers_markdown
 from edge_api.web.fields import best_coding
 
+pytestmark = pytest.mark.one_engine
+
 BOTH = ("br", "gzip")
 CHROME = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 

@@ -16,6 +16,8 @@ from edge_api.schema.search import WORDS_LONGEST
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.page_scripts import has_own_scripts_alone
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 PAGE, DATA = "/search", "/api/public/v1/search"
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(2)> \ufdd0forged\ufdd1 {{ 7*7 }}"""
 POSTS = 23

@@ -8,6 +8,8 @@ from aiohttp import ClientError, ClientSession
 
 from tests.edge.site.conftest import LARGE, RawClient
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 ATTACKS = [
     "/../edge.db",
     "/../../etc/passwd",

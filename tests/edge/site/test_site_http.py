@@ -11,6 +11,8 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.edge.site.conftest import LARGE, PAGE, RawClient
 from tests.edge.small_builds import point_at, write_build
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 SECURITY = (
     "Content-Security-Policy",
     "X-Content-Type-Options",

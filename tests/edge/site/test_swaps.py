@@ -25,6 +25,8 @@ from edge_api.schema.edge_pages import (
 from edge_api.store.search import open_search
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build, write_site
 
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
 POSTS = "/api/public/v1/posts"
 SWAPS = 40
 READERS = 8

@@ -2,10 +2,14 @@
 
 import asyncio
 
+import pytest
+
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS, SUPPRESSED_EMAILS
 from edge_api.store.plan import Insert, Outcome, Store
 from tests.edge.store.samples import make_lead, make_row
+
+pytestmark = pytest.mark.each_engine
 
 
 async def test_a_store_with_many_writers_keeps_every_row(store: Store) -> None:

@@ -19,6 +19,8 @@ from edge_api.store.probe import Outage
 from edge_api.store.sqlite import open_store
 from tests.edge.store.samples import make_lead
 
+pytestmark = pytest.mark.size("test")
+
 
 async def await_lines(caplog: pytest.LogCaptureFixture, number: int) -> list[str]:
     """Return what was logged, once it is so many lines; ten seconds is more than it takes."""

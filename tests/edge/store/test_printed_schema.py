@@ -11,6 +11,8 @@ from edge_api.schema.tables import TABLES
 from edge_api.store.sqlite.opening import bring_up, lay_file
 from tests.edge.postgresql import PostgreSQL
 
+pytestmark = pytest.mark.size("test")
+
 CATALOGUE = """
     SELECT c.relname, c.relkind::text, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0

@@ -9,6 +9,8 @@ from edge_api.schema.tables import LEADS
 from edge_api.store.plan import Condition, Insert, Read, Store, Update
 from tests.edge.store.samples import make_lead
 
+pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
+
 # A pattern that no row fits, over texts in which the search has to look at every character.
 NOWHERE = Condition("notes", "like", "%" + "a_" * 50 + "b%")
 LONG = "a" * 20_000

@@ -13,6 +13,9 @@ from edge_api.store.matching import ilike, like
 from edge_api.store.plan import Condition, Insert, Order, Read, Store, Where
 from tests.edge.engines import ENGINES, open_store, placed
 from tests.edge.store.samples import clock, make_entry, make_lead, make_row
+from tests.sizes import scaled
+
+pytestmark = pytest.mark.each_engine
 
 TEXTS = ("a", "b", None, "A", "")
 """What column `message_id` holds in the five rows of the table, in the order of their keys."""
@@ -200,7 +203,8 @@ def notes(
 PIECES = st.sampled_from(["a", "A", "ä", "%", "*", "_", r"\%", r"\_", "\\\\", "s", "ß", "SS", "🦊"])
 
 
-@settings(max_examples=300)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=300))
 @given(pieces=st.lists(PIECES, max_size=6), folds=st.booleans(), negated=st.booleans())
 def test_patterns_mean_the_same_in_the_engine(
     notes: Notes,

@@ -18,6 +18,7 @@ from edge_api.schema.search import SearchText, Segments
 from edge_api.store.search import SNIPPET_LONGEST, Search, build_search, open_search
 from edge_api.store.search.marks import CLOSING, OPENING
 from edge_api.store.search.question import TERMS_MOST, has_word, make_question
+from tests.sizes import scaled
 
 
 def post(slug: str, title: str, prose: str = "", tags: str = "", code: str = "") -> SearchText:
@@ -399,7 +400,8 @@ async def test_hostile_text_finds_something_or_nothing(search: Search, words: st
 PIECES = ["AND", "OR", "NOT", "NEAR(", "site", "é", *"\"'*^:+-() "]
 
 
-@settings(max_examples=500)
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=50, ci=500))
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
 def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, words: str) -> None:
     """Text of any kind, and words and signs of the engine's own language in any order."""

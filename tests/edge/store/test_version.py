@@ -11,6 +11,8 @@ from edge_api.store.probe import Probe
 from tests.edge.engines import Opener
 from tests.edge.store.samples import make_lead
 
+pytestmark = pytest.mark.each_engine
+
 
 async def test_a_write_changes_the_version(store: Store) -> None:
     """At the moment of the answer, whoever kept something by the old version knows it is stale."""

@@ -27,6 +27,8 @@ from edge_api.store.plan import (
 )
 from tests.edge.store.samples import make_entry, make_lead, make_row
 
+pytestmark = pytest.mark.each_engine
+
 SMALL = (Condition("budget_tier", "eq", "small"),)
 AUDIT = {"actor": "a", "verb": "update", "table_name": "leads", "columns": "", "rows": 0}
 

@@ -17,6 +17,8 @@ from edge_api.store.sqlite import open_store
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
 from tests.edge.webhooks.listener import Listener, listening
 
+pytestmark = pytest.mark.size("test")
+
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "Hello"}
 
 
@@ -111,6 +113,7 @@ def test_an_orderly_end_tells_nothing_twice(installation: Installation, listener
     assert asyncio.run(waiting(installation.store)) == 0
 
 
+@pytest.mark.size("ci")
 def test_readiness_warns_until_the_operator_has_mended_it(
     installation: Installation, listener: Listener
 ) -> None:

@@ -19,6 +19,9 @@ from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LEAD, LEADS, Writers
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.workers.conftest import SECRET_KEY, Service, is_alive, supervised
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 READINESS = "/api/public/v1/readiness"
 
@@ -66,6 +69,7 @@ async def test_a_worker_that_is_killed_comes_back_and_loses_nothing(
     assert "was ended by SIGKILL; another takes its place" in lasting.log
 
 
+@pytest.mark.size("ci")
 async def test_a_renewal_refuses_no_connection_and_cuts_none(
     lasting: Service, postgresql: PostgreSQL
 ) -> None:
@@ -126,6 +130,7 @@ def test_a_signal_ends_all_in_order(service: Service) -> None:
     assert service.process.stdout.read() == "", "it greets once"
 
 
+@pytest.mark.size("ci")
 def test_a_second_signal_kills(service: Service) -> None:
     """Whoever cannot wait loses what is under way, and the status says so."""
     workers = service.children()
@@ -161,6 +166,7 @@ TERMINAL = (sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])")
 """Runs a command in a terminal of its own, which closes when this process dies."""
 
 
+@pytest.mark.size("ci")
 def test_who_closes_the_terminal_ends_all(installation: Installation) -> None:
     """There SIGHUP is no wish for new workers: nobody would be left to end them."""
     serve = (sys.executable, "-m", "edge_api", "serve", "--workers", "2")
@@ -183,6 +189,7 @@ def test_who_closes_the_terminal_ends_all(installation: Installation) -> None:
     assert len(gone) == 3
 
 
+@pytest.mark.size("ci")
 def test_workers_without_a_database_are_not_tried_again(installation: Installation) -> None:
     """The store's sentence stands there once, and the status is 1."""
     missing = installation.changed(DATABASE_URL=f"{installation.settings['DATABASE_URL']}_no")
@@ -193,7 +200,8 @@ def test_workers_without_a_database_are_not_tried_again(installation: Installati
     assert "Traceback" not in complained
 
 
-@pytest.mark.parametrize("module", ["edge_api", "tests.edge.workers.no_time"])
+@pytest.mark.size("ci")
+@pytest.mark.parametrize("module", ["edge_api", *in_ci("tests.edge.workers.no_time")])
 def test_workers_that_never_come_to_serve_are_given_up_when_none_serves(
     installation: Installation, postgresql: PostgreSQL, module: str
 ) -> None:

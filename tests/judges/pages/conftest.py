@@ -1,10 +1,10 @@
 """Two served journals, and what a browser notices on every kind of page of them.
 
-`make test` runs the quick part of these judges, `make judge` the whole (PAGES_JUDGED=whole). Which
-pages there are is found out by `crawl.py` and `places.py`, the largest of each kind is judged. What
-is not held against a page stands in tables, with its reason: EXCEPTIONS of `budgets.py` and
-`nu.py`, NOT_OURS of `test_lighthouse_whole.py`, UNLISTED of `lighthouse.py`, RULES of
-`markup.mjs`. Each judge is shown a page that is broken.
+How much is judged grows with the size of the run. Which pages there are is found out by `crawl.py`
+and `places.py`, the largest of each kind is judged. What is not held against a page stands in
+tables, with its reason: EXCEPTIONS of `budgets.py` and `nu.py`, NOT_OURS of
+`test_lighthouse_whole.py`, UNLISTED of `lighthouse.py`, RULES of `markup.mjs`. Each judge is shown
+a page that is broken.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.browser.conftest import chromium
-from tests.judges.pages.extent import WHOLE
 from tests.judges.pages.places import places, strains
 from tests.judges.pages.sample import write_sample
 from tests.judges.pages.served import Served, serve
 from tests.judges.pages.visit import JUDGED, Visit, look_at_all
 from tests.own_journal import JUDGED_CONTENT
+from tests.sizes import scaled
 from tools import judges as installation
 
 __all__ = ["chromium"]
-collect_ignore = [] if WHOLE else ["test_nu.py", "test_lighthouse_whole.py"]
+STRAINS_MOST = scaled(test=4, ci=1000)
 Outcome = TypeVar("Outcome")
 
 
@@ -60,6 +60,6 @@ def visits(chromium: str, journal: Served, sample: Served) -> list[Visit]:
     """Return what was noticed on each page of both, in each variant that is judged."""
     return [
         visit
-        for served, found in ((journal, places(journal)), (sample, strains(sample)))
+        for served, found in ((journal, places(journal)), (sample, strains(sample)[:STRAINS_MOST]))
         for visit in wait_for(look_at_all(chromium, served, found, JUDGED))
     ]

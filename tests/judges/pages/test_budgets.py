@@ -1,8 +1,12 @@
 """What pages weigh on their way to a reader."""
 
+import pytest
+
 from tests.judges.pages.budgets import BUDGETS, excess, weigh
 from tests.judges.pages.served import Served
 from tests.judges.pages.visit import Visit
+
+pytestmark = pytest.mark.size("test", grows=True)
 
 
 def of(served: Served, visits: list[Visit]) -> list[Visit]:

@@ -9,9 +9,11 @@ import pytest
 
 from tests.edge.conftest import run_build
 from tests.judges.pages.corpus import named_sources, post_pages, write_corpus
-from tests.judges.pages.extent import WHOLE
 from tests.judges.pages.judging import Faults, judge_markup
 from tests.judges.pages.served import NOW
+from tests.sizes import is_whole
+
+pytestmark = pytest.mark.size("test", grows=True)
 
 SAMPLE = 60
 
@@ -19,7 +21,9 @@ SAMPLE = 60
 @pytest.fixture(scope="module")
 def content(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the posts; in the quick part, of some of them."""
-    return write_corpus(tmp_path_factory.mktemp("corpus") / "content", None if WHOLE else SAMPLE)
+    return write_corpus(
+        tmp_path_factory.mktemp("corpus") / "content", None if is_whole() else SAMPLE
+    )
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +33,7 @@ def site(content: Path) -> Path:
     return content.parent / "build" / "current" / "site"
 
 
+@pytest.mark.size("ci")
 async def test_every_error_is_the_sources(content: Path, site: Path, tmp_path: Path) -> None:
     """A page whose source `check` finds no fault with has no error by html-validate."""
     named = named_sources(content)

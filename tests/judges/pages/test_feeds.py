@@ -13,6 +13,8 @@ from tests.judges.pages.atom import faults_of, faults_of_html
 from tests.judges.pages.crawl import crawl
 from tests.judges.pages.served import Served
 
+pytestmark = pytest.mark.size("test")
+
 ATOM, JSON = "application/atom+xml", "application/feed+json"
 _SCHEMA = Path(__file__).parent / "schemas" / "json_feed.json"
 

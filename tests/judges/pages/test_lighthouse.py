@@ -10,24 +10,31 @@ import pytest
 from tests.judges.pages.crawl import crawl, kind, largest_of_each_kind
 from tests.judges.pages.lighthouse import UNLISTED, Demands, Verdict, faults_of, run
 from tests.judges.pages.served import Served
+from tests.sizes import scaled
 
+pytestmark = pytest.mark.size("test")
+
+PAGES = scaled(test=1, ci=2)
 _BROKEN = b"""<!DOCTYPE html><html><head><meta name=robots content=noindex></head>
 <body><img src=/x.png><button></button><p style="color:#eee;background:#fff">Pale</p>
 <script>console.error("x"); throw new Error("y")</script></body></html>"""
 
 
+@pytest.mark.size("test", grows=True)
 async def test_pages_have_a_hundred(chromium: str, journal: Served, tmp_path: Path) -> None:
-    """Home and the longest post, on a telephone, in all that does not depend on the machine."""
+    """The longest post and home, on a telephone, in all that does not depend on the machine."""
     pages = crawl(journal)
     post = next(path for path in largest_of_each_kind(pages) if kind(path, pages) == "/journal/*/")
     found: dict[str, list[str]] = {}
-    for path, guise in (("/", "mobile light"), (post, "mobile dark")):
+    judged = ((post, "mobile dark"), ("/", "mobile light"))[:PAGES]
+    for path, guise in judged:
         for verdict in await run(chromium, journal.origin + path, [guise], tmp_path):
             found[path] = faults_of(verdict, Demands(is_listed=True, is_timed=False))
 
-    assert found == {"/": [], post: []}
+    assert found == {path: [] for path, _ in judged}
 
 
+@pytest.mark.size("ci")
 async def test_a_broken_page_is_found(chromium: str, tmp_path: Path) -> None:
     """What readers, searchers and agents would miss costs points in each of their categories."""
 

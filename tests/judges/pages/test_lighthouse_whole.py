@@ -10,6 +10,8 @@ from tests.judges.pages.lighthouse import GUISES, Demands, judge
 from tests.judges.pages.places import Place, at, places, strains
 from tests.judges.pages.served import Served
 
+pytestmark = pytest.mark.size("judge")
+
 MISSING = Place("missing", at("/404.html"))
 """Lighthouse judges no page whose status is an error: what a missing address gets is judged at its
 file, and a refusal has the frame of the pages that are judged."""

@@ -3,10 +3,14 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.judges.pages.crawl import crawl
 from tests.judges.pages.judging import follow_links
 from tests.judges.pages.served import Served, serve
 from tests.own_journal import TEST_CONTENT
+
+pytestmark = pytest.mark.size("test")
 
 _DEAD = """---
 title: Dead
@@ -27,6 +31,7 @@ async def test_no_link_is_dead(journal: Served, tmp_path: Path) -> None:
     assert checked > len(pages)
 
 
+@pytest.mark.size("ci")
 async def test_dead_links_are_found(tmp_path: Path) -> None:
     """A page, a place in a page and a picture that are not there."""
     content = shutil.copytree(TEST_CONTENT, tmp_path / "content")

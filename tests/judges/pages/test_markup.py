@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.judges.pages.crawl import crawl
 from tests.judges.pages.judging import judge_markup
 from tests.judges.pages.served import Served
 from tests.judges.pages.visit import VARIANTS, Visit
+
+pytestmark = pytest.mark.size("test", grows=True)
 
 _BROKEN = b"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Broken</title></head>

@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.judges.pages.crawl import crawl
 from tests.judges.pages.nu import judge
 from tests.judges.pages.served import Served
 from tests.judges.pages.visit import VARIANTS, Visit
+
+pytestmark = pytest.mark.size("judge")
 
 _BROKEN = b"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Broken</title></head>

@@ -13,6 +13,8 @@ from tests.judges.pages.places import OCCASIONS
 from tests.judges.pages.served import Served, serve
 from tests.own_journal import JUDGED_CONTENT
 
+pytestmark = pytest.mark.size("test")
+
 LEAST = 115
 SITE_URL = "https://journal.example"
 
@@ -48,6 +50,7 @@ async def test_headers_are_good(published: Served, tmp_path: Path) -> None:
     } == {}
 
 
+@pytest.mark.size("ci")
 async def test_each_missing_header_is_noticed(published: Served, tmp_path: Path) -> None:
     """Without one of them, or with a weak policy, a page has fewer points."""
     whole = answer(published, "/")

@@ -13,6 +13,8 @@ from tests.judges.pages.sample import CONTACT
 from tests.judges.pages.served import Served, serve
 from tests.judges.pages.visit import VARIANTS, Visit, look_at_all
 
+pytestmark = pytest.mark.size("test", grows=True)
+
 _BROKEN = f"""---
 title: Broken
 slug: broken
@@ -95,6 +97,7 @@ def test_pages_fit_the_screen(visits: list[Visit]) -> None:
     assert gather(visits, lambda visit: max(0, visit.overflow)) == {}
 
 
+@pytest.mark.size("ci")
 def test_a_broken_page_is_found(broken: list[Visit]) -> None:
     """Each of these judgements finds its fault on a page that has it."""
     for visit in broken:

@@ -17,14 +17,16 @@ from tests.edge.edge_process import ROOT
 from tests.judges.pages import echoes
 from tests.judges.pages.conftest import wait_for
 from tests.judges.pages.crawl import crawl
-from tests.judges.pages.extent import WHOLE
 from tests.judges.pages.hostile import BODY, FIELD, write_hostile
 from tests.judges.pages.payloads import CALL, FAMILIES, PAYLOADS, choose
 from tests.judges.pages.running import Shown, watch
 from tests.judges.pages.served import Served, serve
 from tests.site_build.workbench import run_journal
+from tests.sizes import scaled
 
-CHOSEN = choose(len(PAYLOADS) if WHOLE else 40)
+pytestmark = pytest.mark.size("test")
+
+CHOSEN = choose(scaled(test=12, ci=40, judge=len(PAYLOADS)))
 POSTS = "/api/public/v1/posts"
 _CONTENT = "{http://www.w3.org/2005/Atom}content"
 
@@ -98,6 +100,7 @@ def test_bodies_run_nothing(chromium: str, hostile: Served, pages: dict[str, byt
     assert wait_for(watch(chromium, hostile.origin, found, has_policy=True)) == {}
 
 
+@pytest.mark.size("ci")
 def test_what_programs_are_given_runs_nothing(chromium: str, hostile: Served) -> None:
     """The HTML of feeds and API runs nothing in a page of somebody else, who has no policy."""
     found = [
@@ -108,6 +111,7 @@ def test_what_programs_are_given_runs_nothing(chromium: str, hostile: Served) ->
     assert wait_for(watch(chromium, hostile.origin, found, has_policy=False)) == {}
 
 
+@pytest.mark.size("ci")
 def test_what_is_sent_comes_back_as_text(chromium: str, hostile: Served) -> None:
     """Searches, addresses, forms, names of programs and mail run nothing, even without a policy."""
     found = [
@@ -121,6 +125,7 @@ def test_what_is_sent_comes_back_as_text(chromium: str, hostile: Served) -> None
     assert wait_for(watch(chromium, hostile.origin, found, has_policy=False)) == {}
 
 
+@pytest.mark.size("ci")
 def test_a_hole_is_found(chromium: str, hostile: Served, tmp_path: Path) -> None:
     """A theme that prints a title as it stands lets scripts run, and that is seen."""
     theme = shutil.copytree(ROOT / "theme", tmp_path / "theme")
@@ -142,6 +147,7 @@ def test_a_hole_is_found(chromium: str, hostile: Served, tmp_path: Path) -> None
     assert any("onclick" in each for each in seen[f"{FIELD}-1"])
 
 
+@pytest.mark.size("ci")
 def test_the_policy_is_seen_to_hold(
     chromium: str, hostile: Served, pages: dict[str, bytes]
 ) -> None:

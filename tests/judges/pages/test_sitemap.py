@@ -10,6 +10,8 @@ from tests.judges.pages.crawl import crawl, mapped
 from tests.judges.pages.served import Served
 from tools.judges import MODULES
 
+pytestmark = pytest.mark.size("test")
+
 _NONE = b"""<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 <url><loc>nowhere</loc><lastmod>yesterday</lastmod></url></urlset>"""
 

@@ -8,6 +8,8 @@ from tests.judges.pages.crawl import crawl
 from tests.judges.pages.served import Served
 from tests.judges.pages.structured_data import faults_of, types_of
 
+pytestmark = pytest.mark.size("test")
+
 
 @pytest.mark.parametrize("name", ["journal", "sample"])
 def test_structured_data_is_whole(name: str, request: pytest.FixtureRequest) -> None:

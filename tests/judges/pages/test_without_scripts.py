@@ -10,6 +10,8 @@ from tests.browser.conftest import open_browser
 from tests.judges.pages.places import places
 from tests.judges.pages.served import Served
 
+pytestmark = pytest.mark.size("test", grows=True)
+
 WORDS_LEAST = 8
 """In the main part of a page that says anything."""
 _SENT_BY_SCRIPT = "form:not([action]), button[type=button]:not([hidden])"
@@ -71,6 +73,7 @@ def test_a_search_works(journal: Served, page: Page) -> None:
     assert urlsplit(page.url).path != "/journal/"
 
 
+@pytest.mark.size("ci")
 def test_what_does_not_work_is_found(page: Page) -> None:
     """A page that its scripts would have filled, and a button for them, are noticed."""
     page.set_content("<main><form><button type=button>Load</button></form></main>")

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from playwright.async_api import (
@@ -17,9 +16,9 @@ from playwright.async_api import (
 
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.watching import OVERFLOW, REPORT_VIOLATIONS
-from tests.judges.pages.extent import WHOLE
 from tests.judges.pages.places import Place
 from tests.judges.pages.served import Served
+from tests.sizes import scaled
 from tools.judges import MODULES
 
 AT_ONCE = 3
@@ -50,10 +49,14 @@ class Variant(NamedTuple):
         return f"{self.scheme} {self.width}"
 
 
-_SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-VARIANTS = [Variant(*each) for each in product(_SCHEMES, (360, 1280))]
-JUDGED = VARIANTS if WHOLE else [VARIANTS[0], VARIANTS[-1]]
-"""How each page is judged: in both schemes and both widths, and in each pair of them if asked."""
+VARIANTS = [
+    Variant("light", 360),
+    Variant("dark", 1280),
+    Variant("light", 1280),
+    Variant("dark", 360),
+]
+JUDGED = VARIANTS[: scaled(test=1, ci=2, judge=4)]
+"""How each page is judged. The first two have both schemes and both widths between them."""
 
 
 @dataclass

@@ -2,12 +2,16 @@
 
 import asyncio
 
+import pytest
+
 from edge_api.domain.mail.claims import Claims
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
 from edge_api.store.plan import Condition, Store, Update
 from tests.edge.engines import Opener
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
+
+pytestmark = pytest.mark.each_engine
 
 
 async def test_what_one_has_claimed_another_leaves_alone(

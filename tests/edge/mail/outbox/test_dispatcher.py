@@ -13,6 +13,8 @@ from tests.edge.edge_process import free_port
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, SENDER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import DROP, Relay, refuse_login, relaying
 
+pytestmark = pytest.mark.size("test")
+
 READER = LEAD["email"]
 LATER = "451 4.3.0 not now"
 NOTIFICATION, ACKNOWLEDGEMENT = "notification", "acknowledgement"

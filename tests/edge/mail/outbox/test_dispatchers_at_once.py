@@ -1,7 +1,6 @@
 """Several processes send from one outbox, and nothing goes twice."""
 
 import asyncio
-import os
 import signal
 from collections import Counter
 from datetime import UTC, datetime
@@ -19,8 +18,11 @@ from tests.edge.edge_process import Installation
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
 from tests.edge.mail.outbox.scripted_relay import Relay
+from tests.sizes import scaled
 
-MESSAGES = int(os.environ.get("MAIL_MESSAGES", "1000"))
+pytestmark = pytest.mark.size("ci", grows=True)
+
+MESSAGES = scaled(test=200, ci=1000, judge=10_000)
 DISPATCHERS = 2
 AT_ONCE = 500
 """Leads in one transaction, to have many soon."""

@@ -13,6 +13,9 @@ import pytest
 from tests.edge.edge_process import Installation, free_port
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
 from tests.edge.mail.outbox.scripted_relay import Relay, until
+from tests.sizes import in_ci
+
+pytestmark = pytest.mark.size("test")
 
 LEADS = "/api/public/v1/leads"
 JSON = {"Content-Type": "application/json"}
@@ -97,10 +100,12 @@ async def test_mail_is_queued_again_and_sent_by_a_process_of_its_own(
     ("words", "code", "complaint"),
     [
         (("mail", "retry"), 2, "one of the arguments"),
-        (("mail", "retry", "nonsense"), 1, "No mail nonsense was given up"),
-        (("mail", "preview", "nonsense"), 2, "invalid choice"),
-        (("mail", "preview", "lead_notification", "--html", "--eml"), 2, "not allowed with"),
-        (("mail", "nonsense"), 2, "invalid choice"),
+        *in_ci(
+            (("mail", "retry", "nonsense"), 1, "No mail nonsense was given up"),
+            (("mail", "preview", "nonsense"), 2, "invalid choice"),
+            (("mail", "preview", "lead_notification", "--html", "--eml"), 2, "not allowed with"),
+            (("mail", "nonsense"), 2, "invalid choice"),
+        ),
     ],
 )
 async def test_wrong_usage_is_told(
@@ -128,7 +133,7 @@ async def test_without_a_relay_there_is_nothing_to_run(installation: Installatio
 
 
 @pytest.mark.parametrize(
-    "template", ["lead_notification", "lead_acknowledgement", "access_decision"]
+    "template", ["lead_notification", *in_ci("lead_acknowledgement", "access_decision")]
 )
 async def test_each_message_can_be_looked_at(installation: Installation, template: str) -> None:
     """Its text, its HTML, and the whole of it as it is sent."""
@@ -177,6 +182,7 @@ async def test_a_lead_over_http_is_told_at_once(installation: Installation, rela
         assert word not in complained
 
 
+@pytest.mark.size("ci")
 async def test_mail_is_seen_in_a_folder_where_there_is_no_relay(
     installation: Installation, tmp_path: Path
 ) -> None:
@@ -196,7 +202,7 @@ async def test_mail_is_seen_in_a_folder_where_there_is_no_relay(
     assert LEAD["message"] in file.read_text()
 
 
-@pytest.mark.parametrize("folder", ["note", "note/mail", "/proc/mail"])
+@pytest.mark.parametrize("folder", ["note", *in_ci("note/mail", "/proc/mail")])
 def test_mail_is_not_promised_where_it_cannot_be_kept(
     installation: Installation, tmp_path: Path, folder: str
 ) -> None:
@@ -210,6 +216,7 @@ def test_mail_is_not_promised_where_it_cannot_be_kept(
     assert complained.startswith("--keep-mail: the mail folder cannot be written: ")
 
 
+@pytest.mark.size("ci")
 async def test_a_relay_that_is_set_is_used_whatever_the_folder(
     installation: Installation, relay: Relay, tmp_path: Path
 ) -> None:

@@ -15,6 +15,8 @@ from tests.edge.conftest import EdgeMaker
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
+pytestmark = pytest.mark.each_engine
+
 LEADS_PATH = "/api/public/v1/leads"
 
 

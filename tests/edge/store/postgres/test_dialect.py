@@ -15,6 +15,8 @@ from edge_api.store.postgres.connection import Session
 from edge_api.store.postgres.dialect import POSTGRESQL, ilike_operands, like_operands
 from tests.edge.postgresql import PostgreSQL
 
+pytestmark = pytest.mark.size("test")
+
 LETTERS = "".join(
     letter
     for letter in map(chr, range(1, sys.maxunicode + 1))
@@ -80,6 +82,7 @@ def test_a_pattern_has_one_wildcard_for_runs(pattern: str, operand: str) -> None
     assert like_operands(pattern) == (operand,)
 
 
+@pytest.mark.size("ci")
 async def test_folding_is_the_same_for_every_letter(session: Session) -> None:
     """The server folds what a pattern names as Python does, block by block through all of Unicode.
 

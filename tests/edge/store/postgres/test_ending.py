@@ -19,6 +19,8 @@ from tests.edge.postgresql import PostgreSQL
 from tests.edge.store.postgres.conftest import StoreOpener
 from tests.edge.store.samples import clock, make_lead
 
+pytestmark = pytest.mark.size("test")
+
 SESSIONS = (
     "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )

@@ -18,6 +18,8 @@ from tests.edge.store.postgres.conftest import StoreOpener
 from tests.edge.store.postgres.proxy import Proxy
 from tests.edge.store.samples import make_lead
 
+pytestmark = pytest.mark.size("test")
+
 READ = Read(LEADS, ("id",), counted=True)
 STANDING = """
 SELECT FROM pg_stat_activity
@@ -218,6 +220,7 @@ async def test_an_edge_that_is_cut_off_with_the_lock_stops_the_others_for_second
     proxy.mend()
 
 
+@pytest.mark.size("ci")
 async def test_an_edge_that_is_cut_off_says_so_and_comes_back(
     opener: StoreOpener, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from edge_api.store.grouping import GROUP_MOST
 from edge_api.store.postgres.connection import Connection, Session
 from edge_api.store.postgres.writer import Writer
 
+pytestmark = pytest.mark.size("test")
+
 
 class Log:
     """A writer of its own on a small table, and the statements that it runs."""

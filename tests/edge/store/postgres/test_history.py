@@ -17,6 +17,8 @@ from edge_api.store.sql import insert_row
 from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
 from tests.edge.store.samples import make_row
 
+pytestmark = pytest.mark.size("test")
+
 CATALOGUE = {
     "columns": """
         SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,

@@ -17,6 +17,8 @@ from edge_api.store.postgres.opening import place_of, refusal_of, refuse_server
 from tests.edge.postgresql import GUARDED, OWNER, PostgreSQL
 from tests.edge.store.samples import clock, make_lead
 
+pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
+
 OPEN_AND_WRITE = """
 import asyncio, sys
 from edge_api.schema.tables import LEADS

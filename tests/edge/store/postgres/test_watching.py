@@ -12,6 +12,8 @@ from tests.edge.store.postgres.conftest import StoreOpener
 from tests.edge.store.postgres.proxy import Proxy
 from tests.edge.store.samples import make_lead
 
+pytestmark = pytest.mark.size("test")
+
 
 async def test_a_version_stays_while_nothing_changes(store: PostgresStore) -> None:
     """What is kept by it is kept for longer than a look lasts."""

@@ -16,6 +16,8 @@ from edge_api.store.postgres.connection import Session
 from edge_api.store.postgres.windows import tally
 from tests.edge.store.postgres.proxy import Proxy
 
+pytestmark = pytest.mark.size("test")
+
 SECRET = b"s" * 32
 
 Opener = Callable[[str], Awaitable[StoredWindows]]
@@ -223,6 +225,7 @@ async def tell_at_last(limiter: Limiter) -> None:
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.size("ci")
 async def test_an_edge_that_is_cut_off_counts_by_itself(
     proxy: Proxy, open_at: Opener, url: str
 ) -> None:

@@ -16,6 +16,8 @@ from edge_api.store.plan import Condition, Insert, Outcome, Read
 from edge_api.store.sqlite import SQLiteStore, open_store
 from tests.edge.store.samples import clock, make_lead
 
+pytestmark = pytest.mark.size("test")
+
 FORGET = """
 import asyncio, sys
 from pathlib import Path

@@ -19,6 +19,8 @@ from edge_api.store.sqlite import SQLiteStore
 from edge_api.store.sqlite.connection import Connection
 from tests.edge.store.samples import make_lead
 
+pytestmark = pytest.mark.size("test")
+
 READ = Read(LEADS, ("id",), counted=True)
 
 

@@ -34,6 +34,8 @@ from edge_api.store.sqlite.opening import (
 )
 from tests.edge.store.samples import clock, make_lead
 
+pytestmark = pytest.mark.size("test")
+
 OPEN_AND_WRITE = """
 import asyncio, os, signal, sys
 from pathlib import Path

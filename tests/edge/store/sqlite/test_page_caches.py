@@ -9,11 +9,14 @@ from pathlib import Path
 from uuid import UUID
 
 import psutil
+import pytest
 
 from edge_api.schema.tables import LEADS
 from edge_api.store.plan import Condition, Read
 from edge_api.store.sqlite import SQLiteStore, open_store
 from tests.edge.store.samples import clock, make_lead
+
+pytestmark = pytest.mark.size("test")
 
 ROWS = 20_000
 LONGEST_GROWTH = 24
