@@ -107,13 +107,15 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
 
     def describe(self) -> tuple[Identity, Style]:
         """Return whose site it is, and how it is made."""
-        settings = self.settings
+        settings, policy = self.settings, read_policy(self.settings)
+        # Templates take a boolean: the text "false" would be true to them.
+        settings["LEADS_REQUIRE_CREDENTIAL"] = policy.leads_need_credential
         style = Style(
             Path(self.theme),
             [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
             fingerprint_settings(settings),
             settings["DEFAULT_PAGINATION"],
-            read_policy(settings),
+            policy,
             read_budget_tiers(settings),
         )
         return _identify(settings), style

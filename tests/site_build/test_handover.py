@@ -13,6 +13,8 @@ from edge_api.web.pages import make_environment
 from site_build.faults import BuildError
 from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
 
+pytestmark = pytest.mark.size("test")
+
 FORM = "{% set values = values|default({}) %}<form>{{ values.get('name', '') }}</form>"
 PLACE = "<!-- contact form -->{% include 'contact_form.html' %}<!-- end of contact form -->"
 SHELL = "<html><title><!-- title --></title><h1><!-- title --></h1><!-- content --></html>"
@@ -310,6 +312,18 @@ def test_the_edge_offers_the_budgets_of_the_site(desk: Desk, tmp_path: Path) -> 
         select = LexborHTMLParser(html).css_first("select[name=budget_tier]")
         assert select is not None
         assert [option.text() for option in select.css("option")][1:] == TIERS
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_closed_form_is_not_shown(desk: Desk, tmp_path: Path, *, is_closed: bool) -> None:
+    """Where leads need a credential, the contact page says so in place of its form."""
+    desk.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
+    closed = str(is_closed).lower()
+    run_journal(desk.content, tmp_path / "output", ROOT / "theme", LEADS_REQUIRE_CREDENTIAL=closed)
+    page = (tmp_path / "output" / "contact" / "index.html").read_text(encoding="utf-8")
+
+    assert ("This form is closed" in page) is is_closed
+    assert ('id="contact-form"' in page) is not is_closed
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ GIVEN = {
     "structured_data",
     "BUDGET_TIERS",
     "DEFAULT_LANG",
+    "LEADS_REQUIRE_CREDENTIAL",
     "SITENAME",
     "SITESUBTITLE",
     "SITEURL",
