@@ -132,6 +132,7 @@ async def test_parts_follow_one_another(edge: Any, key: str) -> None:
         assert answer.headers["Link"] == f'<{path}>; rel="next"'
         asked = parse_qs(urlsplit(path).query)
         assert (asked["limit"], asked["q"]) == (["1"], ["a"])
+        assert asked.keys() == {"limit", "q", "since", "cursor"}
 
     assert "Link" not in answer.headers
     _, whole = await get(edge, f"{PATH}?q=a", key)
