@@ -9,6 +9,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ _BATCH = 16
 
 _FEW = 8
 """So few items are done sooner than a process is started."""
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def count_processors() -> int:
@@ -77,13 +80,34 @@ def _hired(
                 args=(work, items, indexes, sender, [*crew, receiver]),
                 daemon=True,
             )
-            process.start()
+            with _signals_held():
+                process.start()
+                crew[receiver] = process
             sender.close()
-            crew[receiver] = process
         yield crew
     finally:
         gc.unfreeze()
         _dismiss(crew)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Answer SIGINT and SIGTERM only after the body; a process forked in it unblocks them itself.
+
+    What a handler raises in a hook of fork is lost. Another thread may take what this one blocks.
+    """
+    held: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()  # It alone runs handlers.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    former = [signal.signal(one, lambda came, _: held.append(came)) for one in _ENDING * is_main]
+    try:
+        yield
+    finally:
+        for number, handler in zip(_ENDING, former, strict=False):
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        for came in held:
+            signal.raise_signal(came)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +128,7 @@ def _labour(
     gc.enable()  # Whatever the parent does: what comes and goes here must not pile up.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     for receiver in inherited:
         receiver.close()  # With a reader left here, the death of the parent would go unnoticed.
     batch: list[tuple[int, R]] = []

@@ -3,6 +3,8 @@
 import gc
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +27,7 @@ from site_build.incremental.ledger import (
     write_ledger,
 )
 from site_build.incremental.spread import beside
+from tests.site_build.workbench import ROOT
 
 
 class ContentlessError(Exception):
@@ -116,6 +119,32 @@ def test_work_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
         raise ContentlessError
     assert multiprocessing.active_children() == []
     assert not (tmp_path / "done").exists()
+
+
+@pytest.mark.parametrize("instant", ["before", "after_in_parent"])
+def test_a_signal_while_a_process_is_started_is_answered(instant: str) -> None:
+    """Python loses what a handler raises in a hook of fork; a publisher that lost it went on."""
+    script = f"""
+import os, signal
+from site_build.incremental.spread import spread
+
+def hear(*_):
+    raise SystemExit(7)
+
+signal.signal(signal.SIGTERM, hear)
+os.register_at_fork({instant}=lambda: signal.raise_signal(signal.SIGTERM))
+list(spread(str, range(99), 2))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stderr) == (7, "")
 
 
 def test_a_build_leaves_the_collector_as_it_was() -> None:
