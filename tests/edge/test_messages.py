@@ -10,7 +10,7 @@ from edge_api.web import body as body_module
 from edge_api.web import server as server_module
 from edge_api.web.request import Request
 from edge_api.web.trace import mark
-from tests.edge.raw_http import Answer, connect
+from tests.edge.raw_http import PATIENCE, Answer, connect
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
@@ -272,6 +272,24 @@ async def test_a_body_beyond_the_limit(edge: Any, raw: bytes) -> None:
     answer = await ask(edge, raw)
 
     assert (answer.status, answer.error(), answer.closes) == (413, LARGE, True)
+
+
+async def test_a_body_beyond_the_limit_in_pieces(
+    edge: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No piece is too large, and each is read before the next comes; all of them are."""
+    monkeypatch.setattr(body_module, "BODY_SECONDS", PATIENCE)
+    piece = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
+    async with connect(edge.url) as connection:
+        connection.writer.write(head_of_post(CHUNKED))
+        answering = asyncio.create_task(connection.answer())
+        for _ in range(5):
+            connection.writer.write(piece)
+            await asyncio.sleep(0.1)
+        connection.writer.write(b"0\r\n\r\n")
+        answer = await answering
+
+    assert (answer.status, answer.error()) == (413, LARGE)
 
 
 async def test_a_body_at_the_limit_is_read(edge: Any) -> None:

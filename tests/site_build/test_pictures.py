@@ -137,6 +137,17 @@ def test_a_form_is_lighter_than_the_photograph(desk: Desk) -> None:
         assert form.stat().st_size < len(data) / 2
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_picture_has_the_size_that_its_orientation_gives_it(orientation: int) -> None:
+    """EXIF turns 5 to 8 onto their side; a browser turns them back."""
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    picture = measure("a.jpg", pack(draw(60, 40), exif=exif)).picture
+
+    assert picture is not None
+    assert (picture.width, picture.height) == ((40, 60) if orientation >= 5 else (60, 40))
+
+
 def test_forms_stand_upright_and_tell_nothing(desk: Desk) -> None:
     """The camera's turn is applied, and its notes, the place among them, are gone."""
     put(desk, "photo.jpg", photograph(600, 400))

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from edge_api.api.analyze import OPERATIONS
+from edge_api.domain.analysis.analyst import find_related
+from edge_api.domain.analysis.keywords import Keyword
 from tests.edge.conftest import error_of
 from tests.sizes import in_ci
 
@@ -183,6 +185,14 @@ async def test_a_post_is_not_related_to_itself(edge: Any, spelling: str) -> None
         told = await analyze(edge, html=await page.text(), related=10)
     assert "first-edge" in {post["slug"] for post in told["related"]}, "where nobody knows"
     assert "first-edge" not in {post["slug"] for post in said["related"]}
+
+
+async def test_the_page_itself_takes_no_place_of_a_related_post(edge: Any) -> None:
+    """As many are found as are wanted, though it fits best."""
+    edition, keywords = edge.service.shelf.current, [Keyword("paper", 1, 1.0)]
+    first, second = await find_related(edition, keywords, 2)
+
+    assert await find_related(edition, keywords, 1, first.url) == [second]
 
 
 async def test_a_stated_language_is_checked(edge: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from edge_api.domain.access import Access
 from edge_api.domain.audit import recent_entries
-from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
+from edge_api.domain.keys import OVERLAP, Issued, KeyOrder, Keys, state_of
 from edge_api.domain.secrets import digest_of, is_well_formed
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
@@ -188,6 +188,16 @@ async def test_rotation_never_lengthens_a_life(keys: Keys) -> None:
     new = await keys.rotate(old.row["id"])
 
     assert (await row_of(keys, old))["expires_at"] == end
+    assert new.row["expires_at"] == end
+
+
+async def test_a_rotated_key_with_a_later_end_ends_after_seven_days(keys: Keys, clock: Any) -> None:
+    """What it had left goes to its successor."""
+    end = "2027-06-03T00:00:00.000000Z"
+    old = await keys.issue(KeyOrder("client", expires_at=end))
+    new = await keys.rotate(old.row["id"])
+
+    assert (await row_of(keys, old))["expires_at"] == spell_instant(clock() + OVERLAP)
     assert new.row["expires_at"] == end
 
 

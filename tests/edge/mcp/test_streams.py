@@ -88,6 +88,23 @@ async def test_another_edition_is_announced(make_edge: Any, tmp_path: Path) -> N
     assert of_posts["params"]["uri"] == first["url"]
 
 
+async def test_a_post_that_is_gone_is_announced(make_edge: Any, tmp_path: Path) -> None:
+    """Whoever holds it reads again, and finds nothing."""
+    first, second = make_post("first"), make_post("second", day=1)
+    point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0001", [second, first]))
+    async with make_edge(BUILD_DIR=str(tmp_path / "b")) as edge:
+        agent = Agent(edge, await edge.token(*READER), MODERN)
+        async with listening(agent, resourceSubscriptions=[first["url"]]) as posts:
+            point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0002", [second]))
+            gone = await next_message(posts)
+
+    assert gone is not None
+    assert (gone["method"], gone["params"]["uri"]) == (
+        "notifications/resources/updated",
+        first["url"],
+    )
+
+
 async def test_posts_are_not_announced_without_their_scope(make_agent: Any) -> None:
     """A token that may not read posts may listen, and is agreed nothing about them."""
     agent = await make_agent("mcp", "leads:read")

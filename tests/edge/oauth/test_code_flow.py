@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from edge_api.domain.actor import SERVICE
+from edge_api.domain.keys import KeyOrder
 from edge_api.domain.oauth.consents import Asked, SentBack
 from edge_api.schema.oauth_tables import OAUTH_GRANTS
 from edge_api.schema.tables import AUDIT_LOG
@@ -34,6 +35,21 @@ async def test_a_code_gives_an_access_token_and_a_refresh_token(world: World) ->
     assert tokens["scope"] == "posts:read mcp"
     actor = await world.access.actor_for(tokens["access_token"], "mcp")
     assert actor.scopes == {"posts:read", "mcp"}
+
+
+async def test_a_token_may_touch_the_tables_of_the_key_that_allowed_it(world: World) -> None:
+    """And no other, whatever its scopes."""
+    client, verifier = await world.public_client(), new_verifier()
+    asked = await world.ask(verifier, client, scope="admin:read")
+    assert isinstance(asked, Asked)
+    key = await world.keys.issue(KeyOrder("holder", scopes=("admin:read",), tables=("leads",)))
+    holder = await world.access.actor_for(key.secret)
+    location = await world.oauth.consents.allow(asked, holder, asked.scopes)
+    code = dict(parse_qsl(urlsplit(location).query))["code"]
+    tokens = await world.redeem(client, code, verifier)
+
+    actor = await world.access.actor_for(tokens["access_token"])
+    assert actor.tables == frozenset({"leads"})
 
 
 async def test_a_token_opens_the_door_it_is_for_alone(world: World) -> None:

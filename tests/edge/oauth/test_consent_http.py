@@ -54,6 +54,19 @@ async def test_a_form_comes_back_beside_the_cookies_of_others(edge: Any) -> None
             assert "error=access_denied" in answer.headers["Location"]
 
 
+async def test_what_was_left_out_stays_out_after_a_fault(edge: Any) -> None:
+    """Also where nothing was chosen: the next press must not grant all."""
+    members, cookie = await shown(edge, request_pairs("v" * 43, await known(edge)))
+    form = [*members, ("decision", "allow"), ("api_key", "wrong")]
+    for chosen in ([], [("granted", "posts:read")]):
+        headers = {"Cookie": cookie}
+        async with edge.ask("POST", AUTHORIZE, data=[*form, *chosen], headers=headers) as answer:
+            assert answer.status == 400
+            boxes = re.findall(r'<input[^>]*name="granted"[^>]*>', await answer.text())
+        assert boxes
+        assert sum(" checked" in box for box in boxes) == len(chosen)
+
+
 async def test_the_page_leads_machines_on_like_any_other(edge: Any) -> None:
     """Though its forms may lead to another origin, which its policy says."""
     pairs = list(request_pairs("v" * 43, await known(edge)))
