@@ -28,7 +28,7 @@ _BATCH = 16
 _FEW = 8
 """So few items are done sooner than a process is started."""
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def count_processors() -> int:
@@ -97,15 +97,17 @@ def _signals_held() -> Iterator[None]:
     What a handler raises in a hook of fork is lost. Another thread may take what this one blocks.
     """
     held: list[int] = []
-    is_main = threading.current_thread() is threading.main_thread()  # It alone runs handlers.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    former = [signal.signal(one, lambda came, _: held.append(came)) for one in _ENDING * is_main]
+    # Only the main thread runs handlers, and only it may set them.
+    is_main = threading.current_thread() is threading.main_thread()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    numbers = _STOP_SIGNALS if is_main else ()
+    handlers = {each: signal.signal(each, lambda came, _: held.append(came)) for each in numbers}
     try:
         yield
     finally:
-        for number, handler in zip(_ENDING, former, strict=False):
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in handlers.items():
             signal.signal(number, handler)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         for came in held:
             signal.raise_signal(came)
 
@@ -128,7 +130,7 @@ def _labour(
     gc.enable()  # Whatever the parent does: what comes and goes here must not pile up.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
     for receiver in inherited:
         receiver.close()  # With a reader left here, the death of the parent would go unnoticed.
     batch: list[tuple[int, R]] = []

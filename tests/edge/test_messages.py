@@ -277,7 +277,7 @@ async def test_a_body_beyond_the_limit(edge: Any, raw: bytes) -> None:
 async def test_a_body_beyond_the_limit_in_pieces(
     edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No piece is too large, and each is read before the next comes; all of them are."""
+    """Each piece is within the limit; together they are not."""
     monkeypatch.setattr(body_module, "BODY_SECONDS", PATIENCE)
     piece = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     async with connect(edge.url) as connection:

@@ -192,7 +192,7 @@ async def test_rotation_never_lengthens_a_life(keys: Keys) -> None:
 
 
 async def test_a_rotated_key_with_a_later_end_ends_after_seven_days(keys: Keys, clock: Any) -> None:
-    """What it had left goes to its successor."""
+    """Its successor keeps the later end."""
     end = "2027-06-03T00:00:00.000000Z"
     old = await keys.issue(KeyOrder("client", expires_at=end))
     new = await keys.rotate(old.row["id"])
