@@ -9,7 +9,7 @@ from asyncio import LifoQueue, Task
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from edge_api.domain.analysis import worker
+from edge_api.domain.analysis import process, worker
 from edge_api.domain.analysis.process import COMMAND, UnheardError, Worker, start_worker
 from edge_api.schema.problems import Problem
 
@@ -20,6 +20,7 @@ WAIT_SECONDS: Final = 2.0
 """How long a job may wait for its turn."""
 LABOUR_SECONDS: Final = 1.0
 """A worker that took longer is replaced though it answered: nobody knows what it has piled up."""
+START_SECONDS: Final = process.START_SECONDS
 RETRY_SECONDS: Final = 5
 
 
@@ -37,7 +38,7 @@ class Pool:
         seconds: float = worker.WORK_SECONDS,
         command: tuple[str, ...] = COMMAND,
     ) -> None:
-        """Take the seconds that a job has in all: for its turn, for a worker, and for its work."""
+        """Take the seconds that a job has for its turn and its work, not for a worker's start."""
         self._places = asyncio.Semaphore(size)
         self._size = size
         self._queue = queue
@@ -70,7 +71,7 @@ class Pool:
         deadline = asyncio.get_running_loop().time() + self._seconds
         await self._wait(deadline)
         try:
-            return await self._work(job, deadline)
+            return await self._work(job, deadline - asyncio.get_running_loop().time())
         finally:
             self._places.release()
 
@@ -100,19 +101,19 @@ class Pool:
         finally:
             self._waiting -= 1
 
-    async def _work(self, job: bytes, deadline: float, *, again: bool = True) -> bytes:
+    async def _work(self, job: bytes, seconds: float, *, again: bool = True) -> bytes:
         """Have a job done, by another worker where one ended before it got the job."""
         try:
-            return await self._ask(await self._take(deadline), job, deadline)
+            return await self._ask(await self._take(), job, seconds)
         except (TimeoutError, EOFError):
             raise _too_costly() from None
         except UnheardError:
             if self._is_closed or not again:
                 raise _unavailable("Documents cannot be analysed now") from None
         self._discard_idle()  # whatever ended one may have ended the others
-        return await self._work(job, deadline, again=False)
+        return await self._work(job, seconds, again=False)
 
-    async def _ask(self, each: Worker, job: bytes, deadline: float) -> bytes:
+    async def _ask(self, each: Worker, job: bytes, seconds: float) -> bytes:
         """Return the answer of a worker, which is kept if all went well.
 
         Raises TimeoutError, and UnheardError or EOFError when the process is gone.
@@ -120,7 +121,7 @@ class Pool:
         now = asyncio.get_running_loop().time
         start, is_sound = now(), False
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout(seconds):
                 answer = await each.ask(job)
             is_sound = now() - start < LABOUR_SECONDS and not self._is_closed
         finally:
@@ -130,7 +131,7 @@ class Pool:
                 self._retire(each)
         return answer
 
-    async def _take(self, deadline: float) -> Worker:
+    async def _take(self) -> Worker:
         """Return a worker that runs: an idle one, or the next that comes up.
 
         Raises UnheardError where that does not come up.
@@ -146,7 +147,7 @@ class Pool:
         self._seeking += 1
         self._start_missing()
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout(START_SECONDS):
                 each = await self._idle.get()
         except TimeoutError:
             raise _unavailable("Documents cannot be analysed now") from None

@@ -177,9 +177,19 @@ async def test_there_are_never_more_workers_than_places(make_pool: PoolMaker) ->
     assert most == 2
 
 
-async def test_a_job_has_one_deadline(make_pool: PoolMaker) -> None:
-    """A worker that takes long to come up takes it from the job's time, and is the next one's."""
+async def test_a_job_does_not_pay_for_the_start_of_its_worker(make_pool: PoolMaker) -> None:
+    """A worker may take longer to come up than a job may cost."""
     pool = make_pool(size=1, seconds=0.5, command=command(f"import time; time.sleep(1.5)\n{STUCK}"))
+
+    assert await pool.run(b"quick") == b"ok"
+
+
+async def test_a_worker_that_takes_too_long_to_start_is_the_next_ones(
+    make_pool: PoolMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waited for it is refused, and need not wait for ever."""
+    monkeypatch.setattr("edge_api.domain.analysis.pool.START_SECONDS", 0.5)
+    pool = make_pool(size=1, command=command(f"import time; time.sleep(1.5)\n{STUCK}"))
 
     assert "cannot be analysed now" in (await refusal(pool.run(b"quick"))).sentence
     for _ in range(200):
