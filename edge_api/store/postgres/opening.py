@@ -81,7 +81,7 @@ async def _check_room(session: Session, url: str, *, create: bool) -> None:
     strangers = await session.fetchval(
         "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", SCHEMA
     )
-    if strangers:
+    if strangers and not await schema_version(session):  # another edge may have made it meanwhile
         raise StoreRefusal(
             f"the schema {SCHEMA} of {place_of(url)} belongs to another program: "
             "set DATABASE_URL to another database"

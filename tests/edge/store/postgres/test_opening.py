@@ -9,10 +9,12 @@ import asyncpg
 import pytest
 
 from edge_api.schema.history import HISTORY
+from edge_api.schema.kinds import spell_instant
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS
 from edge_api.store.faults import StoreRefusal
 from edge_api.store.plan import Insert, Read
-from edge_api.store.postgres import open_store
+from edge_api.store.postgres import open_store, opening
+from edge_api.store.postgres.connection import Session
 from edge_api.store.postgres.opening import place_of, refusal_of, refuse_server
 from tests.edge.postgresql import GUARDED, OWNER, PostgreSQL
 from tests.edge.store.samples import clock, make_lead
@@ -36,6 +38,7 @@ async def main():
 asyncio.run(main())
 """
 SECRET = "p4ss"
+NOW = spell_instant(clock())
 
 
 async def refusal(url: str, *, create: bool = True) -> str:
@@ -113,6 +116,29 @@ async def test_a_migration_that_fails_changes_nothing(
     assert postgresql.execute("SELECT to_regnamespace('fore_edge')", named(empty))[0][0] is None
 
     await (await open_store(empty, clock)).close()
+
+
+async def test_a_store_that_another_edge_makes_meanwhile_is_used(
+    empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may come into being between two looks at the database."""
+    looks = 0
+
+    async def look(session: Session) -> int:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            found = await schema_version(session)
+            await opening.bring_up(empty, NOW, create=True)
+            return found
+        return await schema_version(session)
+
+    schema_version = opening.schema_version
+    monkeypatch.setattr(opening, "schema_version", look)
+
+    await opening.bring_up(empty, NOW, create=True)
+
+    assert looks > 2
 
 
 async def test_many_processes_may_open_a_new_store_at_once(empty: str) -> None:
