@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 from benchmarks.corpus import write_posts
 from benchmarks.leads import fill
 from benchmarks.server import BOTH_CORES, Served, free_port, pinned, python, served
-from edge_api.schema.scopes import SCOPES
+from edge_api.schema.credentials import SCOPES
 
 POSTS: Final = 50
 """So many that their list has some 28 kB."""

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import new_id
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.table import Row
 from edge_api.schema.tables import LEADS

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import new_id
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.tables import LEADS
 from edge_api.store import grouping

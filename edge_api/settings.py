@@ -16,11 +16,16 @@ from urllib.parse import urlsplit
 
 import limits
 
-from edge_api.schema.database_address import file_of, read_database, show_database
-from edge_api.schema.dotenv_file import DotenvError, read_boolean, read_dotenv
-from edge_api.schema.mailbox import read_mailbox
+from edge_api.schema.environment import (
+    DotenvError,
+    file_of,
+    read_boolean,
+    read_database,
+    read_dotenv,
+    show_database,
+)
+from edge_api.schema.mailbox import read_mailbox, read_relay
 from edge_api.schema.origin import PORT_MOST, read_origin
-from edge_api.schema.relay_address import read_relay
 
 WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
 """Seconds of a rate limit's window."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from edge_api.schema import origin
-from edge_api.schema.dotenv_file import DotenvError, read_dotenv
+from edge_api.schema.environment import DotenvError, read_dotenv
 from site_build.faults import BuildError
 from site_build.reading.front_matter import parse_instant
 

@@ -1,9 +1,14 @@
-"""How far a build is: a bar on a terminal, a plain line for each stage otherwise."""
+"""What a build is asked for, what it answers, and how far it is."""
 
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
 from typing import Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from site_build.post import Finding
 
 
 class Observer(Protocol):
@@ -81,3 +86,55 @@ class Bar:
             self._progress.update(self._task, completed=self._done)
         if self._done % self._EVERY == 0:
             self._progress.refresh()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a build lies."""
+
+    site: Path
+    """Its public files; before it, those of the build before, if they are to be taken over."""
+    state: Path
+    """Never public: the posts index and the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to build, where to, and for which instant."""
+
+    content: Path
+    place: Place
+    before: Path
+    """The state of the build before; may be the same folder, or hold nothing."""
+    cache: Path
+    """The cache's file."""
+    now: datetime
+    """UTC; what is published later is left out."""
+    jobs: int
+    """Processes."""
+    strict: bool = False
+    """Let warnings count as errors."""
+    observer: Observer = field(default_factory=Silence)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a build came to."""
+
+    build_id: str
+    built_for: datetime
+    """UTC; what is published later is left out."""
+    posts: int
+    files: int
+    """Public files, compressed forms among them."""
+    size: int
+    """Bytes of all public files."""
+    kept: int
+    """Public files taken over from the build before."""
+    sources: int
+    hits: int
+    """Source files that the cache knew."""
+    next_instant: datetime | None
+    """When the next scheduled post or page appears."""
+    findings: tuple[Finding, ...]
+    """Warnings."""

@@ -1,8 +1,31 @@
-"""Places in a text, instants as text, and the characters that no page or feed can carry."""
+"""Texts: places in them, slugs of them, and characters that no page or feed can carry."""
 
 import re
 from bisect import bisect_right
 from datetime import UTC, datetime
+from functools import lru_cache
+
+from unidecode import unidecode
+
+LONGEST_SLUG = 80
+"""Code points of a made slug; an author may write a longer one."""
+
+_APOSTROPHE = re.compile(r"(?<=[a-z0-9])['\u2019`](?=[a-z0-9])")
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+@lru_cache(maxsize=4_096)  # The same few tags come with thousands of posts.
+def make_slug(title: str) -> str:
+    """Return a slug for `title`, or an empty string when nothing in it can be written in a-z0-9."""
+    plain = _APOSTROPHE.sub("", unidecode(title, errors="ignore").lower())
+    slug = ""
+    for word in _WORD.findall(plain):
+        longer = f"{slug}-{word}" if slug else word[:LONGEST_SLUG]
+        if len(longer) > LONGEST_SLUG:
+            break
+        slug = longer
+    return slug
+
 
 # XML 1.0 (section 2.2) has no way to write these, so a feed that quotes them is not well-formed.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")

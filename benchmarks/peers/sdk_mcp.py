@@ -15,11 +15,11 @@ from mcp.server import Server
 from mcp_types import CallToolResult, TextContent
 
 from edge_api.api.mcp.toolbox import Toolbox
-from edge_api.api.operations import OPERATIONS
+from edge_api.api.openapi import OPERATIONS
 from edge_api.api.service import Service
 from edge_api.commands.assembly import assemble
 from edge_api.domain.actor import Actor
-from edge_api.schema.scopes import SCOPES
+from edge_api.schema.credentials import SCOPES
 from edge_api.settings import read_settings
 
 ANYBODY = Actor("anybody", "anybody", "access_token", frozenset(SCOPES))

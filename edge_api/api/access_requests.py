@@ -14,8 +14,8 @@ from edge_api.api.service import Service
 from edge_api.domain.access_order import AccessOrder, RequestedType, order_schema
 from edge_api.domain.access_requests import CLAIM_AGAIN, Claimed, requested_type
 from edge_api.domain.keys import KeyType
+from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
-from edge_api.schema.scopes import Scope
 
 CONTACT_FORM: Final = "/contact/#access"
 CLAIM_AGAIN_SECONDS: Final = 300

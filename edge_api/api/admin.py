@@ -10,20 +10,24 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from edge_api.api.operation import Body, Method, Operation, Parameter, Success
-from edge_api.api.reply import JSON
-from edge_api.api.representation import CSV, OBJECT
+from edge_api.api.operation import Ask, Body, Method, Operation, Parameter, Success, Tool
+from edge_api.api.reply import JSON, Reply
 from edge_api.api.row_schemas import (
     array_of,
     change_schema,
     filters_schema,
+    match_sample,
+    new_row_sample,
     new_rows_schema,
     removal_schema,
     selected_row_schema,
     title,
+    values_sample,
 )
 from edge_api.api.rows import (
     COUNT_EXACT,
+    CSV,
+    OBJECT,
     Change,
     NewRows,
     Removal,
@@ -34,16 +38,30 @@ from edge_api.api.rows import (
     read_rows,
     update_rows,
 )
-from edge_api.api.samples import match_sample, new_row_sample, values_sample
-from edge_api.api.tool import Tool
-from edge_api.domain.grammar import order_pattern, selection_pattern
-from edge_api.domain.query import LIMIT_DEFAULT, LIMIT_MOST
+from edge_api.api.service import Service
+from edge_api.domain.query import LIMIT_DEFAULT, LIMIT_MOST, order_pattern, selection_pattern
 from edge_api.domain.rows import CHANGE_MOST, INSERT_MOST
 from edge_api.schema.operators import OPERATORS
+from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Table
 from edge_api.schema.tables import ADMINISTRATIVE
 
 PREFIX: Final = "/api/public/v1/admin"
+PATH = f"{PREFIX}/{{table}}"
+
+SIGNPOST: dict[str, Any] = {
+    "summary": "Row access to the administrative tables",
+    "description": "Each table has a path of its own below, since their columns differ. "
+    "Any other name answers 403, Table not allowed.",
+    "parameters": [
+        {
+            "name": "table",
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "enum": list(ADMINISTRATIVE)},
+        }
+    ],
+}
 TAG: Final = "admin"
 BODY_MOST: Final = 1024 * 1024
 """Bytes of a write."""
@@ -64,6 +82,27 @@ unless it is exactly one row."""
 """What holds for all tables: said once, with their tag."""
 
 _CHOSEN: Final = "Rows are chosen by `match` in the body: a filter in the query is refused."
+
+
+async def refuse(_service: Service, _ask: Ask) -> Reply:
+    """Refuse the table."""
+    raise Problem("table_not_allowed")
+
+
+REFUSALS: tuple[Operation, ...] = tuple(
+    Operation(
+        name=f"{method.lower()}_other_table",
+        method=method,
+        path=PATH,
+        summary="Refuse a table that is not administrative",
+        do=refuse,
+        successes=(),
+        credential="required",
+        problems=("table_not_allowed",),
+        dialect="postgrest",
+    )
+    for method in ("GET", "POST", "PATCH", "DELETE")
+)
 
 
 def _operations(table: Table) -> tuple[Operation, ...]:

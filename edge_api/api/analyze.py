@@ -14,10 +14,9 @@ from pydantic import (
     model_validator,
 )
 
-from edge_api.api.operation import Ask, Body, Operation, Success
+from edge_api.api.operation import Ask, Body, Hints, Operation, Success, Tool
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
-from edge_api.api.tool import Hints, Tool
 from edge_api.api.utility import PREFIX
 from edge_api.domain.analysis.analyst import Order
 from edge_api.domain.analysis.document import KINDS, Kind

@@ -17,12 +17,10 @@ from edge_api.api.reply import FORM, HTML, Page, Reply
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.domain.oauth.consents import Asked, SentBack
-from edge_api.domain.oauth.form_guard import is_nonce
-from edge_api.domain.oauth.redirects import host_of, is_loopback, source_of
-from edge_api.domain.oauth.request import pairs_of
+from edge_api.domain.oauth.request import host_of, is_loopback, is_nonce, pairs_of, source_of
+from edge_api.schema.credentials import SCOPES, Scope
 from edge_api.schema.paths import AUTHORIZE, DOORS
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import SCOPES, Scope
 
 Pairs = Sequence[tuple[str, str]]
 

@@ -10,7 +10,7 @@ from edge_api.domain.limits import AUTHENTICATED, NO_LIMIT, list_rates
 from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.metadata import server_metadata
 from edge_api.schema import paths
-from edge_api.schema.scopes import SCOPES
+from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings
 
 Json = dict[str, Any]

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
-from edge_api.api.operation import Ask, Body, Operation, Success
+from edge_api.api.operation import ADDS, Ask, Body, HeaderArgument, Operation, Success, Tool
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
-from edge_api.api.tool import ADDS, HeaderArgument, Tool
 from edge_api.domain.lead_input import LeadInput
 from edge_api.domain.leads import Created, Sender
 from edge_api.schema.kinds import parse_integer

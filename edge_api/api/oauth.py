@@ -13,8 +13,7 @@ from edge_api.api.service import Service
 from edge_api.domain.oauth.client_metadata import CLIENT_NAME
 from edge_api.domain.oauth.grants import GRANTS
 from edge_api.domain.oauth.metadata import agent_auth, resource_metadata, server_metadata
-from edge_api.domain.oauth.redirects import URI_LONGEST, WEB
-from edge_api.domain.oauth.request import pairs_of
+from edge_api.domain.oauth.request import URI_LONGEST, WEB, pairs_of
 from edge_api.schema.paths import (
     DOORS,
     JWKS,

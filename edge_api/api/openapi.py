@@ -1,15 +1,82 @@
-"""The OpenAPI 3.1 document, made from the declared operations and nothing else."""
+"""The list of all operations that are offered, and the OpenAPI 3.1 document made from it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from edge_api.api import admin, other_tables
-from edge_api.api.operation import UNCHANGED, Dialect, Operation, Parameter, Schema, Success
+from edge_api.api import (
+    access_requests,
+    admin,
+    analyze,
+    authorize,
+    hooks,
+    leads,
+    oauth,
+    posts,
+    search,
+    unsubscribe,
+    utility,
+)
+from edge_api.api.mcp import operations as mcp
+from edge_api.api.operation import ETAG, UNCHANGED, Dialect, Operation, Parameter, Schema, Success
 from edge_api.api.reply import JSON
 from edge_api.api.row_schemas import shared
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUTHORIZE, DOCS, METADATA, TOKEN
 from edge_api.schema.problems import PROBLEMS, Code
-from edge_api.schema.scopes import SCOPES
+from edge_api.settings import Settings
+
+OPERATIONS: tuple[Operation, ...] = (
+    *posts.OPERATIONS,
+    *search.OPERATIONS,
+    *leads.OPERATIONS,
+    *analyze.OPERATIONS,
+    *admin.OPERATIONS,
+    *utility.OPERATIONS,
+    *oauth.OPERATIONS,
+    *authorize.OPERATIONS,
+    *access_requests.OPERATIONS,
+    *unsubscribe.OPERATIONS,
+    *hooks.OPERATIONS,
+    *mcp.OPERATIONS,
+)
+
+_SITE_FILES: Final = (
+    ("home_page", "/", "The home page, as HTML or Markdown", ("text/html", "text/markdown")),
+    ("llms_txt", "/llms.txt", "What the site has, for language models", ("text/plain",)),
+    ("sitemap", "/sitemap.xml", "The addresses of all pages", ("application/xml",)),
+)
+DOCUMENTED: tuple[Operation, ...] = (
+    *OPERATIONS,
+    *(
+        Operation(
+            name=name,
+            method="GET",
+            path=path,
+            summary=summary,
+            do=mcp.exchange,
+            successes=(
+                Success(200, "The file", {"type": "string"}, headers=ETAG, media_types=types),
+                UNCHANGED,
+            ),
+            problems=("not_found", "unavailable"),
+            dialect="page",
+        )
+        for name, path, summary, types in _SITE_FILES
+    ),
+)
+"""What OpenAPI names: the list, and public files of the site, which are served as such."""
+
+ROUTED: tuple[Operation, ...] = (*OPERATIONS, *admin.REFUSALS)
+"""What the application routes: the list, and the refusals of every other table."""
+
+
+def offered(operations: Iterable[Operation], settings: Settings) -> tuple[Operation, ...]:
+    """Return operations as the settings have them: creating a lead may need a credential."""
+    closed = ("create_lead",) if settings.leads_require_credential else ()
+    return tuple(
+        leads.with_credential(each) if each.name in closed else each for each in operations
+    )
+
 
 Json = dict[str, Any]
 
@@ -100,7 +167,7 @@ def openapi_document(
 ) -> Json:
     """Return the document; `samples` gives path parameters without an example one that exists."""
     components: Json = {"schemas": dict(_ERRORS), "responses": {}, "parameters": {}}
-    paths: Json = {other_tables.PATH: other_tables.SIGNPOST}
+    paths: Json = {admin.PATH: admin.SIGNPOST}
     for operation in operations:
         entry = _hoist(_operation(operation, samples, components), components["schemas"])
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry

@@ -1,4 +1,4 @@
-"""What an operation is: one declaration that routes, checks, documents and describes it.
+"""What an operation is: one declaration that routes, checks, documents it and makes it a tool.
 
 An operation that is not declared is not served. It never sees an HTTP message: what reaches it is
 an `Ask` of checked values, what leaves it is a `Reply`.
@@ -9,15 +9,76 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from edge_api.api.reply import JSON, Reply
 from edge_api.api.service import Service
-from edge_api.api.tool import Tool
+from edge_api.domain.access import Access
 from edge_api.domain.actor import Actor
+from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import Door
-from edge_api.schema.problems import Code
-from edge_api.schema.scopes import Scope
+from edge_api.schema.problems import Code, Problem, sentence_of
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """How careful a client had best be with a tool; all four are always said."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+    """Whether it reaches beyond this service."""
+
+
+READS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
+ADDS: Final = Hints(read_only=False, destructive=False, idempotent=False, open_world=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderArgument:
+    """An argument that REST has as a header."""
+
+    header: str
+    schema: Mapping[str, Any]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One way to use an operation; an operation may be several tools, and a tool several of them.
+
+    `arguments` names what is offered, and what the operation calls it; without it everything is,
+    under its own name.
+    """
+
+    name: str
+    """At most 128 letters, digits, underscores, hyphens and dots."""
+    title: str
+    description: str
+    hints: Hints = READS
+    arguments: Mapping[str, str] | None = None
+    defaults: Mapping[str, int | str] = field(default_factory=lambda: MappingProxyType({}))
+    """What is asked for, by the operation's name, where the caller does not say."""
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
+    """By the operation's name, in place of the operation's own schema."""
+    required: tuple[str, ...] = ()
+    """What must be given, by the operation's name, though the operation could do without."""
+    headers: Mapping[str, HeaderArgument] = field(default_factory=lambda: MappingProxyType({}))
+    chooser: str = ""
+    """The argument that says which operation is meant, by the last step of its path."""
+    present: Callable[[Any], Any] = _as_it_is
+    """Makes the result of the answer's JSON."""
+    scope: Scope | None = None
+    """What a credential needs where that is not what the operation needs."""
+    output: Mapping[str, Any] | None = None
+    """The JSON Schema of the result; without it, that of the operation's first success."""
+
 
 Schema = Mapping[str, Any]
 """A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
@@ -162,3 +223,30 @@ class Operation:
     def is_page(self) -> bool:
         """Tell whether it is for browsers alone: no script of another origin may call it."""
         return self.dialect == "page"
+
+
+def authorise(operation: Operation, access: Access, actor: Actor, door: Door = "rest") -> None:
+    """Raise Problem unless the actor may ask for the operation."""
+    if operation.admit is not None:
+        operation.admit(actor)
+    if operation.scope is not None:
+        access.authorise(actor, operation.scope, door)
+
+
+def check_query(model: type[BaseModel], given: Mapping[str, str]) -> BaseModel:
+    """Return the checked query. Raises Problem `invalid` that names the faulty parameter."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        raise Problem("invalid", f"{fault['loc'][0]}: {sentence_of(fault)}") from None
+
+
+def check_body(check: TypeAdapter[Any], value: Any) -> Any:
+    """Return what the operation makes of a body. Raises Problem `invalid` that names the member."""
+    try:
+        return check.validate_python(value)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in fault["loc"]) or "body"
+        raise Problem("invalid", f"{where}: {sentence_of(fault)}", sqlstate="PGRST102") from None

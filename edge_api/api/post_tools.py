@@ -6,7 +6,7 @@
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from edge_api.api.tool import Json, Tool
+from edge_api.api.operation import Json, Tool
 from edge_api.schema.index import PostRecord
 
 LISTED: Final = 20

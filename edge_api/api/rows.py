@@ -1,24 +1,145 @@
-"""What the operations of the administrative tables do, for any table: ask the domain, reply.
+"""What the operations of the administrative tables do: tell the form, ask the domain, reply.
 
 The replies speak PostgREST's dialect: bare arrays, `Content-Range`, forms by `Accept`.
 """
 
+import csv
+import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from edge_api.api.operation import Ask
 from edge_api.api.reply import JSON, Reply
-from edge_api.api.representation import CSV, OBJECT, chosen_form, to_csv
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.domain.query import check_columns, given_once
 from edge_api.domain.rows import Page, Returned
-from edge_api.domain.selection import parse_selection
+from edge_api.domain.selection import parse_selection, spell_value
 from edge_api.schema.problems import Problem, not_one_row
 from edge_api.schema.table import Row, Table
+
+_WORD: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_QUOTED: Final = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
+"""One that is never closed runs to the end, so that nothing is read twice."""
+_ITEM: Final = re.compile(rf'(?:[^",]|{_QUOTED})+')
+_PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
+_NAME: Final = re.compile(rf"\s*({_WORD}(?:/{_WORD})?)")
+_WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
+_UTF8: Final = {"charset": "utf-8"}
+"""The parameters of everything textual that is sent."""
+_MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
+"""Those of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
+
+
+class Preference(NamedTuple):
+    """One member of a list of preferences."""
+
+    name: str
+    """In lower case: a media range or a coding."""
+    parameters: Mapping[str, str]
+    """Those of a media range, in lower case, without the weight."""
+    weight: float
+    """From 0, never, to 1."""
+
+
+@lru_cache(512)
+def preferences(header: str) -> tuple[Preference, ...]:
+    """Return the well-formed members of an `Accept` or `Accept-Encoding`, in their order."""
+    found = (_preference(item[0]) for item in _ITEM.finditer(header))
+    return tuple(preference for preference in found if preference is not None)
+
+
+def _preference(item: str) -> Preference | None:
+    name = _NAME.match(item)
+    if name is None:
+        return None
+    parameters: dict[str, str] = {}
+    position = name.end()
+    while parameter := _PARAMETER.match(item, position):
+        position = parameter.end()
+        if parameter[1]:
+            parameters[parameter[1].lower()] = parameter[2].strip('"').lower()
+    weight = parameters.pop("q", "1")
+    if item[position:].strip() or _WEIGHT.fullmatch(weight) is None:
+        return None
+    return Preference(name[1].lower(), parameters, float(weight))
+
+
+def media_weight(header: str, media_type: str) -> float:
+    """Return how much a client wants `media_type` in UTF-8; the most exact range decides.
+
+    0 when no range covers it.
+    """
+    whole, kind = media_type, f"{media_type.partition('/')[0]}/*"
+    best, exactness = 0.0, (-1, -1)
+    for preference in preferences(header):
+        if preference.name not in (whole, kind, "*/*") or not _covers(preference):
+            continue
+        rank = (("*/*", kind, whole).index(preference.name), len(preference.parameters))
+        if rank > exactness:
+            best, exactness = preference.weight, rank
+    return best
+
+
+def _covers(preference: Preference) -> bool:
+    offered = _MARKDOWN if preference.name == "text/markdown" else _UTF8
+    return preference.parameters.items() <= offered.items()
+
+
+@lru_cache(512)
+def prefers_markdown(header: str) -> bool:
+    """Tell whether a page should be answered as Markdown rather than as HTML.
+
+    Only for who names `text/markdown` and wants it no less than HTML: a wildcard is a browser's.
+    """
+    named = any(preference.name == "text/markdown" for preference in preferences(header))
+    weight = media_weight(header, "text/markdown") if named else 0.0
+    return weight > 0 and weight >= media_weight(header, "text/html")
+
+
+CSV: Final = "text/csv"
+OBJECT: Final = "application/vnd.pgrst.object+json"
+"""PostgREST's name for one row that is not wrapped in an array."""
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheet programs take for the beginning of a formula."""
+
+
+@lru_cache(512)
+def chosen_form(accept: str | None) -> str:
+    """Return JSON, CSV or OBJECT: the one with most weight (RFC 9110, section 12.5.1).
+
+    JSON wins among equals, stands for every wildcard, and is the answer to any other wish.
+    """
+    wanted = accept or "*/*"
+    weights = {JSON: media_weight(wanted, JSON), CSV: 0.0, OBJECT: 0.0}
+    for preference in preferences(wanted):
+        if preference.name in (CSV, OBJECT):
+            weights[preference.name] = max(weights[preference.name], preference.weight)
+    return max(weights, key=lambda form: weights[form])
+
+
+def to_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return CSV (RFC 4180): a line of names and a line for each row; NULL is an empty cell.
+
+    A spreadsheet program opens it without running anything in it: a cell that begins like a formula
+    gets an apostrophe before it, which marks text.
+    """
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\r\n")
+    writer.writerow(names)
+    writer.writerows([_cell(row[name]) for name in names] for row in rows)
+    return sheet.getvalue()
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else spell_value(value)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
 
 COUNT_EXACT: Final = "count=exact"
 """The one preference (RFC 7240) that is heeded."""

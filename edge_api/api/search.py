@@ -12,8 +12,8 @@ from edge_api.api.markdown import escape
 from edge_api.api.operation import ETAG, UNCHANGED, Ask, Operation, Parameter, Success
 from edge_api.api.post_tools import FOUND, SEARCH
 from edge_api.api.posts import AnyWords, link_to_post
-from edge_api.api.preferences import prefers_markdown
 from edge_api.api.reply import HTML, MARKDOWN, NEGOTIATED, REVALIDATED, Document, Page, Reply
+from edge_api.api.rows import prefers_markdown
 from edge_api.api.search_results import (
     LEAF_SIZE,
     Result,

@@ -15,18 +15,18 @@ import orjson
 from edge_api.api.description import CATALOG_LINK, LINKSET, api_catalog, self_description
 from edge_api.api.mcp.operations import PATH as MCP_PATH
 from edge_api.api.mcp.operations import TITLE, ai_catalog
-from edge_api.api.openapi import openapi_document
-from edge_api.api.operations import DOCUMENTED, OPERATIONS, ROUTED, offered
+from edge_api.api.openapi import DOCUMENTED, OPERATIONS, ROUTED, offered, openapi_document
 from edge_api.api.reference.pages import make_pages
 from edge_api.api.reference.values import Page
 from edge_api.api.reply import Document
 from edge_api.api.service import Papers, Service
 from edge_api.api.utility import VERSION
-from edge_api.commands.daily_verification import VERIFY_SECONDS, DailyVerification
 from edge_api.commands.housekeeping import (
     EXCHANGE_SECONDS,
     FORGETTING_SECONDS,
     LOOK_SECONDS,
+    VERIFY_SECONDS,
+    DailyVerification,
     Loop,
     Settle,
     every,
@@ -34,36 +34,34 @@ from edge_api.commands.housekeeping import (
 )
 from edge_api.commands.mailing import make_mailing
 from edge_api.commands.opened import counted, open_store, system_clock
+from edge_api.commands.private_file import secret_key
 from edge_api.commands.replication import make_replication
-from edge_api.commands.secret_key import secret_key
 from edge_api.commands.webhooks import webhook_teller, webhook_wrapping
 from edge_api.domain.access import Access
 from edge_api.domain.access_requests import AccessRequests
 from edge_api.domain.actor import Clock
-from edge_api.domain.analysis.analyst import Analyst
-from edge_api.domain.analysis.discovery import AI_CATALOG, API_CATALOG
+from edge_api.domain.analysis.analyst import Analyst, Doors, OwnSite
+from edge_api.domain.analysis.facts import AI_CATALOG, API_CATALOG
 from edge_api.domain.analysis.pool import Pool
-from edge_api.domain.analysis.visits import Doors, OwnSite
 from edge_api.domain.edition import Shelf
-from edge_api.domain.health import Health
+from edge_api.domain.health import Health, Publishing
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter, list_rates
 from edge_api.domain.mail.feedback import Feedback
 from edge_api.domain.oauth.server import Ground, OAuthServer
-from edge_api.domain.publishing import Publishing
 from edge_api.domain.rows import Rows
 from edge_api.domain.webhooks.dispatcher import Dispatcher
-from edge_api.domain.webhooks.standing import look
+from edge_api.domain.webhooks.events import look
 from edge_api.outgoing.fetch import Fetcher
 from edge_api.outgoing.visitor import WebVisitor
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
 from edge_api.web.app import App
-from edge_api.web.callers import Callers
 from edge_api.web.mcp import Exchange, McpEndpoint, load_exchange
 from edge_api.web.mcp_caller import Admission
-from edge_api.web.pages import EdgePages
+from edge_api.web.reference import EdgePages
+from edge_api.web.request import Callers
 from edge_api.web.site import Site
 
 

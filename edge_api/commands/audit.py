@@ -4,9 +4,9 @@ import argparse
 import asyncio
 import json
 
-from edge_api.commands.listing import read_count
 from edge_api.commands.opened import opened
-from edge_api.domain.audit import recent_entries
+from edge_api.commands.output import read_count
+from edge_api.domain.actor import recent_entries
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
 

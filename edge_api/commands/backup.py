@@ -13,10 +13,9 @@ from edge_api.commands.backup_folder import (
     digest_of,
     key_beside,
 )
-from edge_api.commands.listing import read_count
 from edge_api.commands.opened import embedded_store, system_clock
-from edge_api.commands.private_file import write_private
-from edge_api.commands.secret_key import secret_key_path
+from edge_api.commands.output import read_count
+from edge_api.commands.private_file import secret_key_path, write_private
 from edge_api.commands.verification import Result, keep_result
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from edge_api.commands import EXAMPLE_ID, Subparsers, add_command
-from edge_api.commands.listing import print_columns, printable, words
 from edge_api.commands.opened import opened, system_clock
+from edge_api.commands.output import print_columns, printable, words
 from edge_api.domain.oauth.clients import ClientOrder, Clients, Registered
 from edge_api.domain.oauth.grants import AUTH_METHODS, GRANTS
+from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import UNVETTED_SCOPES
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
 

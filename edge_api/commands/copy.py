@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from edge_api.commands.opened import open_at, system_clock
-from edge_api.commands.secret_key import secret_key_path
+from edge_api.commands.private_file import secret_key_path
 from edge_api.domain.transfer import Copied, copy_tables
-from edge_api.schema.database_address import file_of
+from edge_api.schema.environment import file_of
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Table
 from edge_api.schema.tables import TABLES

@@ -1,4 +1,4 @@
-"""The development key: one key with every scope, for who serves on their own machine.
+"""The development key, with every scope, and the greeting at a terminal that tells it.
 
 It is kept in a file, for its owner's eyes only, and used again while it is valid.
 """
@@ -7,12 +7,35 @@ import os
 from pathlib import Path
 from typing import Final
 
+from edge_api.commands.assembly import Assembly
+from edge_api.commands.opened import system_clock
 from edge_api.commands.private_file import write_private
 from edge_api.domain.actor import Clock
 from edge_api.domain.keys import KeyOrder, Keys
-from edge_api.schema.scopes import SCOPES
-from edge_api.settings import Settings
+from edge_api.schema.credentials import SCOPES
+from edge_api.schema.mailbox import MailFolder, parse_relay
+from edge_api.settings import Settings, is_loopback
 from edge_api.store.plan import Store
+
+
+async def greet(assembly: Assembly, host: str, port: int) -> None:
+    """Tell the person at the terminal where to look, and with which key.
+
+    A key with every scope is only made where this machine alone can use it.
+    """
+    service = assembly.service
+    print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
+    if service.settings.smtp_url:
+        relay = parse_relay(service.settings.smtp_url)
+        if isinstance(relay, MailFolder):
+            print(f"mail is not sent: it lies in {relay.path}/new", flush=True)
+    if service.shelf.trouble:
+        print(f"the journal: {service.shelf.trouble}", flush=True)
+    if service.settings.is_loopback and is_loopback(host):
+        path = development_key_path(service.settings)
+        key = await development_key(service.store, path, system_clock)
+        print(f"development key (all scopes, this machine only): {key}", flush=True)
+
 
 DEVELOPMENT: Final = "development"
 """The name of such a key in the store."""

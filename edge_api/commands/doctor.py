@@ -9,11 +9,10 @@ from pathlib import Path
 
 from edge_api.commands.assembly import Assembly, assemble
 from edge_api.commands.development_key import DEVELOPMENT, development_key_path
-from edge_api.commands.private_file import complain_of_dotenv, is_exposed
+from edge_api.commands.private_file import complain_of_dotenv, is_exposed, secret_key_path
 from edge_api.commands.replication import find_lag
-from edge_api.commands.secret_key import secret_key_path
 from edge_api.commands.verification import report
-from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.access_requests import AccessDecisions
 from edge_api.domain.keys import Keys, state_of
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings

@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from edge_api.commands import EXAMPLE_ID, Subparsers, add_command
-from edge_api.commands.listing import print_columns, printable, words
 from edge_api.commands.opened import opened, system_clock
+from edge_api.commands.output import print_columns, printable, words
 from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
 from edge_api.schema.kinds import parse_timestamp, spell_instant
 from edge_api.schema.table import Row

@@ -5,7 +5,7 @@ import logging
 import sys
 import time
 
-from edge_api.web.trace import RequestIdFilter
+from edge_api.web.request import RequestIdFilter
 
 _TEXT = "%(asctime)s %(levelname)-7s {}%(request_id)s %(name)s: %(message)s"
 

@@ -13,14 +13,14 @@ from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 from edge_api.commands import add_command
-from edge_api.commands.listing import print_columns, printable
 from edge_api.commands.mailing import make_mailing, site_title
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.secret_key import secret_key
-from edge_api.domain.identity import new_id
-from edge_api.domain.mail.by_hand import MailByHand, Waiting
+from edge_api.commands.output import print_columns, printable
+from edge_api.commands.private_file import secret_key
+from edge_api.domain.actor import new_id
 from edge_api.domain.mail.compose import Envelope, TemplateName, compose
 from edge_api.domain.mail.outbox import NO_RELAY
+from edge_api.domain.mail.status import MailByHand, Waiting
 from edge_api.domain.mail.wording import TEMPLATES
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE

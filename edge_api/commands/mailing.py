@@ -6,20 +6,18 @@ from typing import Final, Never
 from urllib.parse import urlsplit
 
 from edge_api.domain.actor import Clock
-from edge_api.domain.index_file import BuildRefusal, read_head
-from edge_api.domain.mail.acknowledgements import Acknowledgements
+from edge_api.domain.edition import BuildRefusal, read_head
+from edge_api.domain.mail.compose import Refused, Session, Transport
 from edge_api.domain.mail.delivery import Delivery
 from edge_api.domain.mail.dispatcher import Dispatcher
 from edge_api.domain.mail.outbox import NO_RELAY, MailRules, Outbox
-from edge_api.domain.mail.preparation import Letterhead, Preparation
+from edge_api.domain.mail.preparation import Acknowledgements, Letterhead, Preparation
 from edge_api.domain.mail.status import MailStatus
-from edge_api.domain.mail.transport import Refused, Session, Transport
 from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
 from edge_api.outgoing.maildir import MaildirTransport
 from edge_api.outgoing.smtp import SmtpTransport
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
-from edge_api.schema.mailbox import parse_mailbox
-from edge_api.schema.relay_address import MailFolder, parse_relay
+from edge_api.schema.mailbox import MailFolder, parse_mailbox, parse_relay
 from edge_api.settings import Settings
 from edge_api.store.plan import Store
 

@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Final
 
 from edge_api.commands.opened import opened
-from edge_api.schema.database_address import show_database
+from edge_api.schema.environment import show_database
 from edge_api.schema.tables import TABLES
 from edge_api.settings import Settings
-from edge_api.store.ddl import Spelling, create_all
-from edge_api.store.postgres.ddl import SPELLING as POSTGRESQL
-from edge_api.store.sqlite.ddl import SPELLING as SQLITE
+from edge_api.store.postgres.dialect import SPELLING as POSTGRESQL
+from edge_api.store.sql import Spelling, create_all
+from edge_api.store.sqlite.execution import SPELLING as SQLITE
 
 _ENGINES: Final[Mapping[str, Spelling]] = MappingProxyType(
     {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge_api.domain.actor import Clock
-from edge_api.schema.database_address import file_of
+from edge_api.schema.environment import file_of
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings
 from edge_api.store import sqlite

@@ -8,8 +8,8 @@ import time
 from typing import Any, Final
 
 from edge_api.commands import add_command
-from edge_api.commands.listing import printable
 from edge_api.commands.opened import opened, system_clock
+from edge_api.commands.output import printable
 from edge_api.domain.actor import OPERATOR
 from edge_api.domain.privacy import Found, Privacy
 from edge_api.domain.retention import Retention

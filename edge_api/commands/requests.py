@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 from edge_api.commands import EXAMPLE_ID, add_command
-from edge_api.commands.listing import print_columns, printable, words
 from edge_api.commands.mailing import mail_rules
 from edge_api.commands.opened import opened, system_clock
-from edge_api.domain.access_decisions import AccessDecisions
-from edge_api.domain.access_requests import requested_type
+from edge_api.commands.output import print_columns, printable, words
+from edge_api.domain.access_requests import AccessDecisions, requested_type
 from edge_api.domain.mail.outbox import Outbox
 from edge_api.schema.table import Row
 from edge_api.settings import Settings

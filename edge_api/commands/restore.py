@@ -11,9 +11,8 @@ from pathlib import Path
 
 from edge_api.commands.backup_folder import checksum_beside, digest_of, key_beside, read_checksum
 from edge_api.commands.opened import embedded_store, system_clock
-from edge_api.commands.private_file import write_private
-from edge_api.commands.replica import fetch_replica, parse_instant
-from edge_api.commands.secret_key import secret_key_path
+from edge_api.commands.private_file import secret_key_path, write_private
+from edge_api.commands.replication import fetch_replica, parse_instant
 from edge_api.domain.restoration import Restoration, carry_over
 from edge_api.schema.problems import Problem
 from edge_api.settings import Settings

@@ -11,15 +11,14 @@ from dataclasses import replace
 from typing import Final
 
 from edge_api.commands.assembly import assemble
-from edge_api.commands.greeting import greet
+from edge_api.commands.development_key import greet
 from edge_api.commands.inheritance import Inheritance, add_option
 from edge_api.commands.logs import configure_logging
 from edge_api.commands.private_file import complain_of_dotenv
-from edge_api.commands.supervisor import Supervisor
-from edge_api.commands.worker import work
-from edge_api.domain.mail.transport import Refused
+from edge_api.commands.supervisor import Supervisor, work
+from edge_api.domain.mail.compose import Refused
 from edge_api.outgoing.maildir import make_maildir
-from edge_api.schema.relay_address import MailFolder, parse_relay, read_relay
+from edge_api.schema.mailbox import MailFolder, parse_relay, read_relay
 from edge_api.settings import SETTINGS, Settings
 from edge_api.web.server import (
     close_all,

@@ -4,9 +4,9 @@ import argparse
 import asyncio
 
 from edge_api.commands import add_command
-from edge_api.commands.listing import print_columns
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.secret_key import secret_key
+from edge_api.commands.output import print_columns
+from edge_api.commands.private_file import secret_key
 from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.settings import Settings
 

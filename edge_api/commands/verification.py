@@ -23,8 +23,7 @@ from typing import Final
 from edge_api.commands.backup_folder import digest_of, read_checksum
 from edge_api.commands.opened import system_clock
 from edge_api.commands.private_file import write_private
-from edge_api.commands.replica import fetch_latest
-from edge_api.commands.replication import PATIENCE_SECONDS
+from edge_api.commands.replication import PATIENCE_SECONDS, fetch_latest
 from edge_api.schema.kinds import spell_instant
 from edge_api.settings import Settings, read_settings
 from edge_api.store.faults import StoreRefusal

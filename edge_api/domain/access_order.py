@@ -16,12 +16,10 @@ from pydantic import (
     model_validator,
 )
 
-from edge_api.domain.form_faults import check_form, unfold
 from edge_api.domain.keys import KeyType
-from edge_api.domain.lead_input import HONEYPOT
-from edge_api.domain.lead_text import TextRule
+from edge_api.domain.lead_input import HONEYPOT, TextRule, check_form, unfold
+from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 from edge_api.schema.mailbox import fold_address
-from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES, Scope
 from edge_api.schema.tables import EMAIL_LONGEST
 
 RequestedType = Literal["api_key", "access_token", "both"]

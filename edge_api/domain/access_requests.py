@@ -1,4 +1,4 @@
-"""Requests for a credential, from filing to handing out: what those who ask can do.
+"""Requests for a credential: filed, decided by whoever runs the service, handed out once.
 
 Whoever files one gets a claim token. Once a person has approved, the token fetches the credential,
 which is made in that moment and kept nowhere: it is derived from the token and the service's
@@ -13,18 +13,104 @@ from functools import partial
 from typing import Final
 
 from edge_api.domain.access_order import AccessOrder, RequestedType
-from edge_api.domain.actor import ANYBODY, Actor, Clock
-from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import ANYBODY, OPERATOR, Actor, Change, Clock, audit_entry, new_id
 from edge_api.domain.keys import Issued, KeyOrder, KeyType, make_credential
 from edge_api.domain.limits import Limiter, Quota
+from edge_api.domain.mail.outbox import Outbox
 from edge_api.domain.secrets import derive, digest_of, mint
-from edge_api.schema.kinds import spell_instant
+from edge_api.schema.credentials import UNVETTED_SCOPES
+from edge_api.schema.kinds import parse_uuid, spell_instant
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
 from edge_api.schema.tables import CREDENTIALS
-from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Read, Store, Update, Where
+from edge_api.store.plan import (
+    AffectedBy,
+    Condition,
+    Delete,
+    Insert,
+    Order,
+    Read,
+    Store,
+    Update,
+    Where,
+)
+
+
+class AccessDecisions:
+    """The requests in one store, before somebody who decides; `outbox` tells those who asked."""
+
+    def __init__(self, store: Store, clock: Clock, outbox: Outbox | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._outbox = outbox
+
+    async def all(self) -> list[Row]:
+        """Return every request that is not over, the newest first."""
+        order = (Order("created_at", descending=True), Order("id", descending=True))
+        where = alive(spell_instant(self._clock()))
+        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
+        return outcome.rows
+
+    async def count_pending(self) -> int:
+        """Return how many wait for a decision."""
+        where = pending(spell_instant(self._clock()))
+        plan = Read(ACCESS_REQUESTS, ("id",), where, limit=1, counted=True)
+        (outcome,) = await self._store.run(plan)
+        return outcome.total or 0
+
+    async def approve(self, request_id: str, scopes: tuple[str, ...] = ()) -> Row:
+        """Let the holder of the claim token fetch the credential; return the request as it is now.
+
+        Without `scopes` it gets those that it asked for, as far as they are in `UNVETTED_SCOPES`.
+        Raises Problem `not_found`, `invalid` for scopes that cannot be, `conflict` for a request
+        that is decided already.
+        """
+        row = await self._find(request_id)
+        given = scopes or tuple(name for name in row["scopes"].split() if name in UNVETTED_SCOPES)
+        if not given:
+            raise Problem("invalid", f"scopes: name those to give; it asks for {row['scopes']}")
+        for kind in credential_types(row):  # are they sound?
+            make_credential(KeyOrder(row["name"], kind, given), self._clock())
+        return await self._decide(row, "approve", {"status": "approved", "scopes": " ".join(given)})
+
+    async def deny(self, request_id: str) -> Row:
+        """Refuse a request, also an approved one that was not claimed yet; return it as it is now.
+
+        Raises Problem `not_found`, and `conflict` for one that is denied or claimed already.
+        """
+        row = await self._find(request_id)
+        return await self._decide(row, "deny", {"status": "denied"})
+
+    async def _decide(self, row: Row, verb: str, values: dict[str, str]) -> Row:
+        now = self._clock()
+        open_states = ("pending",) if verb == "approve" else ("pending", "approved")
+        values = {**values, "decided_at": spell_instant(now)}
+        where = (Condition("id", "eq", row["id"]), Condition("status", "in", open_states))
+        update = Update(ACCESS_REQUESTS, values, where, at_least=1)
+        change = Change(verb, ACCESS_REQUESTS, AffectedBy(0), ("id",))
+        try:
+            told = self._outbox.decision(row) if self._outbox else ()
+            await self._store.run(update, audit_entry(OPERATOR, change, now), *told)
+        except Problem as problem:
+            if problem.code != "conflict":
+                raise
+            status = (await self._find(row["id"]))["status"]
+            raise Problem("conflict", f"The request {row['id']} is {status} already") from None
+        return {**row, **values}
+
+    async def _find(self, request_id: str) -> Row:
+        missing = Problem("not_found", f"There is no request {request_id}, or its time is over")
+        try:
+            where = (Condition("id", "eq", parse_uuid(request_id)),)
+        except ValueError:
+            raise missing from None
+        now = spell_instant(self._clock())
+        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=(*where, *alive(now))))
+        if not outcome.rows:
+            raise missing
+        return outcome.rows[0]
+
 
 LIFE: Final = timedelta(days=14)
 """How long a request may wait, for the decision and for being claimed together."""

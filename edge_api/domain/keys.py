@@ -10,14 +10,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal
 
-from edge_api.domain.actor import OPERATOR, Clock
-from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import OPERATOR, Change, Clock, audit_entry, new_id
 from edge_api.domain.oauth.revocation import end_grants, hand_over_grants
 from edge_api.domain.secrets import digest_of, last_four, mint
+from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 from edge_api.schema.kinds import parse_uuid, spell_instant
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES, Scope
 from edge_api.schema.table import Row
 from edge_api.schema.tables import ADMINISTRATIVE, CREDENTIALS
 from edge_api.store.plan import AffectedBy, Condition, Insert, Order, Read, Store, Update

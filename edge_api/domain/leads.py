@@ -11,13 +11,11 @@ from typing import Final, Literal, Protocol
 
 import orjson
 
-from edge_api.domain.actor import Actor, Clock
+from edge_api.domain.actor import Actor, Clock, new_id
 from edge_api.domain.idempotency import Idempotency, Remember, make_claim
-from edge_api.domain.identity import new_id
 from edge_api.domain.kept import KeptAnswers
-from edge_api.domain.lead_input import LeadInput
+from edge_api.domain.lead_input import LeadInput, Verdict, judge, likeness
 from edge_api.domain.limits import Limiter, Quota
-from edge_api.domain.spam import Verdict, judge, likeness
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.mailbox import fold_address
 from edge_api.schema.problems import Problem

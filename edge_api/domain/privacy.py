@@ -9,10 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 from unicodedata import normalize
 
-from edge_api.domain.actor import Actor, Clock
-from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.paging import pages
+from edge_api.domain.actor import Actor, Change, Clock, audit_entry
 from edge_api.domain.selection import spell_value
+from edge_api.domain.transfer import pages
 from edge_api.schema.mailbox import fold_address
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import PersonalData, Row, Table

@@ -8,9 +8,8 @@ rows (`Table.endings`, `Table.restored`). It knows both stores as plans, and no 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edge_api.domain.actor import OPERATOR, Clock
-from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.paging import any_of, missing, pages
+from edge_api.domain.actor import OPERATOR, Change, Clock, audit_entry
+from edge_api.domain.transfer import any_of, missing, pages
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Ending, Restored, Row, Table
 from edge_api.schema.tables import TABLES

@@ -10,9 +10,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.domain.actor import SERVICE, Actor, Clock
-from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.mail.suppression import fold_recipient
+from edge_api.domain.actor import SERVICE, Actor, Change, Clock, audit_entry
+from edge_api.domain.mail.unsubscribe import fold_recipient
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES

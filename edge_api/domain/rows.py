@@ -14,10 +14,8 @@ from typing import Any, Final
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from edge_api.domain.actor import Actor, Clock
-from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.actor import Actor, Change, Clock, audit_entry, new_id
 from edge_api.domain.filters import readable_column
-from edge_api.domain.identity import new_id
 from edge_api.domain.kept import KeptAnswers
 from edge_api.domain.query import Pairs, Question, parse_query
 from edge_api.domain.selection import Selection, parse_selection, present

@@ -12,7 +12,7 @@ from hashlib import sha256
 from secrets import randbits
 from typing import Final
 
-from edge_api.schema.secret_shapes import (
+from edge_api.schema.credentials import (
     CHECK_WIDTH,
     PREFIXES,
     RANDOM_WIDTH,

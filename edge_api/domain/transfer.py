@@ -1,4 +1,4 @@
-"""All rows of a store in another one, of whatever engine, and the proof that they are the same.
+"""All rows of a store in another one, read some at a time, and the proof that they are the same.
 
 It can be repeated: rows that are there and equal are left alone. A target that has other rows is
 refused before anything is written, since nobody could tell which of the two is right. It knows
@@ -7,14 +7,43 @@ plans and declared tables, and no engine.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from edge_api.domain.paging import any_of, missing, pages
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
-from edge_api.store.plan import Condition, Delete, Insert, Read, Store, Update
+from edge_api.store.plan import Condition, Delete, Insert, Order, Read, Store, Update
+
+ROWS_AT_ONCE: Final = 500
+
+
+async def pages(store: Store, plan: Read) -> AsyncIterator[Sequence[Row]]:
+    """Yield the rows of a plan without order, limit and offset. Raises Problem."""
+    key = plan.table.key
+    where = plan.where
+    while True:
+        page = Read(plan.table, where=where, order=(Order(key),), limit=ROWS_AT_ONCE)
+        (outcome,) = await store.run(page)
+        if outcome.rows:
+            yield outcome.rows
+        if len(outcome.rows) < ROWS_AT_ONCE:
+            return
+        where = (*plan.where, Condition(key, "gt", outcome.rows[-1][key]))
+
+
+async def missing(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
+    """Yield the rows of one store whose keys another one lacks. Raises Problem."""
+    async for rows in pages(source, Read(table)):
+        (known,) = await target.run(Read(table, (table.key,), (any_of(table, rows),)))
+        keys = {row[table.key] for row in known.rows}
+        yield [row for row in rows if row[table.key] not in keys]
+
+
+def any_of(table: Table, rows: Sequence[Row]) -> Condition:
+    """Return what holds of the rows with the keys of these."""
+    return Condition(table.key, "in", tuple(row[table.key] for row in rows))
+
 
 Tell = Callable[[Table, int], None]
 """Hears how many rows of a table have been looked at."""

@@ -7,8 +7,7 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from edge_api.outgoing.addresses import Allowed, is_public
-from edge_api.outgoing.gate import Forbidden, Gate, read_chunks
+from edge_api.outgoing.gate import Allowed, Forbidden, Gate, is_public, read_chunks
 from edge_api.schema.problems import Problem
 
 FETCH_SECONDS: Final = 5.0

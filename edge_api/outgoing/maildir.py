@@ -1,4 +1,4 @@
-"""Mail into a folder on this machine, in place of a relay, for a person who wants to see it.
+"""Mail into a folder on this machine, and a message as octets for any carrier.
 
 The folder is a maildir, which mail programs such as mutt open: each message is a file, whole or
 not there.
@@ -7,14 +7,42 @@ not there.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from copy import copy
+from email.headerregistry import AddressHeader
 from email.message import EmailMessage
+from email.policy import EmailPolicy
 from mailbox import Error, Maildir
 from pathlib import Path
 from typing import Final
 
-from edge_api.domain.mail.transport import Refused
-from edge_api.outgoing.octets import spell
-from edge_api.schema.relay_address import MailFolder
+from edge_api.domain.mail.compose import Refused
+from edge_api.schema.mailbox import MailFolder
+
+
+def is_international(message: EmailMessage) -> bool:
+    """Tell whether an address in a header is beyond ASCII, so that SMTPUTF8 is needed."""
+    return any(map(_is_beyond_ascii, message.values()))
+
+
+def spell(message: EmailMessage, *, international: bool, line_end: str = "\r\n") -> bytes:
+    """Return the octets of a message.
+
+    Where the carrier takes no addresses beyond ASCII, a Reply-To that has one is left out: there
+    is no other way to write it (RFC 6531, section 3.4), and the message is worth more.
+    """
+    policy = message.policy
+    assert isinstance(policy, EmailPolicy)  # noqa: S101  the one that has `utf8`
+    if not international and _is_beyond_ascii(message["Reply-To"]):
+        message = copy(message)
+        del message["Reply-To"]
+    return message.as_bytes(policy=policy.clone(utf8=international, linesep=line_end))
+
+
+def _is_beyond_ascii(header: object) -> bool:
+    return isinstance(header, AddressHeader) and not all(
+        address.addr_spec.isascii() for address in header.addresses
+    )
+
 
 _PRIVATE: Final = 0o700
 _PARTS: Final = ("tmp", "new", "cur")

@@ -16,10 +16,9 @@ from typing import Final, Self
 
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
 
-from edge_api.domain.mail.transport import Refused, Stage
-from edge_api.outgoing.octets import is_international, spell
-from edge_api.schema.mailbox import Mailbox, parse_mailbox
-from edge_api.schema.relay_address import SmtpRelay
+from edge_api.domain.mail.compose import Refused, Stage
+from edge_api.outgoing.maildir import is_international, spell
+from edge_api.schema.mailbox import Mailbox, SmtpRelay, parse_mailbox
 from edge_api.settings import is_loopback
 
 FAULTS: Final = (SMTPException, OSError)

@@ -14,8 +14,7 @@ import aiohttp
 from yarl import URL
 
 from edge_api.domain.webhooks.events import Answer
-from edge_api.outgoing.addresses import Address, Allowed, is_public, read_literal
-from edge_api.outgoing.gate import Forbidden, Gate
+from edge_api.outgoing.gate import Address, Allowed, Forbidden, Gate, is_public, read_literal
 from edge_api.schema.outbox_tables import URL_LONGEST
 from edge_api.schema.problems import Problem
 

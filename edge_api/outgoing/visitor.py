@@ -17,9 +17,9 @@ from weakref import WeakValueDictionary
 import aiohttp
 from yarl import URL
 
-from edge_api.domain.analysis.discovery import PLACES, ROBOTS, Discovery
+from edge_api.domain.analysis.analyst import DOCUMENT_MOST, Visit, too_large
 from edge_api.domain.analysis.document import Kind
-from edge_api.domain.analysis.visits import DOCUMENT_MOST, Visit, too_large
+from edge_api.domain.analysis.facts import PLACES, ROBOTS, Discovery
 from edge_api.outgoing.gate import Forbidden, Gate, read_chunks
 from edge_api.schema.problems import Problem
 

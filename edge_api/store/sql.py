@@ -1,10 +1,11 @@
-"""From a plan to SQL: pure functions from plans to text and parameters, in an engine's dialect.
+"""From a plan to SQL and from a table to its DDL, in an engine's dialect; and back to rows.
 
 Names come from the declared tables and are quoted; values are only ever parameters. It opens
 nothing and carries nothing out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import MappingProxyType
@@ -12,8 +13,7 @@ from typing import Any
 
 from edge_api.schema.kinds import Kind
 from edge_api.schema.problems import Problem
-from edge_api.schema.table import Column, Table, unknown_column
-from edge_api.store.decoding import write_json
+from edge_api.schema.table import Column, Index, Row, Table, unknown_column
 from edge_api.store.matching import Pattern
 from edge_api.store.plan import (
     AffectedBy,
@@ -26,6 +26,114 @@ from edge_api.store.plan import (
     Update,
     Where,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """What engines spell differently."""
+
+    types: Mapping[Kind, str]
+    rules: Mapping[Kind, str]
+    """What holds of every value of a kind, beside what its column declares."""
+    ending: str = ""
+    """What stands behind a table's columns."""
+
+
+def create_all(tables: Iterable[Table], spelling: Spelling) -> tuple[str, ...]:
+    """Return the statements that make every table with its indexes."""
+    return tuple(statement for table in tables for statement in _create(table, spelling))
+
+
+def _create(table: Table, spelling: Spelling) -> Iterator[str]:
+    columns = (_column(table, column, spelling) for column in table.columns.values())
+    listed = ",\n".join(f"    {column}" for column in columns)
+    yield f"CREATE TABLE {table.name} (\n{listed}\n){spelling.ending}"
+    for index in table.indexes:
+        yield _create_index(table, index)
+
+
+def _create_index(table: Table, index: Index) -> str:
+    unique = "UNIQUE " if index.unique else ""
+    terms = ", ".join(map(_index_term, index.columns))
+    text = f"CREATE {unique}INDEX {index.name} ON {table.name} ({terms})"
+    if index.where is None:
+        return text
+    column, value = index.where
+    return f"{text} WHERE {column} = {_literal(value)}"
+
+
+def _index_term(name: str) -> str:
+    return f"{name.removeprefix('-')} DESC" if name.startswith("-") else name
+
+
+def _column(table: Table, column: Column, spelling: Spelling) -> str:
+    words = [column.name, spelling.types[column.kind]]
+    if not column.nullable:
+        words.append("NOT NULL")
+    if column.name == table.key:
+        words.append("PRIMARY KEY")
+    if column.default is not None:
+        words.append(f"DEFAULT {_literal(column.default)}")
+    rules = " AND ".join(_rules(table, column, spelling))
+    if rules:
+        words.append(f"CHECK ({rules})")
+    return " ".join(words)
+
+
+def _rules(table: Table, column: Column, spelling: Spelling) -> Iterator[str]:
+    """Yield what has to hold of every value."""
+    name = column.name
+    if column.choices:
+        yield f"{name} IN ({', '.join(map(_literal, column.choices))})"
+    elif column.kind is Kind.TEXT:
+        yield from _range(f"length({name})", column.bounds)
+    elif column.kind is Kind.INTEGER:
+        yield from _range(name, column.bounds)
+    elif column.kind in spelling.rules:
+        yield spelling.rules[column.kind].format(column=name)
+    if column.name in table.folded:
+        yield f"{name} = lower({name})"
+
+
+def _range(measure: str, bounds: tuple[int | None, int | None]) -> Iterator[str]:
+    least, most = bounds
+    if least is not None and least == most:
+        yield f"{measure} = {least}"
+    elif least is not None and most is not None:
+        yield f"{measure} BETWEEN {least} AND {most}"
+    elif least is not None:
+        yield f"{measure} >= {least}"
+    elif most is not None:
+        yield f"{measure} <= {most}"
+
+
+def _literal(value: str | int) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return "'" + value.replace("'", "''") + "'"
+
+
+def decode(table: Table, names: Sequence[str], records: Iterable[Iterable[Any]]) -> list[Row]:
+    """Return a row for each record, which holds the values of the columns `names`."""
+    rows = [dict(zip(names, record, strict=True)) for record in records]
+    for name in table.documents.intersection(names):
+        for row in rows:
+            row[name] = None if row[name] is None else read_json(row[name])
+    return rows
+
+
+def write_json(value: Any) -> str:
+    """Return the text of a value. Raises Problem `invalid` for what JSON cannot say (RFC 8259)."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise Problem("invalid", "the value cannot be written as JSON", sqlstate="22P02") from None
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a text that `write_json` made."""
+    return json.loads(text)
+
 
 COMPARISONS: Mapping[str, str] = MappingProxyType(
     {

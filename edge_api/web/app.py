@@ -19,17 +19,14 @@ from edge_api.api.operation import Operation
 from edge_api.api.service import Pages, Service
 from edge_api.domain.kept import SizedCache
 from edge_api.schema.problems import Problem
-from edge_api.web.callers import Callers
 from edge_api.web.documents import DocumentAnswers
-from edge_api.web.endpoint import Endpoint
+from edge_api.web.endpoint import Endpoint, options, preflight
 from edge_api.web.errors import error_answer, problem_of
 from edge_api.web.fields import whole_list
 from edge_api.web.forms import error_page
 from edge_api.web.headers import transport
-from edge_api.web.preflight import options, preflight
-from edge_api.web.request import Request
+from edge_api.web.request import Callers, Request, mark
 from edge_api.web.site import Site
-from edge_api.web.trace import mark
 from edge_api.web.wire import Wire, header_lines, send, tell_limits
 
 API_PREFIX = "/api/"

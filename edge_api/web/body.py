@@ -10,8 +10,7 @@ import orjson
 from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from edge_api.api.checking import check_body
-from edge_api.api.operation import Body
+from edge_api.api.operation import Body, check_body
 from edge_api.api.reply import FORM
 from edge_api.schema.problems import Problem
 from edge_api.web.request import Request

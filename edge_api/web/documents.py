@@ -11,8 +11,7 @@ from aiohttp.hdrs import ACCEPT_ENCODING, IF_NONE_MATCH
 from edge_api.api.reply import Document
 from edge_api.domain.kept import SizedCache
 from edge_api.schema.site_policy import Header, Headers
-from edge_api.web.conditional import etag_matches
-from edge_api.web.fields import best_coding, whole_list
+from edge_api.web.fields import best_coding, etag_matches, whole_list
 from edge_api.web.headers import API_HEADERS
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire

@@ -6,13 +6,12 @@ known here.
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from pydantic import BaseModel
 
-from edge_api.api.checking import authorise, check_query
-from edge_api.api.operation import Ask, Operation
+from edge_api.api.operation import Ask, Operation, authorise, check_query
 from edge_api.api.reply import Document, Page, Reply
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
@@ -20,12 +19,36 @@ from edge_api.domain.limits import AUTHENTICATED, Quota
 from edge_api.schema.problems import Problem
 from edge_api.schema.site_policy import Headers
 from edge_api.web.body import check_media_type, decode, read_bytes
-from edge_api.web.callers import Callers, secret_of
 from edge_api.web.documents import DocumentAnswers, compress
 from edge_api.web.fields import Fields
-from edge_api.web.headers import API_HEADERS, page_headers
-from edge_api.web.request import Request
+from edge_api.web.headers import API_HEADERS, PAGE_HEADERS, page_headers
+from edge_api.web.request import Callers, Request, secret_of
 from edge_api.web.wire import Wire, tell_limits
+
+_ALLOWED_HEADERS: Final = (
+    "Authorization, X-API-Key, Content-Type, Idempotency-Key, Prefer, Accept, X-Request-ID, "
+    "If-None-Match, Range, If-Range, Cache-Control, "
+    "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
+)
+_SECONDS: Final = 86400
+"""How long a browser may remember that it may ask; browsers cap it themselves."""
+
+
+def preflight(allow: str) -> Wire:
+    """Return the answer to `OPTIONS`: any origin may ask, without cookies (Fetch, 3.2)."""
+    headers = [
+        ("Allow", allow),
+        ("Access-Control-Allow-Methods", allow),
+        ("Access-Control-Allow-Headers", _ALLOWED_HEADERS),
+        ("Access-Control-Max-Age", str(_SECONDS)),
+        *API_HEADERS,
+    ]
+    return Wire(204, headers)
+
+
+def options(allow: str) -> Wire:
+    """Return the answer to `OPTIONS` where no other origin's script has any business."""
+    return Wire(204, [("Allow", allow), *PAGE_HEADERS])
 
 
 class Endpoint:

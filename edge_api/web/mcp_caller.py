@@ -11,8 +11,7 @@ from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.schema.problems import Problem
 from edge_api.settings import is_loopback
-from edge_api.web.callers import Callers, secret_of
-from edge_api.web.request import Request
+from edge_api.web.request import Callers, Request, secret_of
 from edge_api.web.wire import tell_limits
 
 STREAMS_MOST: Final = 200

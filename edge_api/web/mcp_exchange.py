@@ -22,15 +22,15 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types import ErrorData, ProgressToken, RequestId
 
-from edge_api.api.preferences import media_weight
 from edge_api.api.reply import JSON, NO_STORE
+from edge_api.api.rows import media_weight
 from edge_api.schema.problems import Problem
 from edge_api.web.errors import jsonrpc_error
 from edge_api.web.fields import whole_list
 from edge_api.web.headers import API_HEADERS
+from edge_api.web.mcp import Conversation, Event, Message, Outbox
 from edge_api.web.mcp_caller import Caller
 from edge_api.web.mcp_message import Call, Rejection, decode, read_message
-from edge_api.web.mcp_stream import Conversation, Event, Message, Outbox
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, tell_limits
 

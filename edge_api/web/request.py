@@ -1,11 +1,21 @@
-"""A request, and what its answer has to carry beside what it says."""
+"""A request: who sends it, the id that follows it, and what its answer has to carry."""
 
+import itertools
+import logging
+import re
+import secrets
 from collections.abc import Mapping
+from contextvars import ContextVar
 from types import MappingProxyType
+from typing import Final
 
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
+from multidict import CIMultiDictProxy, istr
 
+from edge_api.api.service import Service
+from edge_api.domain.addresses import client_address
+from edge_api.schema.problems import Problem
 from edge_api.schema.site_policy import Headers
 
 
@@ -28,3 +38,74 @@ class Request(BaseRequest):
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         """Leave the software unnamed where aiohttp itself writes the head."""
         response.headers.popall("Server", None)
+
+
+ID_HEADER = istr("X-Request-ID")
+_ACCEPTED = re.compile(r"[A-Za-z0-9-]{8,64}")
+_PROCESS = secrets.token_hex(4)
+"""Tells the ids of this process from those of any other."""
+_numbers = itertools.count(secrets.randbits(16))
+_current: ContextVar[str] = ContextVar("request_id", default="-")
+
+
+def mark(request: Request) -> None:
+    """Give the request the id that it brought, if that is well formed, or a new one."""
+    request_id = request.headers.get(ID_HEADER)
+    if request_id is None or _ACCEPTED.fullmatch(request_id) is None:
+        request_id = f"{_PROCESS}{next(_numbers):08x}"
+    request.request_id = request_id
+    _current.set(request_id)
+
+
+class RequestIdFilter(logging.Filter):
+    """Puts the id of the current request into each log record, as `request_id`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the id; keep every record."""
+        record.request_id = _current.get()
+        return True
+
+
+API_KEY_HEADER: Final = istr("X-API-Key")
+_AUTHORIZATION: Final = istr("Authorization")
+_BEARER: Final = "bearer"
+_NONE: Final[tuple[str, ...]] = ()
+
+
+class Callers:
+    """Finds the client's address, seen through trusted proxies only."""
+
+    def __init__(self, service: Service) -> None:
+        self._trusted = service.settings.trusted_proxies
+        self._health = service.health
+
+    def address_of(self, request: Request) -> str:
+        """Return the address that stands for the client; note forwarding by a stranger."""
+        caller = client_address(request.remote or "", request.headers, self._trusted)
+        if caller.untrusted_forwarding:
+            self._health.untrusted_forwarding = True
+        return caller.key
+
+
+def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
+    """Return the credential that was sent, or `None`.
+
+    `X-API-Key` or `Authorization: Bearer` (RFC 6750, section 2.1); other schemes are ignored.
+    Raises Problem `invalid` for two that differ.
+    """
+    keys = headers.getall(API_KEY_HEADER, _NONE)
+    authorizations = headers.getall(_AUTHORIZATION, _NONE)
+    if len(keys) == 1 and not authorizations:  # as most requests have it
+        return keys[0].strip()
+    tokens = [token for value in authorizations for token in _token(value)]
+    if not keys and not tokens:
+        return None
+    first, *others = (*(key.strip() for key in keys), *tokens)
+    if any(other != first for other in others):
+        raise Problem("invalid", "Two different credentials were sent: send one")
+    return first
+
+
+def _token(value: str) -> list[str]:
+    scheme, _, token = value.strip().partition(" ")
+    return [token.strip()] if scheme.lower() == _BEARER else []

@@ -20,8 +20,7 @@ from aiohttp.web_request import BaseRequest
 
 from edge_api.schema.problems import Problem
 from edge_api.web.errors import error_answer, problem_of
-from edge_api.web.request import Request
-from edge_api.web.trace import mark
+from edge_api.web.request import Request, mark
 
 KEEPALIVE_SECONDS: Final = 75.0
 """Longer than the 60 s after which common proxies let an idle connection go."""

@@ -15,33 +15,34 @@ from aiohttp import web
 
 from edge_api.api.access_requests import CONTACT_FORM
 from edge_api.api.markdown import escape
-from edge_api.api.preferences import prefers_markdown
 from edge_api.api.reply import NEGOTIATED
+from edge_api.api.rows import prefers_markdown
 from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
 from edge_api.domain.kept import SharedWork, SizedCache
-from edge_api.domain.nearby import Nearby
-from edge_api.domain.site_files import SiteFile
+from edge_api.domain.site_files import Nearby, SiteFile
 from edge_api.schema.index import SITE_FOLDER
-from edge_api.schema.media_types import media_type
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.problems import Problem
-from edge_api.web.contact import ACCESS, CONTACT, AccessForm, Contact
+from edge_api.schema.site_policy import media_type
+from edge_api.web.endpoint import options, preflight
 from edge_api.web.fields import best_coding, whole_list
-from edge_api.web.files import Representation, Said, answer_file, encode, load
-from edge_api.web.forms import lead_on
-from edge_api.web.headers import PAGE_HEADERS
-from edge_api.web.media import (
+from edge_api.web.files import (
     BRIEFLY,
+    Representation,
+    Said,
     address_of,
+    answer_file,
     describe,
+    encode,
     is_for_scripts,
     list_redirects,
+    load,
     twin_of,
 )
-from edge_api.web.pages import EdgePages
-from edge_api.web.preflight import options, preflight
-from edge_api.web.reference import Ground, Reference
+from edge_api.web.forms import ACCESS, CONTACT, AccessForm, Contact, lead_on
+from edge_api.web.headers import PAGE_HEADERS
+from edge_api.web.reference import EdgePages, Ground, Reference
 from edge_api.web.request import Request
 from edge_api.web.wire import Wire, send
 

@@ -5,10 +5,11 @@ the content is read and checked, and what its writer notes is made at the end.
 """
 
 import gc
+import json
 import locale
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -26,24 +27,24 @@ from pelican.generators import (  # type: ignore[import-untyped]
 )
 from pelican.log import console  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
-from pelican.settings import read_settings  # type: ignore[import-untyped]
+from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
 
 from site_build.bridge.generators import Outputs, Pages, Posts
 from site_build.bridge.structured_data import StructuredData
 from site_build.bridge.writer import TaskWriter, find_production
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.spread import count_processors
-from site_build.making.artwork import find_card
+from site_build.making.assets import find_card
 from site_build.making.handover import read_budget_tiers
 from site_build.making.production import Production, Style
 from site_build.making.recipe import fingerprint_settings
 from site_build.making.tasks import explain_syntax
+from site_build.markup.convert import Converter, Dialect
 from site_build.paint import choose_hue
-from site_build.policy import read_policy
 from site_build.post import Finding
+from site_build.progress import Place, Report, Request
 from site_build.reading.front_matter import parse_instant
-from site_build.request import Place, Report, Request
-from site_build.site import Identity
+from site_build.site import Identity, read_policy
 from site_build.views.sight import watch
 
 SETTINGS_FILE = Path(__file__).resolve().parents[2] / "pelicanconf.py"
@@ -117,6 +118,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             settings["DEFAULT_PAGINATION"],
             policy,
             read_budget_tiers(settings),
+            _read_dialect(settings),
         )
         return _identify(settings), style
 
@@ -157,6 +159,28 @@ def list_sources(content: Path) -> list[Path]:
     settings = _read_settings({"PATH": os.fspath(content.absolute())})
     folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
     return [content, SETTINGS_FILE, *map(Path, folders)]
+
+
+def read_dialect(content: Path, site_url: str) -> Dialect:
+    """Return how texts become HTML by `pelicanconf.py`; raises BuildError."""
+    return _read_dialect(
+        _read_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
+    )
+
+
+def _read_dialect(settings: Mapping[str, Any]) -> Dialect:
+    """Return the site's own extensions of Python-Markdown where it names any (MARKDOWN)."""
+    said, url = settings["MARKDOWN"], str(settings["SITEURL"])
+    if said == DEFAULT_CONFIG["MARKDOWN"]:
+        return Dialect(url)
+    options = said.get("extension_configs", {})
+    names = dict.fromkeys([*said.get("extensions", []), *options])
+    try:
+        dialect = Dialect(url, tuple(names), json.dumps(options))
+        Converter(dialect)
+    except (TypeError, ImportError, AttributeError, KeyError, ValueError) as error:
+        raise BuildError(f"MARKDOWN of {SETTINGS_FILE.name} cannot be used: {error}") from error
+    return dialect
 
 
 def read_frame(content: Path, site_url: str) -> tuple[Identity, Path]:

@@ -8,8 +8,8 @@ from jinja2.bccache import Bucket
 
 from site_build.bridge.plugin import contained, open_journal, plain_errors
 from site_build.making.rehearsal import Earlier, Rehearsal
+from site_build.progress import Request
 from site_build.reading.gather import Gathered
-from site_build.request import Request
 
 
 class Rehearser:

@@ -26,7 +26,7 @@ MOST_ABBREVIATIONS = 500
 """Abbreviations that one text explains."""
 
 _FENCE = re.compile(r"^(?:`{3,}|~{3,})", re.MULTILINE)
-_PARAGRAPH = re.compile(r"(?:[^\n]*[^\s][^\n]*(?:\n|$))+")
+_PARAGRAPH = re.compile(r"^(?:[^\S\n]*+\S[^\n]*+(?:\n|\Z))+", re.MULTILINE)
 _BEGINNING = re.compile(
     r"^[ \t>]*+(?:[=*_-][=*_ \t-]*$|#|:[ \t]|!!!|\*?\[[^\]\n]*\]:)", re.MULTILINE
 )

@@ -10,20 +10,32 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import islice
 from urllib.parse import unquote, urljoin, urlsplit
 
 from site_build import addresses
-from site_build.checks.facts import Facts, Reference
-from site_build.checks.ground import EDGE, Ground, is_of_edge, lay_out, locate
+from site_build.checks.ground import (
+    EDGE,
+    Facts,
+    Ground,
+    Reference,
+    find_source,
+    is_of_edge,
+    lay_out,
+    locate,
+    resolve_source,
+)
 from site_build.post import Document, Finding
-from site_build.slug import make_slug
-from site_build.text import shorten
+from site_build.text import make_slug, shorten
 
 _MOST_COMPARED = 200
 """Anchors of a page that are compared with a misspelt one."""
 
 _SLIPS_KEPT = 4096
 """Misspelt anchors whose likeness is remembered: what one document misspells, others often do."""
+
+_SLIP = 3
+"""Signs by which a misspelt slug may be longer or shorter."""
 
 _ALIKE = 0.8
 """Share of signs that a misspelt name of a file has in common with the right one."""
@@ -151,8 +163,11 @@ class _Guide:
 
     def find_fault(self, reference: Reference) -> str | None:
         """Return what is wrong with a reference, with the mend, or None."""
+        address = None
+        if not reference.shown:
+            address = resolve_source(self.document.path, reference.address, self.ground.paths)
         try:
-            parts = urlsplit(self._resolve(reference.address))
+            parts = urlsplit(self._resolve(address or reference.address))
         except ValueError:
             return f"{_quote(reference.address)} is no address; mend it"
         path = self.ground.settle(unquote(parts.path).removeprefix("/"))
@@ -184,8 +199,22 @@ class _Guide:
         if reference.shown and (meant := self._find_namesake(path)):
             return f"did you mean /{meant}?"
         last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
-        meant = self.ground.slugs.get(last) or self.ground.slugs.get(make_slug(last))
+        slug = make_slug(last)
+        meant = self.ground.slugs.get(last) or self.ground.slugs.get(slug)
+        if not meant and not path.startswith(addresses.TAGS):
+            meant = self.ground.slugs.get(_find_near(slug, self._list_near(slug)) or "")
         return f"did you mean /{meant}?" if meant else "mend the address, or take it away"
+
+    def _list_near(self, slug: str) -> tuple[str, ...]:
+        """Return the slugs that begin or end as one does: to compare with all would take long."""
+        likely = (
+            each
+            for each, address in self.ground.slugs.items()
+            if not self.ground.documents[address].draft
+            and abs(len(each) - len(slug)) <= _SLIP
+            and (each[:3] == slug[:3] or each[-4:] == slug[-4:])
+        )
+        return tuple(islice(likely, _MOST_COMPARED))
 
     def _find_namesake(self, path: str) -> str | None:
         """Return the file whose name differs by a slip, or by capitals alone."""
@@ -194,9 +223,7 @@ class _Guide:
 
     def _find_source(self, address: str) -> str | None:
         """Return what answers for a path that is right among the source files."""
-        plain = unquote(re.split("[?#]", address, maxsplit=1)[0])
-        source = re.sub(r"^\{(?:filename|static|attach)\}", "", plain)
-        path = urljoin(f"/{self.document.path}", source).removeprefix("/")
+        path = find_source(self.document.path, address)
         if path in self.ground.paths:
             return self.ground.paths[path]
         return path if path in self.ground.others else None

@@ -7,16 +7,25 @@ the digest of the text.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cache, partial
+from html import unescape
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.checks.burden import find_burden
-from site_build.checks.facts import Facts, Note, Reference
-from site_build.checks.marks import ATTRIBUTE, Marked, clean, strip_marks
-from site_build.checks.raw_markup import find_flaws, find_unterminated
-from site_build.markup.convert import Conversion, Converter
+from site_build.checks.ground import Facts, Note, Reference
+from site_build.checks.raw_markup import (
+    ATTRIBUTE,
+    Marked,
+    clean,
+    find_flaws,
+    find_unterminated,
+    strip_marks,
+)
+from site_build.markup.blocks import TooDeepError
+from site_build.markup.convert import HOUSE, Conversion, Converter, Dialect
 from site_build.markup.repair import repair
 from site_build.post import Document
 from site_build.text import Places, shorten
@@ -41,14 +50,21 @@ _MEDIA = frozenset({"img", "source", "video", "audio", "track"})
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
 _FENCED = re.compile(
-    r"^(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
+    r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^\n]*\n"
+    r"(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$",
+    re.MULTILINE | re.DOTALL,
 )
 _SPAN = re.compile(
     r"(?<![`\\])(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)", re.DOTALL
 )
 _CODE: Final = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
 _NOTE: Final = re.compile(r"\[\^([^\]\s]{1,60})\]")
-_FENCE: Final = re.compile(r"^(?:<p>)?[ \t]{0,3}(`{3,9}(?!`)|~{3,9}(?!~))", re.MULTILINE)
+_UNDEFINED: Final = re.compile(r"(?<![\w\]])\[[^\[\]<>]{1,200}\]\[([^\[\]<>]{1,200})\]")
+_SCHEMES: Final = ("http", "https", "mailto")
+_SCHEMES_KNOWN: Final = {*_SCHEMES, "ftp", "tel", "sms", "xmpp", "irc", "matrix", "magnet", "geo"}
+_LOCAL: Final = re.compile(
+    r"https?://(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1?\])(?=[:/?#]|$)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +81,8 @@ def examine(document: Document) -> Facts:
     return study(document).facts
 
 
-def study(document: Document, site_url: str | None = None) -> Study:
-    """Return the facts about the document's text, and its HTML on a site at `site_url`.
+def study(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = False) -> Study:
+    """Return the facts about the document's text, and its HTML where that is asked for.
 
     Never raises, whatever the text. This is the one way from a text to a page's HTML, so that it
     is the same at every build.
@@ -74,25 +90,25 @@ def study(document: Document, site_url: str | None = None) -> Study:
     if not document.markdown:
         empty = "the text is empty; write it, or take the file away"
         note = Note(document.body_line, 1, "warning", empty)
-        blank = None if site_url is None else convert(document, "", site_url)
+        blank = convert(document, "", dialect) if convert_too else None
         return Study(Facts((note,), (), frozenset()), blank)
     places = Places(document.markdown, document.body_line)
     if burden := find_burden(document.markdown):
         return _refuse(places, *burden)
     marked = Marked(document.markdown)
     try:
-        conversion = convert(document, marked.text, site_url or "")
-    except RecursionError:
-        offset = _find_deepest(document.markdown)
-        return _refuse(places, offset, "lists or quotes are nested too deeply; flatten them")
+        conversion = convert(document, marked.text, dialect)
+    except TooDeepError as refusal:
+        note = Note(document.body_line + refusal.line, 1, "error", f"{refusal}; flatten them")
+        return Study(Facts((note,), (), frozenset()), None)
     except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a defect of the build
         what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
         return _refuse(places, 0, f"the converter cannot take the text ({what}); rewrite it")
     page = LexborHTMLParser(conversion.html)
-    facts = _Examination(document, places, marked).examine(page, conversion.html)
-    if site_url is None:
+    facts = _Examination(document, places, marked).examine(page, conversion)
+    if not convert_too:
         return Study(facts, None)
-    plain = clean(conversion, marked) or convert(document, document.markdown, site_url)
+    plain = clean(conversion, marked) or convert(document, document.markdown, dialect)
     if "<" in document.markdown:  # what Markdown makes by itself is balanced
         plain = replace(plain, html=repair(plain.html))
     return Study(facts, plain)
@@ -101,12 +117,6 @@ def study(document: Document, site_url: str | None = None) -> Study:
 def _refuse(places: Places, offset: int, message: str) -> Study:
     note = Note(*places.locate(offset), "error", message)
     return Study(Facts((note,), (), frozenset()), None)
-
-
-def _find_deepest(text: str) -> int:
-    """Return the offset of the line that stands furthest to the right."""
-    lines = re.finditer(r"^[ \t>*+-]*+", text, re.MULTILINE)
-    return max(lines, key=lambda line: line.end() - line.start()).start()
 
 
 @dataclass(slots=True)
@@ -122,9 +132,14 @@ class _Examination:
     """Of the heading passed last; the page's title is the first."""
     headings: int = 0
 
-    def examine(self, page: LexborHTMLParser, html: str) -> Facts:
-        """Walk over the page, which `html` is the text of, in the order in which it is read."""
-        self._examine_markup(html)
+    def examine(self, page: LexborHTMLParser, conversion: Conversion) -> Facts:
+        """Walk over the page that a text was converted to, in the order in which it is read."""
+        self._examine_markup(conversion.html)
+        first = self.document.body_line
+        self.notes += [
+            Note(first + fault.line, 1, "warning", strip_marks(fault.message))
+            for fault in conversion.faults
+        ]
         for node in page.css(f"{_HEADINGS},{','.join(_ADDRESSES)}"):
             if node.tag in _ADDRESSES:
                 self._collect(node)
@@ -192,7 +207,7 @@ class _Examination:
         for name in _ADDRESSES[node.tag or ""]:
             value = node.attributes.get(name)
             offset = self._find(node, value or "")
-            if offset is None and node.tag in _MEDIA and value:
+            if offset is None and value and (node.tag in _MEDIA or _LOCAL.match(value)):
                 offset = self._find_written(value)  # addresses of other sites bear no mark
             if name not in node.attributes or offset is None:
                 continue
@@ -212,7 +227,12 @@ class _Examination:
     def _examine_outside(self, offset: int, address: str, tag: str) -> None:
         """Tell of addresses that the site's policy makes vain."""
         scheme = address.partition(":")[0].lower()
-        if tag in _LINKS and scheme in _SCRIPTS:
+        if tag in _LINKS and _LOCAL.match(address):
+            message = "the link leads to the reader's own machine; write the address of the site"
+            self._note(offset, message)
+        elif tag in _LINKS and (meant := _guess_scheme(scheme)):
+            self._note(offset, f"`{scheme}:` is no kind of address; did you mean `{meant}:`?")
+        elif tag in _LINKS and scheme in _SCRIPTS:
             self._note(offset, f"a link by `{scheme}:` leads nowhere here; write an address")
         elif tag in _MEDIA and scheme != "data":
             self._note(offset, "pages show nothing of other sites; copy the file to content/images")
@@ -226,6 +246,13 @@ class _Examination:
         """Return where an element was written, by its own number or by a mark in it."""
         number = node.attributes.get(ATTRIBUTE)
         return self.marked.find_number(number) if number else self.marked.find(marked)
+
+
+def _guess_scheme(scheme: str) -> str | None:
+    """Return the scheme that a misspelt one means."""
+    if scheme in _SCHEMES_KNOWN or scheme.startswith("//"):
+        return None
+    return next(iter(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75)), None)
 
 
 def _list_places(written: str, tag: str) -> list[int]:
@@ -266,27 +293,26 @@ def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
 
     These are offsets in `prose`, the text without its code, with what is wrong there.
     """
-    if "[^" not in prose and "```" not in prose and "~~~" not in prose:
+    if "[^" not in prose and "][" not in prose:
         return
     shown = _CODE.sub("", html)
     for name in dict.fromkeys(_NOTE.findall(shown)):
         sign = f"[^{name}]"
         if (at := prose.find(sign)) >= 0:
             yield at, f"`{shorten(sign)}` stands for no footnote; write a line `{sign}: …`"
-    for fence in dict.fromkeys(_FENCE.findall(shown)):
-        if line := re.search(rf"^[ \t>]*{re.escape(fence)}", prose, re.MULTILINE):
-            message = f"no code begins here; put `{fence}` first in its line, and close it likewise"
-            yield line.end() - len(fence), message
+    for name in dict.fromkeys(_UNDEFINED.findall(strip_marks(shown))):
+        if (at := prose.find(f"[{unescape(name)}]")) >= 0:
+            sign = f"[{shorten(unescape(name))}]"
+            yield at, f"no line says where `{sign}` leads; write a line `{sign}: address`"
 
 
-def convert(document: Document, markdown: str, site_url: str = "") -> Conversion:
+def convert(document: Document, markdown: str, dialect: Dialect = HOUSE) -> Conversion:
     """Return the HTML of `document` with `markdown` for its text.
 
-    The site's address decides which links leave the site, which matters to no check. Raises what
-    the converter raises.
+    Raises what the converter raises.
     """
     try:
-        return _converter(site_url).convert(replace(document, markdown=markdown))
+        return _converter(dialect).convert(replace(document, markdown=markdown))
     except Exception:
         # Python-Markdown keeps what it was in the midst of, and would mistake the next text.
         _converter.cache_clear()
@@ -299,6 +325,6 @@ def render(document: Document, markdown: str) -> LexborHTMLParser:
 
 
 @cache
-def _converter(site_url: str) -> Converter:
+def _converter(dialect: Dialect) -> Converter:
     """Return this process's converter."""
-    return Converter(site_url)
+    return Converter(dialect)

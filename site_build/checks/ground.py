@@ -1,16 +1,56 @@
-"""What answers at which address of the site, as far as the content decides it.
+"""What a check knows: what one document says of itself, what answers at which address, pictures.
 
 It knows documents and addresses, and nothing of HTML or of who asks.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
+from urllib.parse import unquote, urljoin
 
 from edge_api.schema import paths
 from site_build import addresses
-from site_build.post import Document
-from site_build.slug import make_slug
+from site_build.pictures.dress import resolve
+from site_build.pictures.measure import Album
+from site_build.post import Document, Finding
+from site_build.text import make_slug
+
+
+class Note(NamedTuple):
+    """A finding that does not know its file.
+
+    Of these and of references there are tens of thousands, so they are bare tuples.
+    """
+
+    line: int
+    """From 1, in the source file."""
+    column: int
+    """From 1, in code points."""
+    severity: Literal["error", "warning"]
+    message: str
+
+
+class Reference(NamedTuple):
+    """An address within the site that the document points at or shows."""
+
+    line: int
+    column: int
+    address: str
+    """As the converter hands it to a browser: percent-encoded or not, with query and fragment."""
+    shown: bool
+    """True for what is part of the page, such as an image; False for a link."""
+
+
+class Facts(NamedTuple):
+    """All that a check of the whole content needs to know of one document."""
+
+    notes: tuple[Note, ...]
+    references: tuple[Reference, ...]
+    """In the order of the page; addresses of other sites are left out."""
+    anchors: frozenset[str]
+    """What a fragment may name on the document's page."""
+
 
 EDGE = frozenset(
     path.removeprefix("/")
@@ -106,6 +146,83 @@ def lay_out(documents: Iterable[Document], files: Iterable[str]) -> Ground:
     )
 
 
+def find_source(base: str, address: str) -> str:
+    """Return the source file that an address means, written in the source file `base`.
+
+    Both are relative to the content folder. Links to files are what works on a code host.
+    """
+    plain = unquote(re.split("[?#]", address, maxsplit=1)[0])
+    source = re.sub(r"^\{(?:filename|static|attach)\}", "", plain)
+    return urljoin(f"/{base}", source).removeprefix("/")
+
+
+def resolve_source(base: str, address: str, paths: Mapping[str, str]) -> str | None:
+    """Return the address of the document whose source file a link in `base` names, or None.
+
+    `paths` has the addresses of documents by their source files.
+    """
+    if ".md" not in address or (source := find_source(base, address)) not in paths:
+        return None
+    end = re.search("[?#].*", address, re.DOTALL)
+    return f"/{paths[source]}{end[0] if end else ''}"
+
+
+def link_sources(document: Document, facts: Facts, paths: Mapping[str, str]) -> dict[str, str]:
+    """Return the address for each link of a document to the source file of another."""
+    return {
+        reference.address: address
+        for reference in facts.references
+        if not reference.shown
+        if (address := resolve_source(document.path, reference.address, paths))
+    }
+
+
 def locate(document: Document) -> str:
     """Return the address of a document."""
     return addresses.locate_document(document.kind, document.slug)
+
+
+def list_shown(
+    documents: Iterable[Document], facts: Mapping[str, Facts], album: Album
+) -> dict[str, tuple[str, ...]]:
+    """Return the paths of the pictures that each document shows, by the document's path."""
+    shown = {
+        document.path: tuple(
+            dict.fromkeys(path for path, _ in _list_used(document, facts[document.path], album))
+        )
+        for document in documents
+    }
+    return {path: pictures for path, pictures in shown.items() if pictures}
+
+
+def judge_pictures(
+    documents: Sequence[Document], facts: Mapping[str, Facts], album: Album
+) -> list[Finding]:
+    """Return every finding about pictures, sorted.
+
+    A picture that cannot be shown is an error wherever a document shows it, and a warning at its
+    file where none does; what should be mended in a picture is told at its file.
+    """
+    used: set[str] = set()
+    findings = []
+    for document in documents:
+        for path, reference in _list_used(document, facts[document.path], album):
+            used.add(path)
+            if fault := album[path].fault:
+                message = f"the picture {path} {fault}"
+                place = (reference.line, reference.column)
+                findings.append(Finding(document.path, *place, "error", message))
+    for path, measured in album.items():
+        remarks = list(measured.remarks)
+        if measured.fault and path not in used:
+            remarks.append(f"the picture {measured.fault}")
+        findings += [Finding(path, 1, 1, "warning", remark) for remark in remarks]
+    return sorted(findings)
+
+
+def _list_used(document: Document, facts: Facts, album: Album) -> Iterator[tuple[str, Reference]]:
+    page = locate(document)
+    for reference in facts.references:
+        path = resolve(page, reference.address) if reference.shown else ""
+        if path in album:
+            yield path, reference

@@ -15,8 +15,7 @@ from site_build import arguments as options
 from site_build.editions.edition import Order, build
 from site_build.faults import BusyError, ContentError
 from site_build.incremental.spread import count_processors
-from site_build.progress import Bar, Lines, Observer
-from site_build.request import Report
+from site_build.progress import Bar, Lines, Observer, Report
 from site_build.terminal import count, open_console, print_findings
 
 PATIENCE_SECONDS = 10.0

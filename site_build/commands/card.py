@@ -13,7 +13,7 @@ from site_build import arguments as options
 from site_build.bridge.plugin import read_frame
 from site_build.commands.build import add_site_url
 from site_build.faults import BuildError
-from site_build.making.artwork import FONT, design_card, find_font
+from site_build.making.assets import FONT, design_card, find_font
 from site_build.pictures.card import SIZE, draw_card, has_title
 from site_build.post import Document, Finding
 from site_build.reading.check import inspect

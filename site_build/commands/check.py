@@ -4,11 +4,15 @@ import argparse
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 from site_build import arguments as options
 from site_build.incremental.spread import count_processors
+from site_build.markup.convert import HOUSE, Dialect
 from site_build.reading.check import check_content
 from site_build.terminal import count, open_console, print_findings
+
+_SETTINGS = Path(__file__).resolve().parents[2] / "pelicanconf.py"
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -22,7 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the findings; return 1 when they would stop a build."""
     now = arguments.now or datetime.now(UTC)
     try:
-        report = check_content(arguments.content, now, arguments.jobs or count_processors())
+        jobs = arguments.jobs or count_processors()
+        report = check_content(arguments.content, now, jobs, _find_dialect(arguments.content))
     except OSError as refusal:
         sys.stderr.write(
             f"the content folder {arguments.content} cannot be read: {refusal.strerror}\n"
@@ -35,3 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
         f"{count(report.files, 'file')}: {count(errors, 'error')}, {count(warnings, 'warning')}"
     )
     return int(report.stops(strict=arguments.strict))
+
+
+def _find_dialect(content: Path) -> Dialect:
+    """Return how the site's texts become HTML; Pelican is loaded only where that is set."""
+    if "MARKDOWN" not in _SETTINGS.read_text(encoding="utf-8"):
+        return HOUSE
+    from site_build.bridge.plugin import read_dialect  # noqa: PLC0415  it takes half a second
+
+    return read_dialect(content, "")

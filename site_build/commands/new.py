@@ -12,8 +12,8 @@ import yaml
 from site_build import arguments as options
 from site_build.reading.document import read_document
 from site_build.reading.folder import list_content, read_bytes
-from site_build.slug import make_slug
 from site_build.terminal import open_console
+from site_build.text import make_slug
 
 FOLDER = "posts"
 _HEAD = 4_096

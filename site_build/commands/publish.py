@@ -14,8 +14,15 @@ from site_build import arguments as options
 from site_build.bridge.plugin import list_sources
 from site_build.commands.build import add_target
 from site_build.editions.edition import Order
-from site_build.editions.heartbeat import HeartbeatThread
-from site_build.editions.publisher import News, Outdated, Prepared, Refused, Served, publish
+from site_build.editions.publisher import (
+    HeartbeatThread,
+    News,
+    Outdated,
+    Prepared,
+    Refused,
+    Served,
+    publish,
+)
 from site_build.faults import ContentError
 from site_build.incremental.spread import count_processors
 from site_build.making.recipe import SOURCES

@@ -8,9 +8,13 @@ from typing import get_args
 
 from site_build import arguments as options
 from site_build.post import Kind
-from site_build.preview.door import DEFAULT_PORT
-from site_build.reading.editor_settings import describe_settings, relate, write_editor_files
-from site_build.reading.front_matter_schema import describe_front_matter
+from site_build.preview.server import DEFAULT_PORT
+from site_build.reading.editor_settings import (
+    describe_front_matter,
+    describe_settings,
+    relate,
+    write_editor_files,
+)
 from site_build.terminal import open_console
 
 _PREVIEW = f"http://127.0.0.1:{DEFAULT_PORT}"

@@ -15,14 +15,12 @@ from socket import socket
 from rich.console import Console
 
 from site_build import arguments as options
-from site_build.bridge.plugin import list_sources
+from site_build.bridge.plugin import list_sources, read_dialect
 from site_build.commands.build import watch_progress
 from site_build.incremental.spread import count_processors
-from site_build.preview.door import DEFAULT_PORT, is_loopback, listen, name_origin
-from site_build.preview.server import Preview, serve
+from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
 from site_build.preview.stage import Stage, State, Trouble, list_troubles
-from site_build.progress import Observer
-from site_build.request import Place, Request
+from site_build.progress import Observer, Place, Request
 from site_build.terminal import count, open_console
 
 _FOLDER = ".preview"
@@ -72,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stderr.write("other machines can reach this preview, and read drafts in it\n")
         sources = list_sources(arguments.content)
         with watch_progress(console) as observer:
-            stage = Stage(_request(arguments, observer), origin, sources[1:])
+            dialect = read_dialect(arguments.content, origin)
+            stage = Stage(_request(arguments, observer), dialect, sources[1:])
         chronicle = _Chronicle(console, arguments.content)
         chronicle.tell(stage.state)
         posts = count(len(stage.state.documents), "document")

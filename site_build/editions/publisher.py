@@ -1,22 +1,90 @@
-"""Keeps the served edition true to the content and to the clock, until it is told to stop.
+"""Follows the content and publishes what changes, and reports that it lives.
 
 Whatever changes is built; the edition of the next scheduled instant is made ahead and swapped in
 when its time has come. Content that must not be published leaves the served edition standing until
 it is mended; whatever else stops a build may be over soon, so that is tried again.
 """
 
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from watchfiles import watch
 
+from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
 from site_build.editions.edition import Order, build, prepare, serve_prepared, withdraw
-from site_build.editions.heartbeat import HeartbeatThread
 from site_build.faults import BuildError, BusyError, ContentError
-from site_build.request import Report
+from site_build.progress import Report
+
+
+class HeartbeatThread(threading.Thread):
+    """Writes the heartbeat every 20 seconds, and when builds start or stop failing.
+
+    Use it as a context. A signal's KeyboardInterrupt removes the file; any other end leaves it to
+    grow old, which the edge reports. The first one is written after a build or 20 seconds, so that
+    a watcher that dies at each start never looks alive.
+    """
+
+    def __init__(
+        self, build_dir: Path, code: InstalledCode, beat_seconds: float = BEAT_SECONDS
+    ) -> None:
+        super().__init__(name="heartbeat", daemon=True)
+        self._build_dir = build_dir
+        self._code = code
+        self._beat_seconds = beat_seconds
+        self._active_at = datetime.now(UTC)
+        self._failure: str | None = None
+        self._wake = threading.Event()
+        self._is_over = False
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether other code is installed than this process runs, and nobody is writing it now."""
+        return self._code.has_changed and self._code.is_settled
+
+    def note(self, failure: str) -> None:
+        """Note that no build is under way, and why the last one failed ("" where it did not)."""
+        self._active_at = datetime.now(UTC)
+        if failure != self._failure:
+            self._failure = failure
+            self._wake.set()
+
+    def run(self) -> None:
+        """Beat until the context is left."""
+        while not self._is_over:
+            was_woken = self._wake.wait(self._beat_seconds)
+            self._wake.clear()
+            if not self._is_over:
+                with suppress(OSError):  # a full disk: the heartbeat just grows old
+                    self._beat(looks=not was_woken)
+
+    def _beat(self, *, looks: bool) -> None:
+        if looks:
+            self._code.look()
+        Heartbeat(
+            at=datetime.now(UTC),
+            active_at=self._active_at,
+            pid=os.getpid(),
+            code_changed=self._code.has_changed,
+            failure=(self._failure or "").encode("utf-8", "replace").decode(),  # names of files
+        ).write(self._build_dir)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
+        self._is_over = True
+        self._wake.set()
+        self.join()
+        if kind is KeyboardInterrupt:
+            remove_heartbeat(self._build_dir)
+
 
 _GLANCE = 200
 """Milliseconds between two looks at the clock."""

@@ -20,7 +20,7 @@ from edge_api.schema.index import (
     IndexHead,
     PostRecord,
 )
-from site_build.incremental.ledger import Ledger, Line, Stamp
+from site_build.incremental.tree import Ledger, Line, Stamp
 from site_build.markup.sanitize import sanitize
 from site_build.post import Document
 

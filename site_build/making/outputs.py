@@ -10,14 +10,14 @@ from functools import partial
 
 from site_build import addresses
 from site_build.incremental.cache import make_key
-from site_build.incremental.ledger import Entry
+from site_build.incremental.tree import Entry
 from site_build.making.assets import Assets
 from site_build.making.tasks import RecordTask, Task, TextTask
-from site_build.policy import Policy
+from site_build.pictures.gallery import Gallery, link_markdown
 from site_build.post import Document, Finding
 from site_build.reading.texts import Texts
 from site_build.renderers import auth, crawlers, llms, skills, twins
-from site_build.site import Identity, Site, list_moves
+from site_build.site import Identity, Policy, Site, list_moves
 
 _OF_LISTS = re.compile(rf"{addresses.TAGS}|(?:{addresses.JOURNAL})?page/")
 _MOST_GONE = 10
@@ -32,14 +32,17 @@ def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTask]
         yield RecordTask(path, post, minutes[post.path], site.identity.absolute(path))
 
 
-def list_outputs(site: Site, leaf_size: int) -> Iterator[Task]:
+def list_outputs(site: Site, leaf_size: int, gallery: Gallery) -> Iterator[Task]:
     """Yield a task for every twin and every overview of the site."""
     identity = site.identity
     for post in site.posts:
         path = addresses.locate_post(post.slug)
-        yield _make_twin(identity, post, path, [*_tell_author(post), *_tell_series(site, post)])
+        facts = [*_tell_author(post), *_tell_series(site, post)]
+        yield _make_twin(identity, post, path, facts, gallery)
     for page in site.pages:
-        yield _make_twin(identity, page, addresses.locate_page(page.slug), _tell_author(page))
+        yield _make_twin(
+            identity, page, addresses.locate_page(page.slug), _tell_author(page), gallery
+        )
     for former, present, document in list_moves(site):
         moved = twins.render_moved(identity, document.title, present)
         yield _make_text(addresses.name_file(former), moved)
@@ -96,13 +99,17 @@ def _make_text(path: str, text: str | bytes) -> Task:
     return TextTask(path, lambda _: text)
 
 
-def _make_twin(identity: Identity, document: Document, path: str, facts: Sequence[str]) -> Task:
+def _make_twin(
+    identity: Identity, document: Document, path: str, facts: Sequence[str], gallery: Gallery
+) -> Task:
+    links = gallery.links.get(document.path, {})
+
     def render(texts: Texts) -> str:
-        text = texts.read(document).markdown
+        text = link_markdown(texts.read(document).markdown, links)
         twin = twins.render_document(identity, document, text, path, facts)
         return twins.render_contact(twin, identity) if path == _CONTACT else twin
 
-    sources = make_key(document.path, document.digest, facts)
+    sources = make_key(document.path, document.digest, facts, [*links.items()])
     return TextTask(addresses.name_twin(path), render, sources)
 
 

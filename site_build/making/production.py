@@ -16,12 +16,17 @@ from edge_api.schema.index import INDEX_FORMAT, IndexHead
 from site_build import addresses
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.ledger import Entry, Ledger, list_carried, read_ledger, write_ledger
 from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.spread import spread
-from site_build.incremental.tree import Tree
-from site_build.making.artwork import PlateTask, find_font, list_cards, list_files, list_pictures
-from site_build.making.assets import Assets
+from site_build.incremental.tree import Entry, Ledger, Tree, list_carried, read_ledger, write_ledger
+from site_build.making.assets import (
+    Assets,
+    PlateTask,
+    find_font,
+    list_cards,
+    list_files,
+    list_pictures,
+)
 from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
@@ -34,14 +39,14 @@ from site_build.making.outputs import (
 )
 from site_build.making.recipe import fingerprint_code, fingerprint_theme
 from site_build.making.tasks import Kept, Result, Task, Workshop
+from site_build.markup.convert import HOUSE, Dialect
 from site_build.pictures.encode import forget_picture
-from site_build.policy import Policy
 from site_build.post import Finding
+from site_build.progress import Report, Request
 from site_build.reading.gather import Gathered, Judge, gather
 from site_build.reading.texts import TEXTS, Text, Texts
-from site_build.request import Report, Request
 from site_build.similarity.nearest import Related, relating
-from site_build.site import Identity, list_former_slugs, list_moves, publish
+from site_build.site import Identity, Policy, list_former_slugs, list_moves, publish
 from site_build.views.sight import Sight
 
 _DIGITS = 12
@@ -69,6 +74,7 @@ class Style:
     """What programs may do with the site."""
     budget_tiers: Sequence[str] = ()
     """The budgets that the contact form offers."""
+    dialect: Dialect = HOUSE
 
 
 @dataclass(slots=True)
@@ -109,7 +115,7 @@ class Production:
         self._tasks: dict[str, Task] = {}
         code = fingerprint_code()
         with self._cache:
-            self.gathered, judge = self._gather(code, identity.url)
+            self.gathered, judge = self._gather(code, style.dialect)
             self.site = publish(identity, self.gathered.documents, request.now)
             with self._relate(code) as wait:
                 self.findings = _admit(judge(), is_strict=request.strict)
@@ -119,13 +125,13 @@ class Production:
         folders = [*style.overrides, style.theme / "templates"]
         self.handover = self._find_handover(folders, style.budget_tiers)
         self.seen: dict[str, None] = {}
-        self.texts = Texts(request.content, self._cache, code, identity.url)
+        self.texts = Texts(request.content, self._cache, code, style.dialect)
         self._workshop = self._equip(
             make_key(code, fingerprint_theme([style.theme, *style.overrides]), style.settings)
         )
 
-    def _gather(self, code: str, site_url: str) -> tuple[Gathered, Judge]:
-        return gather(self.request, self._cache, code, site_url)
+    def _gather(self, code: str, dialect: Dialect) -> tuple[Gathered, Judge]:
+        return gather(self.request, self._cache, code, dialect)
 
     def _relate(self, code: str) -> AbstractContextManager[Callable[[], Related]]:
         posts, terms = self.site.posts, self.gathered.terms
@@ -169,7 +175,7 @@ class Production:
         yield from list_assets(self.assets)
         yield from self._list_plates()
         yield from list_records(self.site, self.gathered.minutes)
-        yield from list_outputs(self.site, self._leaf_size)
+        yield from list_outputs(self.site, self._leaf_size, gathered.gallery)
         yield from list_notices(self.site.identity, self._policy, now)
 
     def _list_plates(self) -> Iterator[Task]:

@@ -16,21 +16,21 @@ from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.checks.ground import locate
 from site_build.faults import BuildError
-from site_build.incremental.ledger import EMPTY, Entry
 from site_build.incremental.plates import PLATES, Plates
-from site_build.incremental.tree import Recipe, Tree
-from site_build.making.artwork import PlateTask
+from site_build.incremental.tree import EMPTY, Entry, Recipe, Tree
+from site_build.making.assets import PlateTask
 from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover
 from site_build.making.index_file import IndexFile, Piece, make_piece, write_line
 from site_build.making.outputs import list_records
 from site_build.making.production import Production, Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
+from site_build.markup.convert import Dialect
 from site_build.pictures.encode import forget_picture
 from site_build.post import Document
+from site_build.progress import Request
 from site_build.reading.gather import Gathered, Judge
 from site_build.reading.texts import TEXTS
-from site_build.request import Request
 from site_build.similarity.nearest import Related
 from site_build.site import Identity, publish
 from site_build.views.content import Article, Page
@@ -100,7 +100,7 @@ class Rehearsal(Production):
         self._given, self._earlier, self._glass = gathered, earlier, Glass()
         super().__init__(request, identity, style)
 
-    def _gather(self, _code: str, _site_url: str) -> tuple[Gathered, Judge]:
+    def _gather(self, _code: str, _dialect: Dialect) -> tuple[Gathered, Judge]:
         return _publish(self._given), lambda: ()  # findings are found and shown elsewhere
 
     def _relate(self, code: str) -> AbstractContextManager[Callable[[], Related]]:

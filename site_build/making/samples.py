@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.edge_pages import PageName
-from edge_api.schema.scopes import SCOPES
 
 Sample = Mapping[str, object]
 

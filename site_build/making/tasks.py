@@ -15,12 +15,11 @@ from jinja2.exceptions import TemplateSyntaxError
 
 from site_build.faults import BuildError
 from site_build.incremental.cache import make_key
-from site_build.incremental.ledger import Entry
 from site_build.incremental.plates import Plates
-from site_build.incremental.tree import Recipe, Tree
+from site_build.incremental.tree import Entry, Recipe, Tree
 from site_build.making.index_file import IndexFile, Piece, make_record
 from site_build.pictures.encode import clean
-from site_build.pictures.gallery import Gallery
+from site_build.pictures.gallery import Gallery, link_markdown
 from site_build.pictures.measure import is_picture
 from site_build.post import Document
 from site_build.reading.texts import Texts
@@ -168,8 +167,10 @@ class RecordTask:
         if before := workshop.index.recall(self.document.slug, sources):
             return before
         text = workshop.texts.read(document)
-        html = workshop.gallery.state_sizes(text.conversion.html, self.path)
-        record = make_record(document, text.markdown, html, self.minutes, self.url)
+        gallery = workshop.gallery
+        html = gallery.state_sizes(text.conversion.html, self.path, document.path)
+        markdown = link_markdown(text.markdown, gallery.links.get(document.path, {}))
+        record = make_record(document, markdown, html, self.minutes, self.url)
         return workshop.index.spool(record, sources)
 
 

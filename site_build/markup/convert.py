@@ -4,16 +4,19 @@ It knows Python-Markdown and Pygments, and neither files nor templates. What com
 site's content security policy: no inline style and no event handler, whoever wrote them.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
 
 from edge_api.schema.code_markup import CodeFormatter
 from site_build.markup.accessibility import BACKLINK
+from site_build.markup.github import GITHUB, GitHub
 from site_build.markup.house_rules import HouseRules
+from site_build.markup.structure import Fault
 from site_build.post import Document
 
 _TOC_LEVELS = "2-3"
@@ -31,10 +34,27 @@ _EXTENSIONS = (
     "fenced_code",
     "footnotes",
     "md_in_html",
+    "pymdownx.magiclink",
+    "pymdownx.tasklist",
+    "pymdownx.tilde",
     "sane_lists",
     "tables",
     "toc",
 )
+
+
+class Dialect(NamedTuple):
+    """How texts become HTML on one site."""
+
+    site_url: str = ""
+    """Tells which links leave the site."""
+    extensions: tuple[str, ...] = ()
+    """Those of Python-Markdown that the site names itself; empty: the house's own."""
+    options: str = "{}"
+    """Of these extensions, by their names, as JSON."""
+
+
+HOUSE = Dialect()
 
 
 class _TocEntry(TypedDict):
@@ -52,22 +72,32 @@ class Conversion:
     html: str
     toc: str
     """Nested `<ul>` of links to the headings; empty where there are none."""
+    faults: tuple[Fault, ...] = field(default=(), compare=False)
+    """What the author has to mend, in no order; lines count from 0."""
 
 
 class Converter:
-    """Python-Markdown with this site's extensions; make one and use it for many documents."""
+    """Python-Markdown with a site's extensions; make one and use it for many documents."""
 
-    def __init__(self, site_url: str) -> None:
+    def __init__(self, dialect: Dialect) -> None:
+        """Take how the site writes; raises what Python-Markdown does for an unknown extension."""
+        named = dialect.extensions or (*_EXTENSIONS, GITHUB)
+        self._github = GitHub() if GITHUB in named else None
+        others = [name for name in named if name != GITHUB]
+        own = [*filter(None, [self._github]), HouseRules(dialect.site_url)]
         self._markdown = Markdown(
             output_format="html",
-            extensions=[*_EXTENSIONS, HouseRules(site_url)],
-            extension_configs={
+            extensions=[*others, *own],
+            extension_configs=json.loads(dialect.options)
+            if dialect.extensions
+            else {
                 # Guessing takes longer than all the rest and guesses wrong on short blocks.
                 "codehilite": {
                     "guess_lang": False,
                     "css_class": "highlight",
                     "pygments_formatter": _Formatters(),
                 },
+                "pymdownx.tilde": {"subscript": False},
                 # The default, a colon, makes ids that no CSS selector can name as they stand.
                 "footnotes": {"SEPARATOR": "-", "BACKLINK_TEXT": BACKLINK},
                 # An `align` attribute can be told from a style; the house rules make it a class.
@@ -85,11 +115,12 @@ class Converter:
     def convert(self, document: Document) -> Conversion:
         """Return the HTML of the document's text.
 
-        Raises what an extension raises on text that it cannot take, RecursionError among it.
+        Raises what an extension raises on text that it cannot take, TooDeepError among it.
         """
         html = self._markdown.reset().convert(document.markdown)
+        faults = self._github.find_faults(document.markdown, html) if self._github else ()
         tokens = cast("list[_TocEntry]", getattr(self._markdown, "toc_tokens", []))
-        return Conversion(html, _render_toc(tokens))
+        return Conversion(html, _render_toc(tokens), tuple(faults))
 
 
 class _Formatters:

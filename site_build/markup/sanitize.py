@@ -14,6 +14,8 @@ _TAGS = """
 a abbr aside b bdi bdo blockquote br caption cite code col colgroup dd del details dfn div dl
 dt em figcaption figure h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q rp rt ruby s samp
 section small strong sub summary sup table tbody td tfoot th thead time tr u ul var wbr
+math menclose mfenced mfrac mi mlabeledtr mmultiscripts mn mo mover mpadded mphantom mprescripts
+mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none
 """
 _SILENCED = frozenset({"script", "style", "template", "iframe", "object", "noscript", "svg"})
 """Removed with all they hold; of other unknown elements the text stays."""
@@ -23,6 +25,9 @@ _ATTRIBUTES = {
     "a": {"href"},
     "col": {"span"},
     "colgroup": {"span"},
+    "math": {"display"},
+    "mo": {"fence", "form", "largeop", "movablelimits", "separator", "stretchy"},
+    "mi": {"mathvariant"},
     "img": {"alt", "height", "src", "width"},
     "ol": {"reversed", "start"},
     "td": {"colspan", "rowspan"},
@@ -31,7 +36,8 @@ _ATTRIBUTES = {
 }
 _ALIGNMENTS = {"align-left", "align-center", "align-right"}
 _CLASSES = {
-    "div": {"admonition", "footnote", "highlight", "note", "tip", "warning", "danger", SCROLLER},
+    "div": {"admonition", "footnote", "highlight", "note", "tip", "warning", "danger", SCROLLER}
+    | {"important", "caution"},
     "figure": {"code"},
     "p": {"admonition-title"},
     "td": _ALIGNMENTS,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape, unescape
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from site_build.pictures.picture import KINDS, Form, Picture, list_forms, scale_height
+from site_build.pictures.encode import KINDS, Form, Picture, list_forms, scale_height
 
 COLUMN = 620
 """Widest column of text in CSS pixels: the theme's measure of 31rem at its largest font size."""

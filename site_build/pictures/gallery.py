@@ -1,10 +1,11 @@
-"""The pictures of one build, and which document shows which of them."""
+"""What documents show and name of each other: pictures, and links to source files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 
 from site_build.pictures import dress
-from site_build.pictures.picture import Form, Picture, list_forms
+from site_build.pictures.encode import Form, Picture, list_forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,22 +15,35 @@ class Gallery:
     pictures: Mapping[str, Picture]
     shown: Mapping[str, tuple[str, ...]]
     """Paths of the pictures that a document shows, by the document's path."""
+    links: Mapping[str, Mapping[str, str]]
+    """The address for each link of a document to a source file, by the document's path."""
 
     def list_digests(self, document: str) -> list[tuple[str, str]]:
-        """Return what stands for the pictures that a document shows."""
+        """Return what stands for the pictures that a document shows, and for its links."""
+        return [
+            *self.links.get(document, {}).items(),
+            *self._list_pictures(document),
+        ]
+
+    def _list_pictures(self, document: str) -> list[tuple[str, str]]:
         return [
             (path, self.pictures[path].digest)
             for path in self.shown.get(document, ())
             if path in self.pictures
         ]
 
-    def dress(self, html: str, page: str) -> str:
-        """Return the HTML of the page at the address `page` with its images dressed."""
-        return dress.dress(html, page, self.pictures)
+    def dress(self, html: str, page: str, document: str) -> str:
+        """Return the HTML of a document with its images dressed and its links to files mended."""
+        return dress.dress(self._link(html, document), page, self.pictures)
 
-    def state_sizes(self, html: str, page: str) -> str:
-        """Return the HTML with dimensions on its images, for feeds and the API."""
-        return dress.state_sizes(html, page, self.pictures)
+    def state_sizes(self, html: str, page: str, document: str) -> str:
+        """Return it with dimensions on its images alone, for feeds and the API."""
+        return dress.state_sizes(self._link(html, document), page, self.pictures)
+
+    def _link(self, html: str, document: str) -> str:
+        for written, address in self.links.get(document, {}).items():
+            html = html.replace(f'href="{escape(written)}"', f'href="{escape(address)}"')
+        return html
 
     def list_forms(self, documents: Iterable[str]) -> Iterator[tuple[Picture, Form]]:
         """Yield every form that pages of these documents offer, those of equal pictures once."""
@@ -37,3 +51,11 @@ class Gallery:
         pictures = [self.pictures[path] for path in sorted(wanted) if path in self.pictures]
         offered = {form.path: (each, form) for each in pictures for form in list_forms(each)}
         yield from offered.values()
+
+
+def link_markdown(text: str, links: Mapping[str, str]) -> str:
+    """Return the Markdown of a document with its links to files mended, for its readers."""
+    for written, address in links.items():
+        for sign in ("](", "]: "):
+            text = text.replace(f"{sign}{written}", f"{sign}{address}")
+    return text

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from PIL import ExifTags, Image, UnidentifiedImageError
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.pictures.picture import LONGEST_SIDE, Picture
+from site_build.pictures.encode import LONGEST_SIDE, Picture
 from site_build.text import shorten
 
 UNSHOWN = (".heic", ".heif", ".tif", ".tiff")

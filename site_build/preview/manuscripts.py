@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from site_build.checks.cross import find_repeated_slugs
 from site_build.incremental.cache import Cache
+from site_build.markup.convert import Dialect
 from site_build.pictures.measure import Album
 from site_build.post import Finding
+from site_build.progress import Request
 from site_build.reading.folder import Listing
 from site_build.reading.gather import (
     Gathered,
@@ -25,7 +27,6 @@ from site_build.reading.gather import (
     read_sources,
 )
 from site_build.reading.measures import measure_pictures
-from site_build.request import Request
 
 
 class _Stamp(NamedTuple):
@@ -44,19 +45,19 @@ _GONE = _Stamp(0, 0, 0, 0)
 class Manuscripts:
     """Every source file as it is, and the last one of it that could be used."""
 
-    def __init__(self, request: Request, code: str, site_url: str) -> None:
+    def __init__(self, request: Request, code: str, dialect: Dialect) -> None:
         """Read the folder; raises BuildError when it cannot be read.
 
-        `code` says which program reads, `site_url` for which origin texts are converted.
+        `code` says which program reads, `dialect` for which origin texts are converted.
         """
         self._request = request
-        self._code, self._site_url = code, site_url
+        self._code, self._dialect = code, dialect
         self._cache = Cache(request.cache)
         self._listing = list_folder(request.content)
         self._stamps = self._stamp(self._listing)
         with self._cache:
             self._readings, self._hits = read_sources(
-                request, self._listing.sources, self._cache, code, site_url
+                request, self._listing.sources, self._cache, code, dialect
             )
             self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
             self._album = self._measure(self._listing)
@@ -118,8 +119,8 @@ class Manuscripts:
         return hold(shown, self._listing.files, self._album, self._hits)
 
     def _read(self, path: str) -> Reading:
-        reading, text = read_source(self._request.content, self._site_url, path)
-        keep_text(self._cache, self._code, self._site_url, reading, text)
+        reading, text = read_source(self._request.content, self._dialect, path)
+        keep_text(self._cache, self._code, self._dialect, reading, text)
         return reading
 
     def _measure(self, listing: Listing) -> Album:

@@ -10,7 +10,7 @@ from datetime import datetime
 from html import escape
 from pathlib import Path
 
-from edge_api.schema.media_types import media_type
+from edge_api.schema.site_policy import media_type
 from site_build.checks.ground import locate
 from site_build.post import Document
 

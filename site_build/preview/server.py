@@ -1,4 +1,4 @@
-"""The preview over HTTP: pages made as they are asked for, and news of changes as they come.
+"""The preview over HTTP, for this machine alone unless it is told otherwise.
 
 It knows requests and answers; what is on the pages is the stage's knowledge. All work with the
 stage goes through one thread.
@@ -6,24 +6,74 @@ stage goes through one thread.
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from watchfiles import awatch
 
-from edge_api.schema.media_types import media_type
-from edge_api.schema.site_policy import EMBEDDED_HERE, SITE_HEADERS
+from edge_api.schema.site_policy import EMBEDDED_HERE, SITE_HEADERS, media_type
 from site_build import addresses
 from site_build.checks.ground import is_of_edge
-from site_build.preview.door import admits
+from site_build.faults import BuildError
 from site_build.preview.pages import EVENTS, draw_page, equip, mark_page, name_hidden, read_files
 from site_build.preview.stage import Stage, State, tell_state
+
+DEFAULT_PORT = 8001
+
+
+class AddressError(BuildError):
+    """The preview cannot listen where it was asked to."""
+
+    exitcode = 2
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 is any free one. Raises AddressError."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except socket.gaierror:
+        raise AddressError(f"there is no host {host!r} here; try --host 127.0.0.1") from None
+    except (OSError, UnicodeError) as error:
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number else "it is no host"
+        raise AddressError(
+            f"the preview cannot listen on {host} port {port} ({reason}); "
+            "name another with --port or --host"
+        ) from None
+
+
+def name_origin(listening: socket.socket) -> str:
+    """Return the origin under which a browser finds the socket."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def is_loopback(listening: socket.socket) -> bool:
+    """Tell whether only this machine can reach the socket."""
+    return ip_address(listening.getsockname()[0]).is_loopback
+
+
+def admits(host_header: str, chosen: str) -> bool:
+    """Tell whether a request for this host may be answered; `chosen` is the host of `--host`."""
+    try:
+        host = urlsplit(f"//{host_header}").hostname or ""
+    except ValueError:
+        return False
+    with suppress(ValueError):
+        ip_address(host)
+        return True
+    return host in {"localhost", chosen.lower()} or host.endswith(".localhost")
+
 
 T = TypeVar("T")
 

@@ -19,10 +19,11 @@ from site_build.checks.ground import locate
 from site_build.faults import BuildError
 from site_build.making.recipe import fingerprint_code
 from site_build.making.rehearsal import Earlier, Rehearsal
+from site_build.markup.convert import Dialect
 from site_build.post import Document, Finding
 from site_build.preview.manuscripts import Manuscripts
+from site_build.progress import Request
 from site_build.reading.gather import Gathered
-from site_build.request import Request
 
 _LONGEST_MEMORY = 64
 """Pages whose last good form is kept, for the time when they cannot be made."""
@@ -75,7 +76,7 @@ class Stage:
     _rehearsal: Rehearsal | None = None
     """The last site that could be made."""
 
-    def __init__(self, request: Request, site_url: str, watched: Sequence[Path]) -> None:
+    def __init__(self, request: Request, dialect: Dialect, watched: Sequence[Path]) -> None:
         """Read the content and make the site; raises BuildError when there is no content.
 
         `watched` are the files and folders, apart from the content, that the site is made of.
@@ -83,8 +84,8 @@ class Stage:
         self._request = request
         self._watched = watched
         self._session, self._number = secrets.token_hex(4), 0
-        self._manuscripts = Manuscripts(request, fingerprint_code(), site_url)
-        self._rehearser = Rehearser(site_url)
+        self._manuscripts = Manuscripts(request, fingerprint_code(), dialect)
+        self._rehearser = Rehearser(dialect.site_url)
         self._good: dict[str, bytes] = {}
         self._shown: dict[str, bytes] = {}
         self._is_whole, self._is_tidy, self._is_checked = True, False, False

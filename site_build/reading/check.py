@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 from site_build.checks.cross import cross_check
 from site_build.checks.examine import examine, study
-from site_build.checks.facts import Facts
-from site_build.checks.illustrations import judge_pictures
+from site_build.checks.ground import Facts, judge_pictures
 from site_build.incremental.spread import spread
-from site_build.markup.convert import Conversion
+from site_build.markup.convert import HOUSE, Conversion, Dialect
 from site_build.post import Document, Finding
 from site_build.reading.document import read_document
 from site_build.reading.folder import explain_refusal, list_content, read_bytes
@@ -51,13 +50,13 @@ class Report:
         return bool(self.findings if strict else self.count("error"))
 
 
-def check_content(folder: Path, now: datetime, jobs: int = 1) -> Report:
+def check_content(folder: Path, now: datetime, jobs: int = 1, dialect: Dialect = HOUSE) -> Report:
     """Return every finding about the content in `folder` as readers would see it at `now` (UTC).
 
     Raises OSError when the folder itself cannot be read.
     """
     listing = list_content(folder)
-    inspections = dict(spread(partial(inspect, folder), listing.sources, jobs))
+    inspections = dict(spread(partial(inspect, folder, dialect=dialect), listing.sources, jobs))
     documents = []
     facts = {}
     findings = [*listing.findings]
@@ -72,8 +71,10 @@ def check_content(folder: Path, now: datetime, jobs: int = 1) -> Report:
     return Report(len(listing.sources), tuple(sorted(findings)))
 
 
-def inspect(folder: Path, path: str, site_url: str | None = None) -> Inspection:
-    """Read and examine one source file; with `site_url`, keep its HTML for that site."""
+def inspect(
+    folder: Path, path: str, dialect: Dialect = HOUSE, *, convert_too: bool = False
+) -> Inspection:
+    """Read and examine one source file; `convert_too` keeps its HTML."""
     try:
         raw = read_bytes(folder, path)
     except OSError as refusal:
@@ -81,5 +82,5 @@ def inspect(folder: Path, path: str, site_url: str | None = None) -> Inspection:
     document, findings = read_document(path, raw)
     if document is None:
         return Inspection(None, None, tuple(findings))
-    studied = study(document, site_url)
+    studied = study(document, dialect, convert_too=convert_too)
     return Inspection(document, studied.facts, tuple(findings), studied.conversion)

@@ -21,8 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from edge_api.schema.index import PostSummary
-from site_build.slug import make_slug
-from site_build.text import find_control_character, shorten
+from site_build.text import find_control_character, make_slug, shorten
 
 LONGEST_SERIES = 100
 """Code points; it stands on one line above the parts."""

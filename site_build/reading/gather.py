@@ -12,19 +12,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edge_api.schema.reading import reading_minutes
-from site_build.checks.illustrations import judge_pictures, list_shown
+from site_build.checks.ground import judge_pictures, link_sources, list_shown, locate
 from site_build.faults import BuildError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.spread import spread
+from site_build.markup.convert import Dialect
 from site_build.pictures.gallery import Gallery
 from site_build.pictures.measure import Album
 from site_build.post import Document, Finding
+from site_build.progress import Request
 from site_build.reading.check import Facts, Inspection, cross_check, inspect
 from site_build.reading.folder import Listing, digest_file, list_content
 from site_build.reading.measures import measure_pictures
 from site_build.reading.texts import TEXTS, Text, drop_text, make_text_key
-from site_build.request import Request
-from site_build.similarity.terms import NO_TERMS, Terms, count_terms
+from site_build.similarity.nearest import NO_TERMS, Terms, count_terms
 
 _INSPECTIONS = "inspection"
 
@@ -66,7 +67,7 @@ Judge = Callable[[], tuple[Finding, ...]]
 """Finds all that is wrong in a content folder, sorted by place, once it is called."""
 
 
-def gather(request: Request, cache: Cache, code: str, site_url: str) -> tuple[Gathered, Judge]:
+def gather(request: Request, cache: Cache, code: str, dialect: Dialect) -> tuple[Gathered, Judge]:
     """Return all that is in the content folder; `code` says which program reads it.
 
     Texts that the check has converted on its way are put into the cache for the build.
@@ -74,7 +75,7 @@ def gather(request: Request, cache: Cache, code: str, site_url: str) -> tuple[Ga
     Raises BuildError when the folder cannot be read.
     """
     listing = list_folder(request.content)
-    readings, hits = read_sources(request, listing.sources, cache, code, site_url)
+    readings, hits = read_sources(request, listing.sources, cache, code, dialect)
     album = measure_pictures(request.content, listing.files, request.jobs, cache, code)
 
     def find() -> tuple[Finding, ...]:
@@ -112,7 +113,7 @@ def list_folder(content: Path) -> Listing:
 
 
 def read_sources(
-    request: Request, paths: tuple[str, ...], cache: Cache, code: str, site_url: str
+    request: Request, paths: tuple[str, ...], cache: Cache, code: str, dialect: Dialect
 ) -> tuple[dict[str, Reading], int]:
     """Return what each source file says, by path in the order of `paths`.
 
@@ -123,12 +124,12 @@ def read_sources(
     readings = dict(known)
     fresh = []
     observer.begin("reading", len(unknown))
-    read = partial(read_source, content, site_url)
+    read = partial(read_source, content, dialect)
     for index, (reading, text) in spread(read, unknown, request.jobs):
         readings[unknown[index]] = reading
         if reading.digest:
             fresh.append((make_key(code, unknown[index], reading.digest), reading))
-        keep_text(cache, code, site_url, reading, text)
+        keep_text(cache, code, dialect, reading, text)
         observer.advance()
     cache.put(_INSPECTIONS, fresh)
     cache.keep_only(
@@ -137,10 +138,12 @@ def read_sources(
     return {path: readings[path] for path in paths}, len(known)
 
 
-def keep_text(cache: Cache, code: str, site_url: str, reading: Reading, text: Text | None) -> None:
+def keep_text(
+    cache: Cache, code: str, dialect: Dialect, reading: Reading, text: Text | None
+) -> None:
     """Put a text that came with a reading into the cache, where pages look for it."""
     if text and reading.inspection.document:
-        key = make_text_key(code, site_url, reading.inspection.document)
+        key = make_text_key(code, dialect, reading.inspection.document)
         cache.put(TEXTS, [(key, text)])
 
 
@@ -153,9 +156,9 @@ def _recall(
     return known, [path for path in paths if path not in known]
 
 
-def read_source(content: Path, site_url: str, path: str) -> tuple[Reading, Text | None]:
+def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Text | None]:
     """Read one file; return also its text, where the check came by it."""
-    inspection = inspect(content, path, site_url)
+    inspection = inspect(content, path, dialect, convert_too=True)
     document, conversion = inspection.document, inspection.conversion
     if document is None:
         return Reading(inspection, digest_file(content, path), 0, NO_TERMS), None
@@ -179,7 +182,10 @@ def judge(
 def _hang(readings: Mapping[str, Reading], album: Album) -> Gallery:
     """Return the pictures that can be shown, and who shows them."""
     pictures = {path: each.picture for path, each in album.items() if each.picture}
-    return Gallery(pictures, list_shown(*_list_facts(readings), album))
+    documents, facts = _list_facts(readings)
+    paths = {document.path: locate(document) for document in documents}
+    links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
+    return Gallery(pictures, list_shown(documents, facts, album), links)
 
 
 def _list_facts(readings: Mapping[str, Reading]) -> tuple[list[Document], dict[str, Facts]]:

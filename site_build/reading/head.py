@@ -20,8 +20,7 @@ from site_build.reading.front_matter import (
     PostFrontMatter,
 )
 from site_build.reading.located_yaml import Entry
-from site_build.slug import make_slug
-from site_build.text import shorten
+from site_build.text import make_slug, shorten
 
 RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
     "post": frozenset({"page"}),
@@ -41,6 +40,23 @@ RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
 }
 """Addresses that the site itself answers."""
 
+OTHER_NAMES = {
+    "categories": "tags",
+    "category": "tags",
+    "keywords": "tags",
+    "subtitle": "description",
+    "abstract": "description",
+    "permalink": "slug",
+    "url": "slug",
+    "language": "lang",
+    "created": "date",
+    "publishdate": "date",
+    "modified": "updated",
+    "lastmod": "updated",
+    "authors": "author",
+    "redirect_from": "aliases",
+}
+"""Keys of other generators, with the one that means the same here."""
 DRAFT_KEYS = frozenset({"draft", "hidden", "private", "published", "unlisted"})
 
 
@@ -112,8 +128,9 @@ def _explain_unknown(entry: Entry) -> Fault:
     if entry.key in DRAFT_KEYS:
         mend = "write `status: draft` or `status: published`"
         return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {mend}")
-    near = get_close_matches(entry.key[:40].casefold(), KEYS, n=1)
-    mend = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(KEYS)}"
+    key = entry.key[:40].casefold()
+    near = OTHER_NAMES.get(key) or next(iter(get_close_matches(key, KEYS, n=1)), None)
+    mend = f"did you mean `{near}`?" if near else f"the keys are {', '.join(KEYS)}"
     message = f"`{shorten(entry.key)}` is no key of the front matter; {mend}"
     return Fault(entry.key_at, message, "warning")
 

@@ -24,17 +24,33 @@ DEEPEST_NESTING = 8
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
-_MENDS = (
-    ("tab character", "indent with spaces"),
-    ("mapping values are not allowed", "put a value that holds a colon in quotes"),
-    ("cannot start any token", "indent with spaces, and put a value that begins so in quotes"),
-    ("unexpected end of stream", "close the quote"),
-    ("node content", "separate the members with commas and close the bracket"),
-    ("',' or", "separate the members with commas and close the bracket"),
-    ("block sequence entries", "begin a list on a line of its own"),
-    ("unknown escape character", "use single quotes, where a backslash stands for itself"),
-    ("invalid Unicode character", "use single quotes, where a backslash stands for itself"),
-)
+_LIST = "separate the members with commas and close the bracket"
+_SINGLE = "use single quotes, where a backslash stands for itself"
+_FAULTS = {
+    "tab character": "a tab stands where only blanks may; indent with spaces",
+    "mapping values are not allowed": (
+        "a second colon stands in one line; put a value that holds a colon in quotes"
+    ),
+    "cannot start any token": (
+        "a value begins with a sign that means something else here; "
+        "put it in quotes, and indent with spaces"
+    ),
+    "unexpected end of stream": "a quote is never closed; write a quote at its end",
+    "node content": f"a list in brackets holds an empty member; {_LIST}",
+    "',' or": f"a list in brackets is never closed; {_LIST}",
+    "block sequence entries": "a list begins in the line of its key; begin it on one of its own",
+    "escape character": f"a backslash in double quotes means something else; {_SINGLE}",
+    "hexdecimal": f"a backslash in double quotes means something else; {_SINGLE}",
+    "invalid Unicode character": f"a backslash in double quotes names no character; {_SINGLE}",
+    "indented": "a key is indented, so it goes on with the value above; begin each key at the left",
+    "expected ':'": "a line has no colon; write a colon and a blank behind the key",
+    "expected key": (
+        "something stands behind the end of a quote or of a list; "
+        "put a value that holds quotes in quotes of the other kind"
+    ),
+}
+"""What libyaml says, and what that means, with the mend."""
+_OPENED = ("while parsing a flow", "while scanning a quoted", "while scanning a simple key")
 _ANY_MEND = "write one `key: value` a line, values with signs such as : # [ in quotes"
 
 
@@ -134,14 +150,16 @@ def _offset(part: yaml.Event | yaml.Node) -> int:
 
 
 def _explain(fault: yaml.MarkedYAMLError, text: str) -> YamlFaultError:
-    problem = fault.problem or "it is no YAML"
-    mend = next((mend for sign, mend in _MENDS if sign in problem), _ANY_MEND)
+    problem = fault.problem or ""
     # For what is left open, the place that opened it helps more than the place where it was missed.
-    opened = (fault.context or "").startswith(("while parsing a flow", "while scanning a quoted"))
+    opened = (fault.context or "").startswith(_OPENED)
     mark = fault.context_mark if opened and fault.context_mark else fault.problem_mark
-    return YamlFaultError(
-        min(mark.index, len(text)) if mark else 0, f"cannot be read: {problem}; {mend}"
-    )
+    offset = min(mark.index, len(text)) if mark else 0
+    if text[text.rfind("\n", 0, offset) + 1 :][:1] == " " and "mapping values" in problem:
+        problem = "indented"
+    known = (said for sign, said in _FAULTS.items() if sign in problem)
+    said = next(known, f"this is no `key: value`; {_ANY_MEND}")
+    return YamlFaultError(offset, f"cannot be read: {said}")
 
 
 def _name_unprintable(text: str) -> YamlFaultError:

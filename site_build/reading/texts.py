@@ -11,7 +11,7 @@ from pathlib import Path
 from site_build.checks.examine import study
 from site_build.faults import BuildError
 from site_build.incremental.cache import Cache, make_key
-from site_build.markup.convert import Conversion
+from site_build.markup.convert import Conversion, Dialect
 from site_build.post import Document
 from site_build.reading.document import read_document
 
@@ -28,19 +28,19 @@ class Text:
     conversion: Conversion
 
 
-def make_text_key(code: str, site_url: str, document: Document) -> bytes:
+def make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
     """Return the key for the text of a document on one site, as the program `code` makes it."""
-    return make_key(code, site_url, document.path, document.digest)
+    return make_key(code, dialect, document.path, document.digest)
 
 
 class Texts:
     """Texts by document, through the cache; `fresh` holds what the cache did not know."""
 
-    def __init__(self, content: Path, cache: Cache, code: str, site_url: str) -> None:
+    def __init__(self, content: Path, cache: Cache, code: str, dialect: Dialect) -> None:
         self._content = content
         self._cache = cache
         self._code = code
-        self._site_url = site_url
+        self._dialect = dialect
         self._remembered: OrderedDict[bytes, Text] = OrderedDict()
         self.fresh: list[tuple[bytes, Text]] = []
         self.asked: dict[str, None] = {}
@@ -48,7 +48,7 @@ class Texts:
 
     def key(self, document: Document) -> bytes:
         """Return the key under which the document's text is kept."""
-        return make_text_key(self._code, self._site_url, document)
+        return make_text_key(self._code, self._dialect, document)
 
     def read(self, document: Document) -> Text:
         """Return the document's text.
@@ -74,7 +74,7 @@ class Texts:
 
     def _convert(self, document: Document) -> Text:
         whole = self._load(document)
-        studied = study(whole, self._site_url)
+        studied = study(whole, self._dialect, convert_too=True)
         if studied.conversion is None:
             raise BuildError(f"{document.path} cannot be converted; `check` tells why")
         return Text(whole.markdown, studied.conversion)

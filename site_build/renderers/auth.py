@@ -7,11 +7,9 @@ what the edge on this site does.
 from collections.abc import Iterable, Sequence
 
 from edge_api.schema import paths
-from edge_api.schema.scopes import DEFAULT_SCOPES, SCOPES
-from edge_api.schema.secret_shapes import PREFIXES, SECRET_PATTERN
-from site_build.policy import Policy
+from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, SCOPES, SECRET_PATTERN
 from site_build.renderers.markdown import escape_text
-from site_build.site import Identity
+from site_build.site import Identity, Policy
 
 API, MCP = (path.lstrip("/") for path in (paths.DOORS["rest"], paths.DOORS["mcp"]))
 REQUESTS, CLAIM = (path.lstrip("/") for path in (paths.REQUEST_ACCESS, paths.CLAIM_CREDENTIAL))

@@ -12,9 +12,8 @@ from xml.sax.saxutils import escape
 from edge_api.schema import paths
 from edge_api.schema.paths import DOCS_PAGES
 from site_build import addresses
-from site_build.policy import Policy
 from site_build.post import Document
-from site_build.site import UNDATED, Identity, Site
+from site_build.site import UNDATED, Identity, Policy, Site
 from site_build.text import write_instant
 
 AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(

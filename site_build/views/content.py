@@ -173,7 +173,7 @@ class _Light:
     def content(self) -> Markup:
         """The text as HTML, its images dressed."""
         html = self._texts.read(self.document).conversion.html
-        return Markup(self._gallery.dress(html, self.url))  # noqa: S704
+        return Markup(self._gallery.dress(html, self.url, self.source_path))  # noqa: S704
 
     @property
     def word_count(self) -> int:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from edge_api.__main__ import main as edge_command
-from edge_api.api.operations import OPERATIONS
+from edge_api.api.openapi import OPERATIONS
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.kinds import Kind
 from edge_api.schema.operators import OPERATORS
 from edge_api.schema.problems import PROBLEMS
-from edge_api.schema.scopes import SCOPES
 from edge_api.schema.table import Column
 from edge_api.schema.tables import ADMINISTRATIVE
 from edge_api.settings import SETTINGS

@@ -230,7 +230,7 @@ def test_make_run_goes_on_with_the_code_that_it_has(journal: Journal) -> None:
     pull(journal.folder)
     with journal.started("site_build", "publish", "--stay") as watcher:
         assert waits_for((journal.folder / "build/.watcher").exists)
-        plant(journal.folder / "site_build/slug.py", "# changed\n")
+        plant(journal.folder / "site_build/text.py", "# changed\n")
 
         assert waits_for(lambda: "installed code has changed" in journal.logged())
         journal.write("Written to the old code.")

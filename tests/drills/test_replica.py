@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from edge_api.commands.replica import fetch_replica
+from edge_api.commands.replication import fetch_replica
 from edge_api.settings import read_settings
 from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.copying import verify

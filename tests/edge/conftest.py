@@ -21,7 +21,7 @@ from edge_api.commands.assembly import assemble
 from edge_api.commands.opened import system_clock
 from edge_api.domain.actor import Clock
 from edge_api.domain.keys import KeyOrder, Keys
-from edge_api.schema.scopes import SCOPES
+from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, read_settings
 from edge_api.store.plan import Store
 from edge_api.web.server import Handler, Server, start

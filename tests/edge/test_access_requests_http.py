@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge_api.commands.opened import system_clock
-from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.access_requests import AccessDecisions
 from edge_api.domain.secrets import is_well_formed
 from edge_api.schema.kinds import parse_timestamp
 from tests.edge.conftest import SITE_URL, error_of

@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_api.api.reply import JSON
-from edge_api.api.representation import CSV, FORMULA_STARTS, OBJECT, chosen_form, to_csv
-from edge_api.api.rows import content_range, sole_row, wants_count
+from edge_api.api.rows import (
+    CSV,
+    FORMULA_STARTS,
+    OBJECT,
+    chosen_form,
+    content_range,
+    sole_row,
+    to_csv,
+    wants_count,
+)
 from edge_api.domain.rows import Page
 from edge_api.schema.problems import Problem
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_api.domain.filters import operators_of, parse_filter
-from edge_api.domain.grammar import filter_pattern, order_pattern, selection_pattern
-from edge_api.domain.query import parse_order
+from edge_api.domain.query import filter_pattern, order_pattern, parse_order, selection_pattern
 from edge_api.domain.selection import parse_selection
 from edge_api.schema.kinds import Kind
 from edge_api.schema.operators import OPERATORS

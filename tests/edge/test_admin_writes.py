@@ -8,7 +8,7 @@ import pytest
 
 from edge_api.api.admin import OPERATIONS
 from edge_api.api.openapi import openapi_document
-from edge_api.domain.audit import recent_entries
+from edge_api.domain.actor import recent_entries
 from edge_api.schema.tables import SUPPRESSED_EMAILS
 
 pytestmark = pytest.mark.each_engine

@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from edge_api.web import server as server_module
-from edge_api.web.request import Request
+from edge_api.web.request import Request, mark
 from edge_api.web.server import Server
-from edge_api.web.trace import mark
 from edge_api.web.wire import Wire
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
 from tests.edge.raw_http import connect

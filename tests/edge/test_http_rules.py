@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from multidict import CIMultiDictProxy
 
+from edge_api.api.openapi import OPERATIONS
 from edge_api.api.operation import Operation
-from edge_api.api.operations import OPERATIONS
 from edge_api.api.reply import FORM
 from edge_api.settings import SETTINGS
 from edge_api.web import documents

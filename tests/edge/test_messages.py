@@ -8,8 +8,7 @@ import pytest
 from edge_api.web import app as app_module
 from edge_api.web import body as body_module
 from edge_api.web import server as server_module
-from edge_api.web.request import Request
-from edge_api.web.trace import mark
+from edge_api.web.request import Request, mark
 from tests.edge.raw_http import PATIENCE, Answer, connect
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]

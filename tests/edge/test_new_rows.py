@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
+from edge_api.domain.mail.compose import LETTERS, Letter
 from edge_api.domain.mail.entry import REASON_LONGEST, keep, new_entry, transition
-from edge_api.domain.mail.letters import LETTERS, Letter
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_SEND_LOG, TABLES
 from tests.edge.store.rows_of_every_kind import bare_row, full_row

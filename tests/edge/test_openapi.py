@@ -9,8 +9,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from edge_api.api.openapi import problem_codes
-from edge_api.api.operations import DOCUMENTED, OPERATIONS
+from edge_api.api.openapi import DOCUMENTED, OPERATIONS, problem_codes
 from edge_api.schema.problems import PROBLEMS
 
 pytestmark = pytest.mark.one_engine

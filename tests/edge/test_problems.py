@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from edge_api.api.openapi import problem_codes
+from edge_api.api.openapi import OPERATIONS, problem_codes
 from edge_api.api.operation import Operation
-from edge_api.api.operations import OPERATIONS
 from edge_api.api.reply import FORM
-from edge_api.api.samples import new_row_sample
+from edge_api.api.row_schemas import new_row_sample
 from edge_api.commands.opened import system_clock
-from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.access_requests import AccessDecisions
 from edge_api.domain.keys import Keys
-from edge_api.domain.webhooks.signature import sign
+from edge_api.domain.webhooks.events import sign
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.problems import PROBLEMS, Code
-from edge_api.schema.scopes import SCOPES
 from edge_api.schema.tables import ADMINISTRATIVE
 from edge_api.web import body as body_module
 from tests.edge.conftest import EMAIL_HOOK_SECRET

@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from edge_api.api.samples import match_sample, new_row_sample, stored_row_sample, values_sample
+from edge_api.api.row_schemas import match_sample, new_row_sample, stored_row_sample, values_sample
 from edge_api.schema.kinds import Integer, NewId, Now, Text, Uuid
 from edge_api.schema.table import RowModel, Table
 from edge_api.schema.tables import ADMINISTRATIVE

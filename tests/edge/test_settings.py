@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.schema.database_address import show_database
+from edge_api.schema.environment import show_database
 from edge_api.settings import SettingsError, read_settings
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.each_engine]

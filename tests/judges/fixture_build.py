@@ -11,8 +11,7 @@ from edge_api.domain.actor import Actor
 from edge_api.schema.problems import Problem
 from edge_api.web.mcp import Caller, McpEndpoint
 from edge_api.web.mcp_exchange import Exchange
-from edge_api.web.request import Request
-from edge_api.web.trace import mark
+from edge_api.web.request import Request, mark
 from tests.edge.conftest import EdgeServer
 
 TOKEN = "of the test build"

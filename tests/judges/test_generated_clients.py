@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from edge_api.api.samples import match_sample, new_row_sample, values_sample
+from edge_api.api.row_schemas import match_sample, new_row_sample, values_sample
 from edge_api.schema.table import Table
 from edge_api.schema.tables import ADMINISTRATIVE, EMAIL_SEND_STATE, EMAIL_UNSUBSCRIBE_TOKENS
 from tests.judges.node import FOLDER, run

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageFont
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.making.artwork import FONT, find_font
+from site_build.making.assets import FONT, find_font
 from site_build.paint import HUES, blend, choose_hue, mix_paint
 from site_build.pictures import card as cards
 from site_build.pictures.card import SIZE, Card, draw_card, has_title

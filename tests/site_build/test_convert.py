@@ -9,7 +9,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from site_build.checks.examine import study
-from site_build.markup.convert import Conversion, Converter
+from site_build.markup.convert import Conversion, Converter, Dialect
 from site_build.markup.sanitize import sanitize
 from site_build.post import Document
 from site_build.reading.document import read_document
@@ -48,7 +48,9 @@ def make_document(markdown: str) -> Document:
 
 def convert(markdown: str, converter: Converter | None = None) -> Conversion:
     """Return the conversion of a text."""
-    return (converter or Converter("https://journal.test")).convert(make_document(markdown))
+    return (converter or Converter(Dialect("https://journal.test"))).convert(
+        make_document(markdown)
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_one_converter_keeps_nothing_of_the_last_text() -> None:
     """Footnotes, headings and abbreviations of one text do not show in the next."""
     first = "# Same\n\nNote[^1] HTML\n\n[^1]: One.\n\n*[HTML]: Hyper\n"
     second = "# Same\n\nHTML and [^1]."
-    converter = Converter("https://journal.test")
+    converter = Converter(Dialect("https://journal.test"))
 
     convert(first, converter)
 
@@ -210,18 +212,18 @@ def test_a_check_hands_on_what_the_converter_makes(markdown: str) -> None:
     """The marks by which a check finds its places leave no trace in the page's HTML."""
     document = make_document(markdown)
 
-    studied = study(document, "https://journal.test")
+    studied = study(document, Dialect("https://journal.test"), convert_too=True)
 
-    assert studied.conversion == Converter("https://journal.test").convert(document)
+    assert studied.conversion == Converter(Dialect("https://journal.test")).convert(document)
 
 
 def test_a_check_hands_on_real_posts_as_they_are() -> None:
     """The same holds for the sample of everything and for posts that people wrote."""
-    converter = Converter("https://journal.test")
+    converter = Converter(Dialect("https://journal.test"))
     for path in [SAMPLE, *find_posts()[::29]]:
         document, _ = read_document("posts/a.md", path.read_bytes())
         if document:
-            studied = study(document, "https://journal.test")
+            studied = study(document, Dialect("https://journal.test"), convert_too=True)
             assert studied.conversion == converter.convert(document), path
 
 
@@ -241,7 +243,7 @@ def test_the_sample_of_everything_obeys_the_policy() -> None:
     document, _ = read_document("posts/everything.md", SAMPLE.read_bytes())
     assert document
 
-    html = Converter("https://journal.test").convert(document).html
+    html = Converter(Dialect("https://journal.test")).convert(document).html
 
     assert not re.search(r"<[^>]*\s(?:style|on[a-z]+)=", html)
 

@@ -7,10 +7,10 @@ import pytest
 from aiohttp import ClientSession
 
 from site_build.bridge.plugin import list_sources
-from site_build.preview.door import listen, name_origin
-from site_build.preview.server import Preview, serve
+from site_build.markup.convert import Dialect
+from site_build.preview.server import Preview, listen, name_origin, serve
 from site_build.preview.stage import Stage, State
-from site_build.request import Place, Request
+from site_build.progress import Place, Request
 from tests.site_build.workbench import Desk
 
 pytestmark = pytest.mark.size("test")
@@ -25,7 +25,7 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk
     cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
     request = Request(desk.content, place, place.state, cache, now, jobs=1)
     listening = listen("127.0.0.1", 0)
-    stage = Stage(request, name_origin(listening), list_sources(desk.content)[1:])
+    stage = Stage(request, Dialect(name_origin(listening)), list_sources(desk.content)[1:])
     told: asyncio.Queue[State] = asyncio.Queue()
     preview, ending = Preview(stage, desk.content, "127.0.0.1", told.put_nowait), asyncio.Event()
     serving = asyncio.create_task(serve(preview, listening, (), ending))

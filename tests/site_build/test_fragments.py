@@ -7,6 +7,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from site_build.checks.examine import study
+from site_build.markup.convert import Dialect
 from site_build.markup.repair import repair
 from site_build.post import Document
 from tests.site_build.workbench import Desk, find
@@ -63,7 +64,7 @@ def write(markdown: str) -> Document:
 
 def convert(markdown: str) -> tuple[str, list[str]]:
     """Return the HTML of a text, and what its author is told."""
-    made = study(write(markdown), "https://journal.test")
+    made = study(write(markdown), Dialect("https://journal.test"), convert_too=True)
     assert made.conversion
     return made.conversion.html, [note.message for note in made.facts.notes]
 

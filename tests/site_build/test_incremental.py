@@ -14,7 +14,8 @@ import pytest
 
 from site_build.bridge.plugin import contained
 from site_build.faults import BuildError
-from site_build.incremental.ledger import (
+from site_build.incremental.spread import beside
+from site_build.incremental.tree import (
     EMPTY,
     LEDGER_FILE,
     Entry,
@@ -26,7 +27,6 @@ from site_build.incremental.ledger import (
     read_rows,
     write_ledger,
 )
-from site_build.incremental.spread import beside
 from tests.site_build.workbench import ROOT
 
 

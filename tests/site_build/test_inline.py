@@ -6,15 +6,30 @@ from hypothesis import strategies as st
 from markdown import Markdown
 from markdown.treeprocessors import InlineProcessor
 
-from site_build.markup.convert import Converter
-from site_build.markup.house_rules import SIGNS
+from site_build.markup.convert import Converter, Dialect
+from site_build.markup.github import SIGNS
 from tests.site_build.test_convert import find_posts, make_document
 from tests.sizes import scaled
 
-PIECES = [*"`*_[]()!<>&@:/\\^\"'{}# \nab", "  \n", "](", "![", "[^1]", "://", "&amp;", "\n\n"]
+PIECES = [
+    *"`*_[]()!<>&@:/\\^\"'{}# \nab",
+    "  \n",
+    "](",
+    "![",
+    "[^1]",
+    "://",
+    "&amp;",
+    "\n\n",
+    "~~",
+    "$",
+    "\\\n",
+]
 _EVERY = 23
 """So many posts are left out for one that is tried."""
-PLAIN, QUICK = Converter("https://journal.test"), Converter("https://journal.test")
+PLAIN, QUICK = (
+    Converter(Dialect("https://journal.test")),
+    Converter(Dialect("https://journal.test")),
+)
 
 
 def open_markdown(converter: Converter) -> Markdown:

@@ -16,9 +16,8 @@ from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.plates import PLATES
 from site_build.pictures import measure as measuring
 from site_build.pictures.dress import dress, resolve, state_sizes
-from site_build.pictures.encode import encode
+from site_build.pictures.encode import Picture, encode, list_forms
 from site_build.pictures.measure import measure
-from site_build.pictures.picture import Picture, list_forms
 from site_build.reading.check import check_content
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 

@@ -6,7 +6,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from site_build.checks.examine import examine, study
-from site_build.markup.convert import THEME_IDS, Converter
+from site_build.markup.convert import THEME_IDS, Converter, Dialect
 from site_build.markup.sanitize import sanitize
 from tests.site_build.test_convert import URL, convert, make_document
 from tests.site_build.workbench import find
@@ -150,8 +150,10 @@ def test_a_check_leaves_no_trace(markdown: str) -> None:
     """What the check hands on is what the converter makes of the text by itself."""
     document = make_document(markdown)
 
-    converted = Converter("https://journal.test").convert(document)
-    assert study(document, "https://journal.test").conversion == converted
+    converted = Converter(Dialect("https://journal.test")).convert(document)
+    assert (
+        study(document, Dialect("https://journal.test"), convert_too=True).conversion == converted
+    )
 
 
 def test_strangers_get_figures() -> None:

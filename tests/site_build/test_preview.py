@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.schema.media_types import media_type
-from edge_api.schema.site_policy import SITE_HEADERS
+from edge_api.schema.site_policy import SITE_HEADERS, media_type
 from tests.site_build.previewing import Shown, previewing, wait_for
 from tests.site_build.workbench import Desk, run, take
 from tests.sizes import in_ci

@@ -13,10 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.schema.heartbeat import Heartbeat
-from edge_api.schema.installed_code import InstalledCode
-from site_build.editions.heartbeat import HeartbeatThread
-from site_build.editions.publisher import Backoff, News, Prepared, Publisher, Refused, Served
+from edge_api.schema.installed_code import Heartbeat, InstalledCode
+from site_build.editions.publisher import (
+    Backoff,
+    HeartbeatThread,
+    News,
+    Prepared,
+    Publisher,
+    Refused,
+    Served,
+)
 from site_build.faults import BuildError, ContentError
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
 

@@ -162,24 +162,40 @@ BAD = {
     post(body="a\nb\0\0c"): "7:2  error  the text holds NUL (the first of 2); take it out",
     post(body="\x1b[1m"): ("6:1  error  the text holds the control character U+001B; take it out"),
     post(HEAD + "a: b: c\n"): (
-        "5:5  error  the front matter cannot be read: mapping values are not allowed in this "
-        f"context; {QUOTE}"
+        "5:5  error  the front matter cannot be read: a second colon stands in one line; "
+        "put a value that holds a colon in quotes"
     ),
     post(HEAD + "tags: [a\n"): (
-        "5:7  error  the front matter cannot be read: did not find expected ',' or ']'; separate "
+        "5:7  error  the front matter cannot be read: a list in brackets is never closed; separate "
         "the members with commas and close the bracket"
     ),
     post(HEAD + 'author: "a\n'): (
-        "5:9  error  the front matter cannot be read: found unexpected end of stream; close the "
-        "quote"
+        "5:9  error  the front matter cannot be read: a quote is never closed; write a quote at "
+        "its end"
     ),
     post("é: 1\n\tb: 2\n" + HEAD): (
-        "3:1  error  the front matter cannot be read: found a tab character that violates "
-        "indentation; indent with spaces"
+        "3:1  error  the front matter cannot be read: a tab stands where only blanks may; "
+        "indent with spaces"
     ),
     post(HEAD + "author: @a\n"): (
-        "5:9  error  the front matter cannot be read: found character that cannot start any "
-        "token; indent with spaces, and put a value that begins so in quotes"
+        "5:9  error  the front matter cannot be read: a value begins with a sign that means "
+        "something else here; put it in quotes, and indent with spaces"
+    ),
+    post(HEAD + 'author: "a" b\n'): (
+        "5:13  error  the front matter cannot be read: something stands behind the end of a quote "
+        "or of a list; put a value that holds quotes in quotes of the other kind"
+    ),
+    post(HEAD + "author a\n"): (
+        "5:1  error  the front matter cannot be read: a line has no colon; write a colon and a "
+        "blank behind the key"
+    ),
+    post(HEAD + " author: a\n"): (
+        "5:8  error  the front matter cannot be read: a key is indented, so it goes on with the "
+        "value above; begin each key at the left"
+    ),
+    post(HEAD + 'author: "\\x"\n'): (
+        "5:12  error  the front matter cannot be read: a backslash in double quotes means "
+        "something else; use single quotes, where a backslash stands for itself"
     ),
     post(HEAD + "author: &a [b]\n"): (
         "5:9  error  the front matter uses an anchor; write the value out"

@@ -10,8 +10,14 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from site_build.post import Document
-from site_build.similarity.nearest import MOST_CLOSE, find_related
-from site_build.similarity.terms import LARGEST_COUNT, MOST_TERMS, count_terms, unpack
+from site_build.similarity.nearest import (
+    LARGEST_COUNT,
+    MOST_CLOSE,
+    MOST_TERMS,
+    count_terms,
+    find_related,
+    unpack,
+)
 from tests.site_build.test_convert import make_document
 from tests.site_build.workbench import ROOT, Desk, compare, find, list_inodes, run_journal, take
 

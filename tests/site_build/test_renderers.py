@@ -6,16 +6,14 @@ from datetime import timedelta
 import pytest
 
 from edge_api.domain.secrets import mint
+from edge_api.schema.credentials import PREFIXES, SCOPES, SecretKind
 from edge_api.schema.paths import DOCS_PAGES
-from edge_api.schema.scopes import SCOPES
-from edge_api.schema.secret_shapes import PREFIXES, SecretKind
-from site_build.policy import Policy, read_policy
 from site_build.renderers import llms, twins
 from site_build.renderers.auth import render_auth
 from site_build.renderers.crawlers import render_sitemaps
 from site_build.renderers.feed import Item
 from site_build.renderers.markdown import escape_text
-from site_build.site import UNDATED, Identity, publish
+from site_build.site import UNDATED, Identity, Policy, publish, read_policy
 from tests.site_build.records import DAY, ME, SITEMAP, make, parse, record
 
 

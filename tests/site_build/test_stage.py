@@ -13,8 +13,9 @@ from threading import Event
 import pytest
 
 from site_build.bridge.plugin import list_sources
+from site_build.markup.convert import Dialect
 from site_build.preview.stage import Stage
-from site_build.request import Place, Request
+from site_build.progress import Place, Request
 from tests.site_build.workbench import Desk
 
 pytestmark = pytest.mark.size("test")
@@ -33,7 +34,7 @@ def open_stage(desk: Desk, watched: Sequence[Path]) -> Stage:
     place = Place(desk.output / "site", desk.output)
     cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
     request = Request(desk.content, place, place.state, cache, now, jobs=1)
-    return Stage(request, "http://127.0.0.1:8001", watched)
+    return Stage(request, Dialect("http://127.0.0.1:8001"), watched)
 
 
 def append(desk: Desk, words: str) -> Path:
@@ -200,8 +201,9 @@ from pathlib import Path
 
 from pelican import signals
 from site_build.bridge.plugin import list_sources
+from site_build.markup.convert import Dialect
 from site_build.preview.stage import Stage
-from site_build.request import Place, Request
+from site_build.progress import Place, Request
 
 rounds = []
 
@@ -213,7 +215,7 @@ place = Place(output / "site", output)
 request = Request(
     content, place, place.state, output / "cache", datetime.max.replace(tzinfo=UTC), jobs=1
 )
-stage = Stage(request, "http://127.0.0.1:8001", list_sources(content)[1:])
+stage = Stage(request, Dialect("http://127.0.0.1:8001"), list_sources(content)[1:])
 signals.initialized.connect(note)
 good = template.read_text()
 template.write_text("{% if %}")

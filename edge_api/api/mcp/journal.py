@@ -10,17 +10,14 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
-from edge_api.api.checking import authorise
-from edge_api.api.mcp.inputs import Input, make_ask, operation_inputs
-from edge_api.api.mcp.toolbox import perform
-from edge_api.api.operation import Operation
+from edge_api.api.mcp.toolbox import Input, make_ask, operation_inputs, perform
+from edge_api.api.operation import Json, Operation, authorise
 from edge_api.api.service import Service
-from edge_api.api.tool import Json
 from edge_api.domain.actor import Actor
 from edge_api.domain.edition import Edition
+from edge_api.schema.credentials import Scope
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import Scope
 
 SCOPE: Final[Scope] = "posts:read"
 TWIN: Final = "index.md"

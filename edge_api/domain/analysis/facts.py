@@ -1,21 +1,28 @@
 """What rules ask of a document: one flat value of counts, made of everything that was found."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from edge_api.domain.analysis.discovery import (
-    AI_CATALOG,
-    API_CATALOG,
-    LLMS,
-    ROBOTS,
-    SITEMAP,
-    Discovery,
-)
 from edge_api.domain.analysis.document import Document, Page
-from edge_api.domain.analysis.metrics import Metrics
-from edge_api.domain.analysis.words import count_words
+from edge_api.domain.analysis.metrics import Metrics, count_words
+
+ROBOTS: Final = "/robots.txt"
+LLMS: Final = "/llms.txt"
+SITEMAP: Final = "/sitemap.xml"
+API_CATALOG: Final = "/.well-known/api-catalog"
+"""RFC 9727."""
+AI_CATALOG: Final = "/.well-known/ai-catalog.json"
+"""Where agents look for MCP servers."""
+
+PLACES: Final = (ROBOTS, LLMS, SITEMAP, API_CATALOG, AI_CATALOG)
+"""In the order in which they are looked at; the page itself makes six."""
+
+Discovery = Mapping[str, str | None]
+"""By place, what stands there; `None` for nothing. A place that was not looked at is absent."""
+
 
 _FIGURE: Final = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 _LINE: Final = 12

@@ -1,15 +1,58 @@
-"""What is known of each language: its commonest words, its abbreviations, its reading formula.
+"""Languages: their tags (BCP 47), what is known of each, and which one a text is in.
 
 Common words tell languages apart, and are no keywords. A language that is not here is analysed
 all the same, without what depends on it.
 """
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+from unicodedata import normalize
 
-from edge_api.domain.analysis.language_tags import primary
+UNKNOWN: Final = "und"
+"""The tag for what nobody could tell (section 4.1)."""
+LONGEST: Final = 35
+"""Characters that suffice for every tag in use (section 4.4.1)."""
+
+_TAG: Final = re.compile(
+    r"(?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})"
+    r"(?:-[a-z]{4})?"
+    r"(?:-(?:[a-z]{2}|[0-9]{3}))?"
+    r"(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*"
+    r"(?:-[0-9a-wyz](?:-[a-z0-9]{2,8})+)*"
+    r"(?:-x(?:-[a-z0-9]{1,8})+)?"
+)
+
+_SCRIPT: Final = re.compile(r"[a-z]{4}")
+_REGION: Final = re.compile(r"[a-z]{2}")
+
+
+def primary(tag: str) -> str:
+    """Return the language in a tag, without script and region."""
+    return tag.partition("-")[0].lower()
+
+
+def normalize_tag(stated: str) -> str | None:
+    """Return a stated tag in the case that is usual, or `None` where it says no language."""
+    tag = stated.strip().replace("_", "-").lower()
+    is_tag = len(tag) <= LONGEST and tag.isascii() and _TAG.fullmatch(tag) is not None
+    return _spell(tag) if is_tag and primary(tag) != UNKNOWN else None
+
+
+def _spell(tag: str) -> str:
+    """Return a tag of small letters in the usual case: `zh-Hant-TW` (section 2.1.1)."""
+    parts = tag.split("-")
+    plain = next((at for at, part in enumerate(parts) if len(part) == 1), len(parts))
+    return "-".join([parts[0], *map(_case, parts[1:plain]), *parts[plain:]])
+
+
+def _case(part: str) -> str:
+    if _SCRIPT.fullmatch(part):
+        return part.title()
+    return part.upper() if _REGION.fullmatch(part) else part
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +265,51 @@ LANGUAGES: Final[Mapping[str, Language]] = MappingProxyType(
 def language_of(tag: str) -> Language:
     """Return what is known of the language that a tag names (BCP 47)."""
     return LANGUAGES.get(primary(tag), _NONE)
+
+
+_SAMPLE: Final = 3000
+"""Words that are looked at."""
+_SHARE_LEAST: Final = 0.15
+"""Of common words among all; running text has 0.3 and more, a list of names hardly any."""
+_DIFFERENT_LEAST: Final = 2
+"""Common words; one alone is a coincidence."""
+_LEAD_LEAST: Final = 1.2
+"""Times as many common words as the second language has."""
+_FOREIGN_MOST: Final = 0.2
+"""Of letters, the share that words may have which the language cannot spell."""
+
+
+def guess_language(words: Iterable[str]) -> str:
+    """Return the tag of the language that words are in, or `und`."""
+    counts = _count(words)
+    total = sum(counts.values())
+    hits = sorted(((_hits(counts, known), tag) for tag, known in LANGUAGES.items()), reverse=True)
+    (best, tag), (second, _) = hits[:2]
+    is_clear = best >= max(1, _SHARE_LEAST * total, _LEAD_LEAST * second)
+    return tag if is_clear and _could_be(counts, LANGUAGES[tag]) else UNKNOWN
+
+
+def _count(words: Iterable[str]) -> Counter[str]:
+    """Return how often each of the first words stands there, folded; numbers are of no language."""
+    sample = (word for word, _ in zip(words, range(_SAMPLE), strict=False))
+    folded = (normalize("NFC", word).casefold().replace("\u2019", "'") for word in sample)
+    return Counter(word for word in folded if not word[:1].isdigit())
+
+
+def _hits(counts: Counter[str], known: Language) -> int:
+    """Return how many of the words are common ones of a language."""
+    return sum(count for word, count in counts.items() if word in known.common)
+
+
+def _could_be(counts: Counter[str], known: Language) -> bool:
+    different = sum(word in known.common for word in counts)
+    letters = sum(len(word) * count for word, count in counts.items())
+    foreign = sum(len(word) * count for word, count in counts.items() if _is_foreign(word, known))
+    return different >= _DIFFERENT_LEAST and foreign <= _FOREIGN_MOST * letters
+
+
+def _is_foreign(word: str, known: Language) -> bool:
+    """Tell whether a word has a letter that the language has not, as of another script."""
+    if word.isascii():
+        return False
+    return any(not each.isascii() and each.isalpha() and each not in known.letters for each in word)

@@ -15,7 +15,7 @@ import orjson
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from edge_api.domain.analysis.document import Block, BlockKind, Counts, Document, Heading, Page
-from edge_api.domain.analysis.language_tags import normalize_tag
+from edge_api.domain.analysis.languages import normalize_tag
 
 _BLOCKS: Final[Mapping[str, BlockKind]] = MappingProxyType(
     {

@@ -13,8 +13,8 @@ from secrets import token_hex
 from typing import Final
 
 from edge_api.domain.actor import Clock
+from edge_api.domain.mail.compose import QUEUES
 from edge_api.domain.mail.entry import Entry, read_entry
-from edge_api.domain.mail.letters import QUEUES
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
 from edge_api.schema.problems import Problem

@@ -1,4 +1,4 @@
-"""Messages, ready to be sent: what a template says, under headers that no value can add to.
+"""Letters and what carries them: which there are, and each as a message ready to be sent.
 
 The standard library reads a header's text once more when it is set, and decodes what looks like
 an encoded word, line ends included. So text is tamed before it is set, and mailboxes are set as
@@ -7,16 +7,77 @@ objects.
 
 import re
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
 from email.policy import EmailPolicy, Policy
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol
 from uuid import UUID
 
 from edge_api.domain.mail.wording import TEMPLATES, TemplateName, label, render
 from edge_api.schema.mailbox import Mailbox, parse_mailbox
+
+Stage = Literal["connect", "login", "sender", "recipient", "data"]
+"""Where a message was refused. `connect`: nothing was said to the relay, or it said no more."""
+
+
+# Not frozen: `contextlib` writes tracebacks into exceptions that pass through it.
+@dataclass(unsafe_hash=True)
+class Refused(Exception):  # noqa: N818  an answer, which may well be expected
+    """A relay would not have a message, or could not be reached."""
+
+    stage: Stage
+    code: int | None
+    """Of RFC 5321, section 4.2; `None` where no answer came."""
+    enhanced: str
+    """Of RFC 3463, such as `5.1.1`; empty where the relay gave none."""
+    sentence: str
+    """Says what happened without an address or a word of the message: it may be logged."""
+
+
+class Session(Protocol):
+    """One connection to a relay."""
+
+    async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
+        """Return when the relay has taken the message for this one recipient. Raises Refused."""
+
+
+class Transport(Protocol):
+    """Opens connections to the relay."""
+
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        """Return a connection that lasts for a batch. Entering it raises Refused."""
+
+
+Queue = Literal["auth", "transactional"]
+QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional")
+"""In the order in which they are sent from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One kind of letter."""
+
+    template: TemplateName
+    queue: Queue
+    persists_for: timedelta | None = None
+    """How long it is tried each hour when the usual attempts are used up; else not at all."""
+
+
+NOTIFICATION: Final = Letter("lead_notification", "transactional", timedelta(hours=72))
+"""To the owner. It may come late, but it must come: somebody waits for an answer."""
+ACKNOWLEDGEMENT: Final = Letter("lead_acknowledgement", "transactional")
+"""To whoever sent a lead."""
+DECISION: Final = Letter("access_decision", "auth")
+"""To whoever asked for access."""
+
+LETTERS: Mapping[str, Letter] = MappingProxyType(
+    {letter.template: letter for letter in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION)}
+)
+
 
 __all__ = ["Envelope", "TemplateName", "compose"]
 

@@ -12,10 +12,9 @@ from typing import Final
 
 from edge_api.domain.actor import Clock
 from edge_api.domain.mail.claims import Claims
+from edge_api.domain.mail.compose import Transport
 from edge_api.domain.mail.delivery import Delivery, Line
-from edge_api.domain.mail.entry import Entry
-from edge_api.domain.mail.state import READ_STATE, SendState, state_of
-from edge_api.domain.mail.transport import Transport
+from edge_api.domain.mail.entry import READ_STATE, Entry, SendState, state_of
 from edge_api.schema.problems import Problem, is_unavailable
 from edge_api.store.plan import Store
 

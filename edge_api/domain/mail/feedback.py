@@ -12,10 +12,9 @@ from typing import Final, Literal, get_args
 
 import orjson
 
-from edge_api.domain.actor import Clock
+from edge_api.domain.actor import Clock, new_id
 from edge_api.domain.idempotency import Idempotency, Remember, make_claim
-from edge_api.domain.identity import new_id
-from edge_api.domain.mail.suppression import Suppression, suppress
+from edge_api.domain.mail.unsubscribe import Suppression, suppress
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.tables import EMAIL_SEND_LOG
 from edge_api.store.plan import Condition, Insert, Order, Read, Store

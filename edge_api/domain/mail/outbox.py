@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from edge_api.domain.actor import Clock
+from edge_api.domain.mail.compose import ACKNOWLEDGEMENT, DECISION, NOTIFICATION, Letter
 from edge_api.domain.mail.entry import keep, new_entry, transition
-from edge_api.domain.mail.letters import ACKNOWLEDGEMENT, DECISION, NOTIFICATION, Letter
 from edge_api.schema.mailbox import fold_address, parse_mailbox
 from edge_api.schema.table import Row
 from edge_api.store.plan import Plan

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from edge_api.domain.spam import HELD_FROM
+from edge_api.domain.lead_input import HELD_FROM
 
 TemplateName = Literal["lead_notification", "lead_acknowledgement", "access_decision"]
 AutoSubmitted = Literal["auto-generated", "auto-replied"]

@@ -6,7 +6,7 @@ from typing import Any
 from authlib.oauth2.rfc6749 import ClientMixin  # type: ignore[import-untyped]
 from joserfc.jwk import KeySet
 
-from edge_api.domain.oauth.redirects import matches
+from edge_api.domain.oauth.request import matches
 from edge_api.domain.secrets import digest_of
 from edge_api.schema.table import Row
 

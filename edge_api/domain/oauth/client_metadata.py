@@ -11,10 +11,10 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from edge_api.domain.lead_text import TextRule
-from edge_api.domain.oauth.redirects import URI_LONGEST, refusal_of
+from edge_api.domain.lead_input import TextRule
+from edge_api.domain.oauth.request import URI_LONGEST, refusal_of
+from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.schema.problems import Problem, sentence_of
-from edge_api.schema.scopes import UNVETTED_SCOPES
 from edge_api.schema.table import Row
 
 REDIRECTS_MOST: Final = 20

@@ -8,9 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from edge_api.domain.actor import SERVICE, Actor, Clock
-from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import SERVICE, Actor, Change, Clock, audit_entry, new_id
 from edge_api.domain.oauth.client import Client
 from edge_api.domain.oauth.judge import client_actor
 from edge_api.schema.kinds import spell_instant

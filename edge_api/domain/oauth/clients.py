@@ -1,44 +1,103 @@
-"""The clients of one store: found, registered by the operator or by themselves, revoked.
+"""The clients of one store: registered, described by a document at their URL (CIMD), revoked.
 
 A secret is returned once and kept as a digest.
 """
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 from uuid import uuid4
 
-from edge_api.domain.actor import OPERATOR, SERVICE, Clock
-from edge_api.domain.audit import Change, audit_entry
+import orjson
+
+from edge_api.domain.actor import OPERATOR, SERVICE, Change, Clock, audit_entry
 from edge_api.domain.kept import SharedWork, SizedCache
 from edge_api.domain.oauth.client import SECRET_METHODS, Client
 from edge_api.domain.oauth.client_metadata import (
     check_keys,
+    document_client,
     public_client,
     read_metadata,
     registration_answer,
 )
 from edge_api.domain.oauth.client_rows import ClientRows
-from edge_api.domain.oauth.documents import (
-    STALE_FOR,
-    Fetch,
-    Unreachable,
-    fetch_client,
-    is_document_id,
-)
 from edge_api.domain.oauth.grants import GRANTS
-from edge_api.domain.oauth.redirects import refusal_of
+from edge_api.domain.oauth.request import refusal_of
 from edge_api.domain.oauth.revocation import end_grants
 from edge_api.domain.secrets import digest_of, last_four, mint
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.kinds import spell_instant
-from edge_api.schema.oauth_tables import OAUTH_CLIENTS
+from edge_api.schema.oauth_tables import CLIENT_ID_LONGEST, OAUTH_CLIENTS
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import SCOPES
 from edge_api.schema.table import Row
 from edge_api.store.plan import AffectedBy, Condition, Store, Update
+
+FRESH_FOR: Final = timedelta(hours=1)
+"""How long a document is believed without another look."""
+STALE_FOR: Final = timedelta(hours=24)
+"""How long a document that cannot be fetched again is believed beyond that."""
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""Returns what stands at a public https address, without following redirects. Raises Problem."""
+
+
+class Unreachable(Problem):
+    """A document is not to be had now, whatever it says."""
+
+
+_URL: Final = re.compile(r"https://[!#-\[\]-~]+")
+
+
+def is_document_id(client_id: str) -> bool:
+    """Tell whether a client is named by the URL of a document (section 3 of the draft)."""
+    if len(client_id) > CLIENT_ID_LONGEST or _URL.fullmatch(client_id) is None:
+        return False
+    try:
+        parts = urlsplit(client_id)
+        _ = parts.port
+    except ValueError:
+        return False
+    is_plain = not parts.fragment and "@" not in parts.netloc and bool(parts.hostname)
+    has_dots = any(step in (".", "..") for step in parts.path.split("/"))
+    return is_plain and parts.path not in ("", "/") and not has_dots
+
+
+async def fetch_client(fetch: Fetch, url: str, schemes: Iterable[str], now: datetime) -> Row:
+    """Return the given columns of the client that the document at `url` describes.
+
+    Raises Problem `invalid` that says what is wrong with the document; Unreachable where there is
+    none to be had.
+    """
+    given = _read(await _body(fetch, url))
+    if given.get("client_id") != url:
+        raise Problem("invalid", "client_id: the document does not name its own address")
+    if "client_secret" in given:
+        raise Problem("invalid", "client_secret: a secret in a public document is none")
+    row = document_client(url, read_metadata(given, schemes))
+    return {**row, "fresh_until": spell_instant(now + FRESH_FOR)}
+
+
+async def _body(fetch: Fetch, url: str) -> bytes:
+    try:
+        return await fetch(url)
+    except Problem as problem:
+        raise Unreachable(problem.code, problem.sentence) from None
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        given = None
+    if not isinstance(given, dict):
+        raise Problem("invalid", "The client's document is not a JSON object")
+    return given
+
 
 Method = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 

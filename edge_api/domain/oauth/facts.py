@@ -1,4 +1,4 @@
-"""What a request to the token endpoint is about, read from the store before anything is decided."""
+"""What a request to the token endpoint is about, and the codes in which it is refused."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Final, Literal
 
 import orjson
+from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 from authlib.oauth2.rfc6749.util import (  # type: ignore[import-untyped]
     extract_basic_authorization,
 )
@@ -23,9 +24,46 @@ from edge_api.schema.oauth_tables import (
     REFRESH_TOKENS,
     USED_ASSERTIONS,
 )
+from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import CREDENTIALS
 from edge_api.store.plan import Condition, Read, Store
+
+BASIC: Final = {"WWW-Authenticate": 'Basic realm="oauth"'}
+"""RFC 6749, section 5.2, and RFC 7617."""
+
+
+class InvalidTargetError(OAuth2Error):  # type: ignore[misc]
+    """A resource that tokens of this server are not for (RFC 8707, section 2)."""
+
+    error = "invalid_target"
+
+
+def problem_of(error: OAuth2Error) -> Problem:
+    """Return the problem that tells a client of an error in its own words.
+
+    A client that cannot authenticate gets 401 (RFC 6749, section 5.2).
+    """
+    said = _OURS.get(error.error) or error.get_error_description()
+    sentence = (said or _SENTENCES.get(error.error, ""))[:_SENTENCE_MOST]
+    if error.error == "invalid_client":
+        sentence = _NO_CLIENT if sentence.startswith(_AUTHLIB_WORDS) else sentence
+        return Problem("unauthenticated", sentence, oauth=error.error, headers=BASIC)
+    return Problem("invalid", sentence, oauth=error.error)
+
+
+_SENTENCE_MOST: Final = 200
+"""Characters: some of the library's sentences repeat what was sent."""
+_AUTHLIB_WORDS: Final = "The client cannot authenticate with methods"
+_NO_CLIENT: Final = "No client is known by these credentials, or it is registered for another way"
+_OURS: Final = {"unsupported_response_type": "response_type: only code is known"}
+"""In place of the library's sentence, which says it twice."""
+_SENTENCES: Final = {
+    "invalid_grant": "The code or token is unknown, expired, used, revoked, or of another client",
+    "invalid_scope": "A scope is unknown, or not within what was granted",
+    "unauthorized_client": "The client is not registered for this",
+}
+
 
 ASSERTION_LONGEST: Final = 16 * 1024
 """Characters."""

@@ -11,24 +11,21 @@ from typing import Final
 from authlib.oauth2.rfc6749 import AuthorizationServer  # type: ignore[import-untyped]
 from joserfc.jwk import ECKey
 
-from edge_api.domain.actor import Actor
-from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import Actor, Change, audit_entry, new_id
 from edge_api.domain.oauth.client import Client
-from edge_api.domain.oauth.errors import InvalidTargetError
-from edge_api.domain.oauth.facts import Facts
+from edge_api.domain.oauth.facts import Facts, InvalidTargetError
 from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.request import AuthRequest
 from edge_api.domain.oauth.revocation import end_grants
 from edge_api.domain.oauth.tokens import TOKEN_LIFE, AccessToken, sign
 from edge_api.domain.secrets import digest_of, mint
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import (
     OAUTH_GRANTS,
     REFRESH_TOKENS,
     REVOKED_TOKENS,
 )
-from edge_api.schema.scopes import SCOPES
 from edge_api.schema.table import Row, Table
 from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Plan, Update
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from edge_api.domain.oauth.grants import ASSERTION_ALGORITHMS, AUTH_METHODS, GRANTS
 from edge_api.domain.oauth.issuer import Issuer
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import (
     AUTHORIZE,
     CLAIM_CREDENTIAL,
@@ -15,7 +16,6 @@ from edge_api.schema.paths import (
     TOKEN,
     Door,
 )
-from edge_api.schema.scopes import SCOPES
 
 _NAMES: dict[Door, str] = {"rest": "Public API", "mcp": "Model Context Protocol endpoint"}
 

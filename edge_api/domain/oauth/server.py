@@ -1,18 +1,99 @@
-"""The parts of one authorization server, put together."""
+"""The parts of one authorization server, put together, and what it forgets in time."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final
 
 from edge_api.domain.actor import Clock
 from edge_api.domain.oauth.bearers import Bearers
-from edge_api.domain.oauth.clients import Clients
+from edge_api.domain.oauth.client_rows import STRANGERS, UNUSED, forget
+from edge_api.domain.oauth.clients import Clients, Fetch
 from edge_api.domain.oauth.consents import Consents
-from edge_api.domain.oauth.documents import Fetch
-from edge_api.domain.oauth.form_guard import FormGuard
-from edge_api.domain.oauth.housekeeping import forget_expired, forget_grants, forget_strangers
 from edge_api.domain.oauth.issuer import Issuer
+from edge_api.domain.oauth.judge import REFRESH_LIFE
+from edge_api.domain.oauth.request import FormGuard
 from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.domain.oauth.token_endpoint import TokenEndpoint
-from edge_api.store.plan import Store
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.oauth_tables import (
+    AUTHORIZATION_CODES,
+    OAUTH_CLIENTS,
+    OAUTH_GRANTS,
+    REFRESH_TOKENS,
+    REVOKED_TOKENS,
+    USED_ASSERTIONS,
+)
+from edge_api.schema.table import Table
+from edge_api.store.plan import Condition, Delete, Order, Read, Store
+
+KEPT_AFTER: Final[Mapping[Table, timedelta]] = MappingProxyType(
+    {
+        # As long as something that a replay would revoke may live.
+        AUTHORIZATION_CODES: REFRESH_LIFE,
+        REFRESH_TOKENS: REFRESH_LIFE,
+        REVOKED_TOKENS: timedelta(0),
+        USED_ASSERTIONS: timedelta(0),
+    }
+)
+"""How long a row is kept after it expired."""
+
+
+UNUSED_FOR: Final = timedelta(days=1)
+"""How long a client that made itself known is kept without ever getting a token."""
+IDLE_FOR: Final = timedelta(days=180)
+"""How long one that had tokens is kept without getting another."""
+
+GRANTS_AT_ONCE: Final = 500
+"""Grants that are looked at together."""
+
+
+async def forget_expired(store: Store, now: datetime) -> None:
+    """Delete what expired long enough ago; nothing is written for nothing. Raises Problem."""
+    for table, kept in KEPT_AFTER.items():
+        expired = (Condition("expires_at", "lte", spell_instant(now - kept)),)
+        (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
+        if outcome.rows:
+            await store.run(Delete(table, expired))
+
+
+async def forget_strangers(store: Store, now: datetime) -> None:
+    """Delete clients that nobody looked at and that are not used. Raises Problem."""
+    never = (*UNUSED, Condition("created_at", "lt", spell_instant(now - UNUSED_FOR)))
+    idle = (
+        STRANGERS,
+        Condition("revoked_at", "is", None),
+        Condition("last_used_at", "lt", spell_instant(now - IDLE_FOR)),
+    )
+    for where in (never, idle):
+        (outcome,) = await store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
+        if outcome.rows:
+            await forget(store, where, now)
+
+
+async def forget_grants(store: Store, now: datetime) -> None:
+    """Delete old grants of which no code and no refresh token is left. Raises Problem."""
+    old = Condition("created_at", "lte", spell_instant(now - 2 * REFRESH_LIFE))
+    last = ""
+    while True:
+        where, order = (old, Condition("id", "gt", last)), (Order("id"),)
+        (outcome,) = await store.run(Read(OAUTH_GRANTS, ("id",), where, order, GRANTS_AT_ONCE))
+        grants = [row["id"] for row in outcome.rows]
+        if not grants:
+            return
+        await _forget_unused(store, grants)
+        last = grants[-1]
+
+
+async def _forget_unused(store: Store, grants: Sequence[str]) -> None:
+    of_them = (Condition("grant_id", "in", tuple(grants)),)
+    tables = (AUTHORIZATION_CODES, REFRESH_TOKENS)
+    found = await store.run(*(Read(table, ("grant_id",), of_them) for table in tables))
+    in_use = {row["grant_id"] for each in found for row in each.rows}
+    gone = tuple(grant for grant in grants if grant not in in_use)
+    if gone:
+        await store.run(Delete(OAUTH_GRANTS, (Condition("id", "in", gone),)))
 
 
 @dataclass(frozen=True, slots=True)

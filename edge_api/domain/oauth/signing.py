@@ -14,8 +14,7 @@ import orjson
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.domain.actor import OPERATOR, SERVICE, Actor, Clock
-from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry
 from edge_api.domain.oauth.tokens import ALGORITHM, TOKEN_LIFE
 from edge_api.domain.sealing import Wrapping
 from edge_api.schema.kinds import spell_instant

@@ -14,16 +14,16 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
     InvalidRequestError,
 )
 
-from edge_api.domain.actor import Actor, Clock
-from edge_api.domain.audit import Change, audit_entry
+from edge_api.domain.actor import Actor, Change, Clock, audit_entry
 from edge_api.domain.oauth.clients import Clients
-from edge_api.domain.oauth.errors import BASIC, problem_of
 from edge_api.domain.oauth.facts import (
+    BASIC,
     Facts,
     Shown,
     basic_client,
     client_ids,
     gather,
+    problem_of,
 )
 from edge_api.domain.oauth.grants import AUTH_METHODS, make_judge
 from edge_api.domain.oauth.issuer import Issuer

@@ -8,19 +8,21 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from edge_api.domain.actor import OPERATOR, Clock
-from edge_api.domain.audit import Change, audit_entry
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import OPERATOR, Change, Clock, audit_entry, new_id
 from edge_api.domain.sealing import Wrapping
-from edge_api.domain.webhooks.events import TEST, Answer, Messenger, spell_event
-from edge_api.domain.webhooks.signature import new_secret, sign
-from edge_api.domain.webhooks.standing import (
+from edge_api.domain.webhooks.events import (
     GIVEN_UP,
+    TEST,
     WAITING,
+    Answer,
+    Messenger,
     count,
     enabled,
     find,
+    new_secret,
     secrets_of,
+    sign,
+    spell_event,
 )
 from edge_api.schema.kinds import parse_uuid, spell_instant
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS

@@ -1,4 +1,4 @@
-"""PostgreSQL's words: what `store.sql` says differently for this engine, and how patterns bind.
+"""PostgreSQL's words: queries and declared tables as this engine spells them.
 
 Nothing here leans on the locale of the server.
 """
@@ -8,8 +8,29 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from edge_api.schema.kinds import Kind
 from edge_api.store.matching import ESCAPE, RUNS, fold
-from edge_api.store.sql import COMPARISONS, Dialect
+from edge_api.store.sql import COMPARISONS, Dialect, Spelling
+
+SPELLING: Final = Spelling(
+    types=MappingProxyType(
+        {
+            Kind.TEXT: 'text COLLATE "C"',
+            Kind.UUID: 'text COLLATE "C"',
+            Kind.TIMESTAMP: 'text COLLATE "C"',
+            Kind.INTEGER: "bigint",
+            Kind.JSON: "json",
+        }
+    ),
+    # LIKE patterns, in which an underscore is one character; JSON is seen to by its type.
+    rules=MappingProxyType(
+        {
+            Kind.UUID: "{column} LIKE '________-____-____-____-____________'",
+            Kind.TIMESTAMP: "{column} LIKE '____-__-__T__:__:__.______Z'",
+        }
+    ),
+)
+
 
 CASE_ENDS: Final = 0x20000
 """From here on Unicode has ideographs and signs, which have no case: a tenth of all to look at."""

@@ -17,7 +17,7 @@ from edge_api.schema.history import HISTORY
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import TABLES
-from edge_api.store.faults import unavailable
+from edge_api.store.faults import Outage, Probe, unavailable
 from edge_api.store.plan import Outcome, Plan, Read
 from edge_api.store.postgres.connection import (
     MARGIN_SECONDS,
@@ -28,9 +28,7 @@ from edge_api.store.postgres.connection import (
 )
 from edge_api.store.postgres.faults import EngineError, problem_of
 from edge_api.store.postgres.opening import bring_up, refusal_of, schema_version
-from edge_api.store.postgres.readers import Readers
-from edge_api.store.postgres.writer import Planned, Writer
-from edge_api.store.probe import Outage, Probe
+from edge_api.store.postgres.writer import Planned, Readers, Writer
 
 T = TypeVar("T")
 

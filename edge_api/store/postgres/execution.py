@@ -8,12 +8,12 @@ import asyncpg
 from edge_api.schema.problems import not_one_row
 from edge_api.schema.table import Row, Table
 from edge_api.store import sql
-from edge_api.store.decoding import decode
 from edge_api.store.faults import changed_meanwhile, too_many
 from edge_api.store.plan import Delete, Insert, Outcome, Plan, Read, Update
 from edge_api.store.postgres.connection import Connection
 from edge_api.store.postgres.dialect import POSTGRESQL
 from edge_api.store.postgres.faults import violation
+from edge_api.store.sql import decode
 
 Records = list[tuple[Any, ...]]
 """New rows as parameters, each with a value for every column."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import asyncpg
 
-from edge_api.schema.rates import Limit, Share, Tally
+from edge_api.schema.credentials import Limit, Share, Tally
 from edge_api.store.postgres.connection import (
     CONNECT_SECONDS,
     MARGIN_SECONDS,

@@ -21,16 +21,19 @@ from unicodedata import normalize
 
 from edge_api.schema.search import Finding, Findings, SearchText
 from edge_api.store.faults import unavailable
-from edge_api.store.search.marks import (
+from edge_api.store.search.pool import Pool
+from edge_api.store.search.question import (
     CLOSING,
+    COMMON_WORDS,
     OPENING,
+    Question,
     has_match,
+    has_word,
+    make_question,
     make_snippet,
     prepare,
     read_marks,
 )
-from edge_api.store.search.pool import Pool
-from edge_api.store.search.question import COMMON_WORDS, Question, has_word, make_question
 from edge_api.store.sqlite.faults import problem_of
 
 SNIPPET_LONGEST: Final = 280

@@ -12,8 +12,7 @@ from typing import Final, Self, TypeVar
 
 from edge_api.schema.problems import Problem
 from edge_api.store.faults import unavailable
-from edge_api.store.sqlite.connection import Connection
-from edge_api.store.sqlite.limit import Limit
+from edge_api.store.sqlite.connection import Connection, Limit
 
 CONNECTIONS: Final = 2
 """Each has a thread of its own."""

@@ -1,9 +1,10 @@
-"""One connection to a SQLite file: its settings, its functions, and one trip to its thread.
+"""One connection to a SQLite file: its settings, its functions, and when a read has to end.
 
 It knows nothing of tables.
 """
 
 import sqlite3
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,26 @@ from typing import Final, Self, TypeVar
 import aiosqlite
 
 from edge_api.store.matching import ilike, like
-from edge_api.store.sqlite.dialect import ILIKE, LIKE
+from edge_api.store.sqlite.execution import ILIKE, LIKE
+
+STEPS_BETWEEN_LOOKS: Final = 4000
+"""Instructions of SQLite's machine between two looks at the clock: some 100 microseconds."""
+
+
+class Limit:
+    """The instant at which a read has to end; whoever waits for it may bring that forward."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends_at = time.monotonic() + seconds
+
+    def shorten(self, seconds: float) -> None:
+        """Let no more than `seconds` be left from now on."""
+        self._ends_at = min(self._ends_at, time.monotonic() + seconds)
+
+    def is_over(self) -> bool:
+        """Tell whether the read has to end."""
+        return time.monotonic() >= self._ends_at
+
 
 T = TypeVar("T")
 

@@ -15,14 +15,12 @@ from typing import Final
 
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
-from edge_api.store.faults import StoreRefusal, no_store, unavailable
+from edge_api.store.faults import Outage, Probe, StoreRefusal, no_store, unavailable
 from edge_api.store.plan import Outcome, Plan
-from edge_api.store.probe import Outage, Probe
 from edge_api.store.sqlite.claim import Claim
 from edge_api.store.sqlite.connection import BUSY_SECONDS
-from edge_api.store.sqlite.faults import is_damage, primary_code, problem_of
+from edge_api.store.sqlite.faults import Displaced, is_damage, primary_code, problem_of
 from edge_api.store.sqlite.opening import bring_up, lay_file, refusal_of
-from edge_api.store.sqlite.place import Displaced
 from edge_api.store.sqlite.replicator import end_replicator, released, unreplicated
 from edge_api.store.sqlite.session import Session, open_session
 

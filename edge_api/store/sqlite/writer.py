@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from edge_api.store.grouping import Groups
 from edge_api.store.sqlite.connection import Connection, empty_log
-from edge_api.store.sqlite.place import Place
+from edge_api.store.sqlite.faults import Place
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]

@@ -6,7 +6,7 @@ import pytest
 
 from edge_api.api.analyze import OPERATIONS
 from edge_api.domain.analysis.analyst import find_related
-from edge_api.domain.analysis.keywords import Keyword
+from edge_api.domain.analysis.metrics import Keyword
 from tests.edge.conftest import error_of
 from tests.sizes import in_ci
 

@@ -10,12 +10,10 @@ import pytest
 
 from edge_api.domain.analysis.document import Block, Document
 from edge_api.domain.analysis.facts import gather_facts
-from edge_api.domain.analysis.guess import guess_language
-from edge_api.domain.analysis.languages import LANGUAGES, language_of
-from edge_api.domain.analysis.metrics import measure
+from edge_api.domain.analysis.languages import LANGUAGES, guess_language, language_of
+from edge_api.domain.analysis.metrics import measure, sentence_lengths, words_in
 from edge_api.domain.analysis.parse_text import parse_markdown, parse_text
-from edge_api.domain.analysis.scoring import judge
-from edge_api.domain.analysis.words import sentence_lengths, words_in
+from edge_api.domain.analysis.report import judge
 from edge_api.schema.reading import reading_minutes
 from tests.edge.analysis.corpus import SETS, body_of
 

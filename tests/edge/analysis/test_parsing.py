@@ -3,8 +3,8 @@
 import pytest
 
 from edge_api.domain.analysis.document import Counts, Document
-from edge_api.domain.analysis.keywords import find_keywords
-from edge_api.domain.analysis.language_tags import normalize_tag
+from edge_api.domain.analysis.languages import normalize_tag
+from edge_api.domain.analysis.metrics import find_keywords
 from edge_api.domain.analysis.parse_html import DEPTH_MOST, limit_nesting, parse_html
 from edge_api.domain.analysis.parse_text import limit_brackets, parse_markdown, parse_text
 

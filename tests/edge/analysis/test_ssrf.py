@@ -12,8 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from edge_api.outgoing.addresses import Address, is_public
-from edge_api.outgoing.gate import Gate
+from edge_api.outgoing.gate import Address, Gate, is_public
 from edge_api.outgoing.visitor import WebVisitor
 from edge_api.schema.problems import Problem
 from tests.edge.analysis.spellings import BRACKETED, HOSTS, NAMES, NUMBERS, SCHEMES, WITH_USER

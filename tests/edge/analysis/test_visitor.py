@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from edge_api.domain.analysis.discovery import AI_CATALOG, LLMS, ROBOTS, SITEMAP
-from edge_api.domain.analysis.visits import DOCUMENT_MOST, Visit
+from edge_api.domain.analysis.analyst import DOCUMENT_MOST, Visit
+from edge_api.domain.analysis.facts import AI_CATALOG, LLMS, ROBOTS, SITEMAP
 from edge_api.outgoing import visitor as visitor_module
 from edge_api.outgoing.gate import Gate
 from edge_api.outgoing.visitor import WebVisitor

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.commands.replica import fetch_replica
-from edge_api.commands.replication import Replication, make_replication
+from edge_api.commands.replication import Replication, fetch_replica, make_replication
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS
 from edge_api.settings import Settings, read_settings

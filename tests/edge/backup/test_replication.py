@@ -17,8 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from edge_api.commands.replica import find_program
-from edge_api.commands.replication import Replication, make_replication
+from edge_api.commands.replication import Replication, find_program, make_replication
 from edge_api.domain.health import Check
 from edge_api.schema.tables import LEADS
 from edge_api.settings import read_settings

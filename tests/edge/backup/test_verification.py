@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from edge_api.commands import daily_verification, verification
+from edge_api.commands import housekeeping, verification
 from edge_api.commands.assembly import assemble
-from edge_api.commands.daily_verification import DailyVerification
+from edge_api.commands.housekeeping import DailyVerification
 from edge_api.commands.verification import parts_due, read_result
 from edge_api.settings import Settings, read_settings
 from edge_api.store.faults import StoreRefusal
@@ -316,7 +316,7 @@ def test_a_replica_that_is_never_verified_is_reported(
     """A fresh installation passes for an hour; after that readiness warns."""
     settings = read_settings(replicated.settings, None)
     fresh = asyncio.run(DailyVerification(settings).check_replica())
-    monkeypatch.setattr(daily_verification, "NEVER_SECONDS", -1.0)
+    monkeypatch.setattr(housekeeping, "NEVER_SECONDS", -1.0)
     stale = asyncio.run(DailyVerification(settings).check_replica())
 
     assert (fresh.state, fresh.facts) == ("pass", {"verified": False})

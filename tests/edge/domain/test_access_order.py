@@ -11,7 +11,7 @@ from edge_api.domain.access_order import (
     order_schema,
     read_access_form,
 )
-from edge_api.domain.form_faults import FormFaults
+from edge_api.domain.lead_input import FormFaults
 from edge_api.schema.problems import sentence_of
 
 PLAIN = {"type": "api_key", "name": "Ann", "purpose": "Read posts."}

@@ -8,10 +8,9 @@ import pytest
 
 from edge_api.commands.opened import system_clock
 from edge_api.domain import access_requests as module
-from edge_api.domain.access_decisions import AccessDecisions
 from edge_api.domain.access_order import AccessOrder
-from edge_api.domain.access_requests import AccessRequests
-from edge_api.domain.audit import recent_entries
+from edge_api.domain.access_requests import AccessDecisions, AccessRequests
+from edge_api.domain.actor import recent_entries
 from edge_api.domain.keys import Keys
 from edge_api.domain.limits import Limiter
 from edge_api.domain.secrets import digest_of, is_well_formed

@@ -6,7 +6,7 @@ import pytest
 
 from edge_api.commands.development_key import development_key
 from edge_api.domain.keys import KeyOrder, Keys
-from edge_api.schema.scopes import SCOPES
+from edge_api.schema.credentials import SCOPES
 from edge_api.store.plan import Store
 from tests.edge.domain.doors import make_access
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.index_file import BuildRefusal, read_index
+from edge_api.domain.edition import BuildRefusal, read_index
 from edge_api.domain.posts import Entry
 from edge_api.schema.index import INDEX_CLOSING, PostRecord
 from tests.edge.small_builds import encode_index, make_head, make_post

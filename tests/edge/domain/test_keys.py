@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edge_api.domain.access import Access
-from edge_api.domain.audit import recent_entries
+from edge_api.domain.actor import recent_entries
 from edge_api.domain.keys import OVERLAP, Issued, KeyOrder, Keys, state_of
 from edge_api.domain.secrets import digest_of, is_well_formed
 from edge_api.schema.kinds import spell_instant

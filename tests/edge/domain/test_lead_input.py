@@ -9,9 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from edge_api.domain.form_faults import FormFaults
-from edge_api.domain.lead_input import LeadInput, read_form
-from edge_api.domain.lead_text import TextRule
+from edge_api.domain.lead_input import FormFaults, LeadInput, TextRule, read_form
 from edge_api.schema.mailbox import fold_address
 from edge_api.schema.problems import sentence_of
 

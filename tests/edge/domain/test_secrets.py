@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import new_id
 from edge_api.domain.secrets import PREFIXES, SecretKind, digest_of, is_well_formed, last_four, mint
 
 

@@ -1,7 +1,6 @@
 import pytest
 
-from edge_api.domain.lead_input import LeadInput
-from edge_api.domain.spam import judge, likeness
+from edge_api.domain.lead_input import LeadInput, judge, likeness
 
 
 def lead(message: str = "Hello", **changes: str) -> LeadInput:

@@ -3,8 +3,15 @@ from pathlib import Path
 import pytest
 
 from edge_api.commands.mailing import open_transport
-from edge_api.schema.mailbox import Mailbox, parse_mailbox, read_mailbox
-from edge_api.schema.relay_address import MailFolder, SmtpRelay, parse_relay, read_relay
+from edge_api.schema.mailbox import (
+    Mailbox,
+    MailFolder,
+    SmtpRelay,
+    parse_mailbox,
+    parse_relay,
+    read_mailbox,
+    read_relay,
+)
 
 RELAYS = [
     ("smtp://relay.example", SmtpRelay("offered", "relay.example", 25)),

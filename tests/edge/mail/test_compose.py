@@ -11,9 +11,9 @@ import pytest
 from jinja2 import UndefinedError
 from selectolax.lexbor import LexborHTMLParser
 
+from edge_api.domain.lead_input import HELD_FROM
 from edge_api.domain.mail.compose import TemplateName, compose
 from edge_api.domain.mail.wording import TEMPLATES
-from edge_api.domain.spam import HELD_FROM
 from tests.edge.mail.conftest import LEAD, SITE, make_envelope, notification
 
 UNSUBSCRIBE = f"https://journal.example/unsubscribe?token={'a1' * 32}"

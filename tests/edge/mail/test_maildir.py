@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from edge_api.commands.mailing import open_transport
-from edge_api.domain.mail.replies import judge
-from edge_api.domain.mail.transport import Refused
+from edge_api.domain.mail.compose import Refused
+from edge_api.domain.mail.delivery import judge
 from tests.edge.mail.conftest import notification
 
 SENDER, RECIPIENT = "journal@journal.example", "owner@localhost"

@@ -3,8 +3,8 @@ from typing import get_args
 
 import pytest
 
-from edge_api.domain.mail.replies import Verdict, judge
-from edge_api.domain.mail.transport import Refused, Stage
+from edge_api.domain.mail.compose import Refused, Stage
+from edge_api.domain.mail.delivery import Verdict, judge
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 

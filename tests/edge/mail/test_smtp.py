@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from edge_api.commands.mailing import open_transport
-from edge_api.domain.mail.replies import judge
-from edge_api.domain.mail.transport import Refused, Session, Stage
+from edge_api.domain.mail.compose import Refused, Session, Stage
+from edge_api.domain.mail.delivery import judge
 from edge_api.outgoing.smtp import Patience, SmtpTransport
-from edge_api.schema.relay_address import SmtpRelay, parse_relay
+from edge_api.schema.mailbox import SmtpRelay, parse_relay
 from tests.edge.edge_process import free_port
 from tests.edge.mail.conftest import make_envelope, notification
 from tests.edge.mail.relays import ANY_ADDRESS, Relay, reciting, serving

@@ -9,13 +9,12 @@ import pytest
 from aiohttp import FormData
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.domain.mail.suppression import Suppression, suppress
-from edge_api.domain.mail.unsubscribe import Subscriber, UnsubscribeLinks
+from edge_api.domain.mail.unsubscribe import Subscriber, Suppression, UnsubscribeLinks, suppress
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
 from edge_api.store.plan import Condition, Delete, Insert, Read, Update
-from edge_api.web.pages import EdgePages
+from edge_api.web.reference import EdgePages
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.engines import open_store
 from tests.edge.small_builds import make_post, point_at, write_build

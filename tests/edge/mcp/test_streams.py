@@ -14,12 +14,11 @@ from pytest_aiohttp import AiohttpClient
 
 from edge_api.domain.actor import Actor
 from edge_api.domain.keys import Keys
-from edge_api.web import mcp_stream
+from edge_api.web import mcp
 from edge_api.web.mcp import Caller, McpEndpoint
 from edge_api.web.mcp_caller import STREAMS_EACH, Slots
 from edge_api.web.mcp_exchange import Exchange
-from edge_api.web.request import Request
-from edge_api.web.trace import mark
+from edge_api.web.request import Request, mark
 from tests.edge.conftest import EdgeServer, RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -166,8 +165,8 @@ async def test_dropped_listeners_are_gone(edge: Any) -> None:
 
 async def test_revocation_ends_open_streams(edge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the ping it is looked whether the token still holds."""
-    monkeypatch.setattr(mcp_stream, "TICK_SECONDS", 0.05)
-    monkeypatch.setattr(mcp_stream, "PING_SECONDS", 0.1)
+    monkeypatch.setattr(mcp, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(mcp, "PING_SECONDS", 0.1)
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with listening(agent) as answer:
         assert (await answer.content.readline()) in (b"\n", b": ping\n")
@@ -194,10 +193,10 @@ async def test_a_client_that_reads_nothing_is_let_go(
     edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream whose client takes nothing for long is broken off."""
-    monkeypatch.setattr(mcp_stream, "WRITE_SECONDS", 0.2)
-    monkeypatch.setattr(mcp_stream, "TICK_SECONDS", 0.001)
-    monkeypatch.setattr(mcp_stream, "PING_SECONDS", 0.001)
-    monkeypatch.setattr(mcp_stream, "_PING", b": " + b"x" * 1_000_000 + b"\n\n")
+    monkeypatch.setattr(mcp, "WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(mcp, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(mcp, "PING_SECONDS", 0.001)
+    monkeypatch.setattr(mcp, "_PING", b": " + b"x" * 1_000_000 + b"\n\n")
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with listening(agent):
         assert await come_true(lambda: slots_of(edge).taken == 0)

@@ -16,8 +16,8 @@ from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.domain.oauth.clients import ClientOrder, Method
 from edge_api.domain.oauth.consents import Asked
 from edge_api.domain.oauth.server import Ground, OAuthServer
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.problems import Problem
-from edge_api.schema.scopes import SCOPES
 from edge_api.store.plan import Read, Store
 from tests.edge.domain.conftest import MovableClock
 

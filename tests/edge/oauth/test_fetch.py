@@ -19,9 +19,8 @@ from cryptography.x509.oid import NameOID
 from pytest_aiohttp import AiohttpServer
 
 from edge_api.outgoing import fetch as fetch_module
-from edge_api.outgoing.addresses import is_public
 from edge_api.outgoing.fetch import Fetcher
-from edge_api.outgoing.gate import LOOKUPS_MOST
+from edge_api.outgoing.gate import LOOKUPS_MOST, is_public
 from tests.edge.oauth.conftest import refusal
 
 pytestmark = pytest.mark.size("test")

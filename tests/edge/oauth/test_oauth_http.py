@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.audit import recent_entries
+from edge_api.domain.actor import recent_entries
 from edge_api.domain.oauth.clients import ClientOrder
 from tests.edge.conftest import SITE_URL
 from tests.edge.oauth.conftest import basic

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.actor import Actor
-from edge_api.domain.audit import recent_entries
+from edge_api.domain.actor import Actor, recent_entries
 from edge_api.domain.rows import Rows
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table

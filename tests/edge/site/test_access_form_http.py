@@ -8,7 +8,7 @@ from aiohttp import ClientResponse
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from edge_api.commands.opened import system_clock
-from edge_api.domain.access_decisions import AccessDecisions
+from edge_api.domain.access_requests import AccessDecisions
 from edge_api.domain.secrets import is_well_formed
 from tests.page_scripts import has_own_scripts_alone
 

@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.edge_pages import PAGES, SHELL, TEMPLATES_FOLDER, PageName
 from edge_api.schema.problems import Problem
-from edge_api.web.pages import EdgePages
+from edge_api.web.reference import EdgePages
 from tests.edge.small_builds import make_post, point_at, write_build, write_site
 
 pytestmark = pytest.mark.one_engine

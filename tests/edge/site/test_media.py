@@ -6,8 +6,8 @@ import pytest
 
 from edge_api.api.reply import NEGOTIATED, REVALIDATED
 from edge_api.domain.site_files import SiteFile
-from edge_api.schema.media_types import media_type
-from edge_api.web.media import (
+from edge_api.schema.site_policy import media_type
+from edge_api.web.files import (
     BRIEFLY,
     FOREVER,
     address_of,

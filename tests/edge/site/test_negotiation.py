@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.api.preferences import media_weight, preferences, prefers_markdown
+from edge_api.api.rows import media_weight, preferences, prefers_markdown
 from edge_api.web.fields import best_coding
 
 pytestmark = pytest.mark.one_engine

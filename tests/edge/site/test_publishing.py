@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.domain.publishing import Publishing
-from edge_api.schema.heartbeat import HEARTBEAT_FILE, Heartbeat, remove_heartbeat
-from edge_api.schema.installed_code import InstalledCode
+from edge_api.domain.health import Publishing
+from edge_api.schema.installed_code import (
+    HEARTBEAT_FILE,
+    Heartbeat,
+    InstalledCode,
+    remove_heartbeat,
+)
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edge_api.domain.kept import SharedWork
-from edge_api.domain.nearby import Nearby
+from edge_api.domain.site_files import Nearby
 from edge_api.web.files import load
 from tests.edge.site.conftest import RawClient
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import new_id
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_SEND_LOG, LEADS

@@ -12,10 +12,9 @@ from edge_api.commands.housekeeping import every
 from edge_api.domain.actor import Clock
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import LEADS
-from edge_api.store import probe
-from edge_api.store.faults import overdue, unavailable
+from edge_api.store import faults
+from edge_api.store.faults import Outage, overdue, unavailable
 from edge_api.store.plan import Insert, Read
-from edge_api.store.probe import Outage
 from edge_api.store.sqlite import open_store
 from tests.edge.store.samples import make_lead
 
@@ -60,7 +59,7 @@ async def test_the_looks_of_an_outage_itself_are_no_attempts(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The number says how many requests and turns of background work failed."""
-    monkeypatch.setattr(probe, "RETURN_SECONDS", 0.01)
+    monkeypatch.setattr(faults, "RETURN_SECONDS", 0.01)
     fault, looks = unavailable("The store is away"), iter(range(10))
 
     async def look() -> None:

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from edge_api.schema.problems import Problem
 from edge_api.schema.search import SearchText, Segments
 from edge_api.store.search import SNIPPET_LONGEST, Search, build_search, open_search
-from edge_api.store.search.marks import CLOSING, OPENING
-from edge_api.store.search.question import TERMS_MOST, has_word, make_question
+from edge_api.store.search.question import CLOSING, OPENING, TERMS_MOST, has_word, make_question
 from tests.sizes import scaled
 
 

@@ -9,7 +9,7 @@ from edge_api.schema.problems import Problem
 from edge_api.schema.tables import EMAIL_SEND_STATE, IDEMPOTENCY_KEYS, LEADS, SUPPRESSED_EMAILS
 from edge_api.store import sql
 from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Order, Read, Update
-from edge_api.store.sqlite.dialect import SQLITE
+from edge_api.store.sqlite.execution import SQLITE
 
 HOSTILE = "x'); DROP TABLE leads; --\" ? :name"
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from edge_api.outgoing.addresses import Address, is_public
+from edge_api.outgoing.gate import Address, is_public
 from edge_api.outgoing.tell import Teller, is_own_machine, local_teller
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Store

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from edge_api.domain.webhooks import dispatcher as dispatcher_module
-from edge_api.domain.webhooks.attempts import AT_ONCE
+from edge_api.domain.webhooks.dispatcher import AT_ONCE
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES
 from edge_api.store.plan import Outcome, Plan, Store, Update
 from tests.edge.domain.conftest import MovableClock, WatchedStore

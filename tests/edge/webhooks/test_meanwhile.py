@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from edge_api.domain.sealing import Wrapping
-from edge_api.domain.webhooks.attempts import AT_ONCE
-from edge_api.domain.webhooks.standing import PURPOSE
+from edge_api.domain.webhooks.dispatcher import AT_ONCE
+from edge_api.domain.webhooks.events import PURPOSE
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.tables import AUDIT_LOG, LEADS
 from edge_api.store.plan import Condition, Delete, Outcome, Plan, Read, Store, Update
@@ -75,7 +75,8 @@ async def test_a_store_that_is_too_slow_is_logged_without_a_trace(
     await office.lead()
     (drain,) = await office.dispatcher._begin()  # noqa: SLF001  the first half of a turn
     for engine in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"edge_api.store.{engine}.readers.QUICK_SECONDS", 0.0)
+        home = {"sqlite": "session", "postgres": "writer"}[engine]
+        monkeypatch.setattr(f"edge_api.store.{engine}.{home}.QUICK_SECONDS", 0.0)
     await drain
     running = asyncio.create_task(office.dispatcher.run())
 

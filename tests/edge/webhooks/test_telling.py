@@ -9,7 +9,7 @@ import pytest
 
 from edge_api.domain.leads import Sender
 from edge_api.domain.webhooks import dispatcher as dispatcher_module
-from edge_api.domain.webhooks.attempts import LEASE, PAUSES
+from edge_api.domain.webhooks.dispatcher import LEASE, PAUSES
 from edge_api.outgoing import tell as tell_module
 from edge_api.store.plan import Store
 from tests.edge.domain.conftest import MovableClock, WatchedStore

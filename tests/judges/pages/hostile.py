@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from site_build.reading.front_matter import KEYS, LONGEST_SERIES
-from site_build.slug import make_slug
-from site_build.text import find_control_character
+from site_build.text import find_control_character, make_slug
 from tests.judges.pages.sample import CONTACT, PICTURE
 
 _FENCE = "`" * 8

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from edge_api.commands.mailing import Mailing, make_mailing
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import new_id
 from edge_api.outgoing.smtp import Patience, SmtpTransport
 from edge_api.schema.kinds import spell_instant
+from edge_api.schema.mailbox import SmtpRelay, parse_relay
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
-from edge_api.schema.relay_address import SmtpRelay, parse_relay
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 from edge_api.settings import Settings, read_settings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.domain.mail.by_hand import MailByHand
+from edge_api.domain.mail.status import MailByHand
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import AUDIT_LOG
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, open_office

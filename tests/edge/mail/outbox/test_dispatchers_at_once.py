@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.domain.identity import new_id
+from edge_api.domain.actor import new_id
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.tables import LEADS
 from edge_api.store.plan import Insert

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from edge_api.domain.mail import claims as claims_module
-from edge_api.domain.mail.by_hand import MailByHand
+from edge_api.domain.mail.status import MailByHand
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Store
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office

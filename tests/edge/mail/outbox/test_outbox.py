@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from edge_api.domain.access_decisions import AccessDecisions
-from edge_api.domain.identity import new_id
+from edge_api.domain.access_requests import AccessDecisions
+from edge_api.domain.actor import new_id
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.problems import Problem

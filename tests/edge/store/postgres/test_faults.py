@@ -111,7 +111,7 @@ async def test_only_attempts_of_others_are_counted(
     opener: StoreOpener, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     """The store looks for its server many times meanwhile, which is no attempt that failed."""
-    monkeypatch.setattr("edge_api.store.probe.RETURN_SECONDS", 0.05)
+    monkeypatch.setattr("edge_api.store.faults.RETURN_SECONDS", 0.05)
     store = await opener(proxy.url)
     await write(store)
     proxy.refuse()
@@ -226,7 +226,7 @@ async def test_an_edge_that_is_cut_off_says_so_and_comes_back(
 ) -> None:
     """In silence, as a network fails: readiness tells within a second, and sees the end of it."""
     monkeypatch.setattr("edge_api.store.postgres.writer.STATEMENT_SECONDS", 0.5)
-    monkeypatch.setattr("edge_api.store.postgres.readers.QUICK_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.store.postgres.writer.QUICK_SECONDS", 0.5)
     store = await opener(proxy.url)
     await write(store)
     proxy.cut()

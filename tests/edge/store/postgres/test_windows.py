@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from edge_api.domain.limits import Limiter
+from edge_api.schema.credentials import Limit, Tally, read_limit
 from edge_api.schema.problems import Problem
-from edge_api.schema.rates import Limit, Tally, read_limit
 from edge_api.settings import read_settings
 from edge_api.store.postgres import StoredWindows, open_windows
 from edge_api.store.postgres.connection import Session

@@ -12,8 +12,8 @@ import pytest
 from edge_api.schema.problems import Problem
 from edge_api.store.grouping import GROUP_MOST
 from edge_api.store.sqlite.connection import Connection, connect
+from edge_api.store.sqlite.faults import Displaced, Place
 from edge_api.store.sqlite.opening import start_log
-from edge_api.store.sqlite.place import Displaced, Place
 from edge_api.store.sqlite.writer import Writer
 
 

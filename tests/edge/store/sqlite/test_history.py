@@ -13,12 +13,10 @@ from edge_api.schema.history import HISTORY
 from edge_api.schema.history.step import Step
 from edge_api.schema.table import Table
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
-from edge_api.store.ddl import create_all
 from edge_api.store.faults import StoreRefusal
-from edge_api.store.sql import insert_row
+from edge_api.store.sql import create_all, insert_row
 from edge_api.store.sqlite import opening
-from edge_api.store.sqlite.ddl import SPELLING
-from edge_api.store.sqlite.dialect import SQLITE
+from edge_api.store.sqlite.execution import SPELLING, SQLITE
 from edge_api.store.sqlite.opening import bring_up, lay_file
 from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
 from tests.edge.store.samples import make_row

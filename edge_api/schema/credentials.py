@@ -1,0 +1,106 @@
+"""Credentials as values: their scopes, their rates, and the shapes of their secrets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, get_args
+
+import limits
+
+SecretKind = Literal[
+    "api_key",
+    "access_token",
+    "client_secret",
+    "refresh_token",
+    "authorization_code",
+    "claim_token",
+]
+
+PREFIXES: Mapping[SecretKind, str] = MappingProxyType(
+    {
+        "api_key": "fe_sk_",
+        "access_token": "fe_mt_",
+        "client_secret": "fe_cs_",
+        "refresh_token": "fe_rt_",
+        "authorization_code": "fe_ac_",
+        "claim_token": "fe_cl_",
+    }
+)
+assert tuple(PREFIXES) == get_args(SecretKind)  # noqa: S101  one list, stated twice for the type
+
+RANDOM_WIDTH = 43
+"""Digits that 256 random bits take in base 62."""
+CHECK_WIDTH = 6
+"""Digits that the 32 bits of a CRC-32 take in base 62."""
+BODY_PATTERN = f"[0-9A-Za-z]{{{RANDOM_WIDTH + CHECK_WIDTH}}}"
+SECRET_PATTERN = f"({'|'.join(PREFIXES.values())}){BODY_PATTERN}"
+"""Finds any of them in a text; in the words that every dialect of regular expressions knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit: the windows that must all have room, and how headers call them."""
+
+    name: str
+    items: tuple[limits.RateLimitItem, ...]
+    labels: tuple[str, ...]
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What counting has found."""
+
+    taken: bool
+    """Whether every window had room; a hit that one has no room for is counted in none."""
+    windows: tuple[tuple[int, float], ...]
+    """For each window the hits that are left, and the seconds until one more is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The hits of one edge within one moving window, where each counts by itself."""
+
+    seconds: int
+    """How long the window is."""
+    ages: tuple[float, ...]
+    """How many seconds ago each hit was, oldest first."""
+
+
+def read_limit(name: str, rate: str) -> Limit | None:
+    """Return the limit that a checked setting describes; `None` where it is switched off."""
+    if rate == "0":
+        return None
+    items = tuple(limits.parse_many(rate))
+    labels = (name, *(f"{name}-{_window(item)}" for item in items[1:]))
+    policies = (
+        f'"{label}";q={item.amount};w={item.get_expiry()}'
+        for label, item in zip(labels, items, strict=True)
+    )
+    return Limit(name, items, labels, ", ".join(policies))
+
+
+def _window(item: limits.RateLimitItem) -> str:
+    """Return how a window is called, such as `day` or `10minute`."""
+    return f"{item.multiples if item.multiples > 1 else ''}{item.GRANULARITY.name}"
+
+
+Scope = Literal["posts:read", "leads:read", "leads:write", "admin:read", "admin:write", "mcp"]
+
+SCOPES: Mapping[Scope, str] = MappingProxyType(
+    {
+        "posts:read": "read posts",
+        "leads:read": "read leads",
+        "leads:write": "create leads",
+        "admin:read": "read administrative tables",
+        "admin:write": "insert, change and delete rows of administrative tables",
+        "mcp": "call the MCP endpoint",
+    }
+)
+assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice for the type
+
+DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
+"""What a key gets when its issuer names no scopes: the published, non-administrative API."""
+
+UNVETTED_SCOPES: tuple[Scope, ...] = (*DEFAULT_SCOPES, "mcp")
+"""The most that goes to whoever nobody named scopes for: the same, and the MCP endpoint."""

@@ -1,0 +1,395 @@
+"""The blocks of a text as GitHub reads them, written in the form that Python-Markdown reads.
+
+markdown-it-py reads them (CommonMark 0.31.2, with GitHub's tables), and each is written anew with
+four blanks a level and a blank line around it; what stands within lines is left to Python-Markdown.
+The same reading says which elements GitHub makes, and where.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import table
+from markdown_it.token import Token
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
+
+from site_build.markup.structure import Fault, Mark, count_struck, find_elements
+from site_build.text import shorten
+
+APART: Final = "<!--apart-->"
+"""Keeps two lists or quotes apart that Python-Markdown would make one of."""
+DEEPEST: Final = 60
+"""Levels of nesting, of which a list takes two."""
+_INDENT: Final = "    "
+_QUOTE: Final = re.compile(r" {0,3}>( ?)")
+_ITEM: Final = re.compile(r" *([-+*]|\d{1,9}[.)])( *)")
+_TERM: Final = re.compile(r" {0,3}[:~]( *)")
+_NOTE: Final = re.compile(r" *(\[\^[^\]]+\]:) *")
+_TASK: Final = re.compile(r"\[[ xX]\]\s")
+_ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\] *$", re.IGNORECASE)
+_MARKDOWN_INSIDE: Final = re.compile(r"<[A-Za-z][^<>]*\smarkdown(?=[\s=>])")
+"""Says that Markdown stands within an element, which Python-Markdown alone reads so."""
+_NUMBERED: Final = re.compile(r"( *\d+)(?=\. )")
+
+
+class Reading(NamedTuple):
+    """What one text says, block by block."""
+
+    lines: list[str]
+    """The text for Python-Markdown."""
+    marks: list[Mark] | None
+    """The elements that GitHub makes, in their order; None where it has no counterpart."""
+    faults: list[Fault]
+
+
+class Makers(NamedTuple):
+    """Who makes what Python-Markdown takes as it is; each returns what stands for it in a line."""
+
+    html: Callable[[str], str]
+    code: Callable[[str, str], str]
+    """Takes what the fence's first line says, and the code."""
+    formula: Callable[[str], str]
+    """Takes a formula that has a line of its own."""
+
+
+class _Block(NamedTuple):
+    """A block with its lines; what is within it comes next."""
+
+    token: Token
+    start: int
+    end: int
+
+
+class TooDeepError(Exception):
+    """Blocks are nested more deeply than anybody reads: `line` says where, from 0."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__("lists or quotes are nested too deeply")
+        self.line = line
+
+
+class BlockReader:
+    """Reads texts with markdown-it-py; make one and use it for many."""
+
+    def __init__(self) -> None:
+        self._blocks = MarkdownIt("commonmark", {"maxNesting": DEEPEST + 10})
+        # GitHub looks for a table where no other block begins; the library by itself does so first.
+        self._blocks.block.ruler.before("lheading", "table", table, {"alt": ["paragraph"]})
+        for plugin in (footnote_plugin, deflist_plugin, admon_plugin):
+            self._blocks.use(plugin)
+        self._blocks.use(dollarmath_plugin, allow_labels=False, allow_blank_lines=False)
+        self._blocks.core.ruler.enableOnly(["normalize", "block"])
+        self._inline = MarkdownIt("commonmark")
+        self._inline.inline.ruler.enableOnly(
+            ["text", "escape", "backticks", "link", "autolink", "html_inline"]
+        )
+
+    def read(self, lines: list[str], makers: Makers) -> Reading:
+        """Return the blocks of a text without tabs; raises TooDeepError."""
+        tokens = self._blocks.parse("\n".join(lines))
+        for token in tokens:
+            if token.level > DEEPEST:
+                raise TooDeepError(token.map[0] if token.map else 0)
+        return _Walk(lines, tokens, makers, self._read_inline).read()
+
+    def _read_inline(self, text: str) -> Iterator[str]:
+        """Yield the elements within a line that count as structure."""
+        prose = ""
+        for token in self._inline.parseInline(text)[0].children or ():
+            if token.type == "html_inline":
+                yield from find_elements(token.content)
+            is_prose = token.type in {"text", "softbreak"}
+            prose += (token.content or " ") if is_prose else "*"
+        yield from ["del"] * count_struck(prose)
+
+
+class _Walk:
+    """One walk over the tokens of a text, which writes its blocks from the inside out.
+
+    `_lines` are those of the text; each container takes its own signs off their beginnings, so that
+    what is within it finds them as if it stood alone.
+    """
+
+    def __init__(
+        self,
+        lines: list[str],
+        tokens: list[Token],
+        makers: Makers,
+        read_inline: Callable[[str], Iterator[str]],
+    ) -> None:
+        self._source = lines
+        self._lines = list(lines)
+        self._tokens = tokens
+        self._makers = makers
+        self._read_inline = read_inline
+        self._at = 0
+        self._depth = 0
+        """Lists around what comes next."""
+        self._is_note = False
+        """Footnotes go to the end of a page, where nobody compares them."""
+        self._keeps_html = any(
+            _MARKDOWN_INSIDE.search(token.content) for token in tokens if token.type == "html_block"
+        )
+        self._writers: dict[str, Callable[[_Block], list[str]]] = {
+            "paragraph_open": self._write_paragraph,
+            "heading_open": self._write_heading,
+            "bullet_list_open": self._write_list,
+            "ordered_list_open": self._write_list,
+            "blockquote_open": self._write_quote,
+            "table_open": self._write_table,
+            "admonition_open": self._write_admonition,
+            "footnote_reference_open": self._write_footnote,
+            "dl_open": self._write_terms,
+        }
+        self._marks: list[Mark] = []
+        self._faults: list[Fault] = []
+
+    def read(self) -> Reading:
+        """Return what the text says."""
+        lines = self._write_blocks(0, len(self._lines))
+        return Reading(lines, None if self._keeps_html else self._marks, self._faults)
+
+    def _write_blocks(self, start: int, end: int, *, tight: bool = False) -> list[str]:
+        """Return the blocks up to the end of the container that is open."""
+        written: list[str] = []
+        last = ""
+        while self._at < len(self._tokens) and self._tokens[self._at].nesting >= 0:
+            token = self._tokens[self._at]
+            self._at += 1
+            begin, after = token.map or (start, start)
+            self._keep(written, start, begin)
+            start = max(start, after)
+            block = self._writers.get(token.type, self._write_leaf)(_Block(token, begin, after))
+            if not block:
+                continue
+            kind = token.type
+            if written and kind == last and kind in _MERGED:
+                written += ["", self._makers.html(APART), ""]
+            elif written and not (tight and last == "paragraph_open" and kind in _TIGHT):
+                written.append("")
+            written += block
+            last = kind
+        self._keep(written, start, end)
+        return written
+
+    def _keep(self, written: list[str], start: int, end: int) -> None:
+        """Keep lines that no token has: definitions of links."""
+        if lines := [line for line in self._lines[start:end] if line.strip()]:
+            written += ["", *lines] if written else lines
+
+    def _write_leaf(self, block: _Block) -> list[str]:
+        """Return code, HTML, a formula or a rule: what is no Markdown inside."""
+        token, start, end = block
+        content = token.content.rstrip("\n")
+        if token.type == "math_block" or (token.type == "fence" and token.info.strip() == "math"):
+            return [self._makers.formula(content.strip())]
+        if token.type == "html_block":
+            for element in find_elements(content):
+                self._mark(element, start)
+            return content.split("\n") if self._keeps_html else [self._makers.html(content)]
+        if token.type == "hr":
+            return ["---"]
+        self._mark("pre", start)
+        if token.type == "code_block":
+            return _indent(self._read_code(content, start, end))
+        closing = self._lines[end - 1].strip()
+        if end - 1 == start or closing.strip(token.markup[0]) or len(closing) < len(token.markup):
+            message = f"this code block is never closed; add {shorten(token.markup, 20)} below it"
+            self._faults.append(Fault(start, message))
+        return [self._makers.code(token.info.strip(), token.content)]
+
+    def _mark(self, element: str, line: int) -> None:
+        if not self._is_note:
+            self._marks.append(Mark(element, line))
+
+    def _take_text(self, line: int) -> str:
+        """Return the next inline text."""
+        text = self._tokens[self._at].content
+        self._at += 1
+        if "~" in text or "<" in text:
+            for element in self._read_inline(text):
+                self._mark(element, line)
+        return text
+
+    def _write_paragraph(self, block: _Block) -> list[str]:
+        _, start, end = block
+        self._take_text(start)
+        self._at += 1
+        lines = self._lines[start:end]
+        lines[0] = lines[0].lstrip(" ")
+        for number, line in enumerate(lines):
+            if line.lstrip(" ").startswith("#"):  # Python-Markdown needs no blank for a heading
+                lines[number] = f"\\{line.lstrip(' ')}"
+            elif number:  # and takes any number for the beginning of a list
+                lines[number] = _NUMBERED.sub(r"\1\\", line)
+        return lines
+
+    def _read_code(self, content: str, start: int, end: int) -> list[str]:
+        """Return indented code, without more blanks than Python-Markdown's own form has.
+
+        That wants four for each list around it, where GitHub counts those of the signs.
+        """
+        width = len(_INDENT) * (self._depth + 1)
+        lines = [line.rstrip() for line in self._source[start:end]]
+        if self._depth and all(not line[:width].strip() for line in lines):
+            return [line[width:] for line in lines]
+        return content.split("\n")
+
+    def _write_heading(self, block: _Block) -> list[str]:
+        token, start, _ = block
+        text = self._take_text(start).replace("\n", " ")
+        self._at += 1
+        # Python-Markdown takes any number of signs at the end for the heading's own.
+        return [f"{'#' * int(token.tag[1])} {re.sub('#+$', _escape_signs, text)}"]
+
+    def _write_list(self, block: _Block) -> list[str]:
+        token = block.token
+        self._mark(token.tag, block.start)
+        is_loose = self._is_loose(token.level + 2)
+        written: list[str] = []
+        while (item := self._tokens[self._at]).type == "list_item_open":
+            self._at += 1
+            start, end = item.map or (0, 0)
+            self._mark("li", start)
+            sign = self._strip(_ITEM, start, end) or "1."
+            if _TASK.match(self._lines[start]) and self._tokens[self._at].type == "paragraph_open":
+                self._mark("input", start)
+            self._depth += 1
+            body = self._write_blocks(start, end, tight=not is_loose)
+            self._depth -= 1
+            self._at += 1
+            if not body or body[0].startswith(_INDENT):
+                body = [self._makers.html(""), "", *body] if body else [self._makers.html("")]
+            if written and (is_loose or written[-1].startswith(_INDENT * 2)):
+                written.append("")
+            mark = f"{sign[:-1]}. " if token.type == "ordered_list_open" else "- "
+            written += [mark + body[0], *_indent(body[1:])]
+        self._at += 1
+        return written
+
+    def _is_loose(self, level: int) -> bool:
+        """Tell whether blank lines stand in the list whose items' blocks have a level."""
+        for token in self._tokens[self._at :]:
+            if token.level < level - 1:
+                return False
+            if token.level == level and token.type == "paragraph_open" and not token.hidden:
+                return True
+        return False
+
+    def _strip(self, sign: re.Pattern[str], start: int, end: int) -> str:
+        """Take a sign off the first of some lines, and as many blanks off the others.
+
+        Returns the sign, which is the pattern's first group where that is no row of blanks.
+        """
+        found = sign.match(self._lines[start])
+        if found is None:
+            return ""
+        line, blanks = self._lines[start], found[found.lastindex or 0]
+        is_code = len(blanks) > len(_INDENT) or found.end() == len(line)
+        width = found.end() - len(blanks) + 1 if is_code else found.end()
+        self._lines[start] = line[width:]
+        self._dedent(width, start + 1, end)
+        return found[1]
+
+    def _dedent(self, width: int, start: int, end: int) -> None:
+        for number in range(start, end):
+            line = self._lines[number]
+            self._lines[number] = line[min(width, len(line) - len(line.lstrip(" "))) :]
+
+    def _write_quote(self, block: _Block) -> list[str]:
+        _, start, end = block
+        for number in range(start, end):
+            if found := _QUOTE.match(self._lines[number]):
+                self._lines[number] = self._lines[number][found.end() :]
+        if alert := _ALERT.match(self._lines[start].strip()):
+            return self._write_alert(alert[1].lower(), start, end)
+        self._mark("blockquote", start)
+        body = self._write_blocks(start, end)
+        self._at += 1
+        return [f"> {line}" if line else ">" for line in body] or [f"> {self._makers.html('')}"]
+
+    def _write_alert(self, kind: str, start: int, end: int) -> list[str]:
+        """Return an alert of GitHub's as an admonition, which it is."""
+        self._lines[start] = ""
+        opening, text = self._tokens[self._at : self._at + 2]
+        text.content = text.content.partition("\n")[2]
+        if text.content and opening.map:
+            opening.map[0] += 1
+        else:
+            self._at += 3
+        body = self._write_blocks(start, end)
+        self._at += 1
+        return [f"!!! {kind}", *_indent(body)]
+
+    def _write_admonition(self, block: _Block) -> list[str]:
+        token, start, end = block
+        title = self._lines[start].strip()
+        self._dedent(len(_INDENT), start + 1, end)
+        if self._tokens[self._at].type == "admonition_title_open":
+            self._at += 3
+        body = self._write_blocks(start + 1, end)
+        self._at += 1
+        if token.markup.startswith("?"):  # Python-Markdown has none that fold
+            title = f"!!!{title.lstrip('?+')}"
+        return [title, *_indent(body)]
+
+    def _write_footnote(self, block: _Block) -> list[str]:
+        _, start, end = block
+        outer, self._is_note = self._is_note, True
+        found = _NOTE.match(self._lines[start])
+        sign = found[1] if found else ""
+        self._lines[start] = self._lines[start][found.end() if found else 0 :]
+        self._dedent(len(_INDENT), start + 1, end)
+        body = self._write_blocks(start, end)
+        self._at += 1
+        self._is_note = outer
+        return [f"{sign} {body[0] if body else ''}", *_indent(body[1:])]
+
+    def _write_terms(self, block: _Block) -> list[str]:
+        """Return a list of terms with their definitions."""
+        written: list[str] = []
+        while (token := self._tokens[self._at]).nesting > 0:
+            self._at += 1
+            if token.type == "dt_open":
+                written += ["", *self._take_text(block.start).split("\n")]
+                self._at += 1
+                continue
+            start = (self._tokens[self._at].map or [block.start])[0]
+            end = (token.map or [0, start])[1]
+            self._strip(_TERM, start, end)
+            if not self._lines[start - 1].strip():
+                written.append("")
+            body = self._write_blocks(start, end)
+            self._at += 1
+            written += [f":   {body[0] if body else ''}", *_indent(body[1:])]
+        self._at += 1
+        return written
+
+    def _write_table(self, block: _Block) -> list[str]:
+        _, start, end = block
+        self._mark("table", start)
+        while self._tokens[self._at].type != "table_close":
+            if self._tokens[self._at].type == "inline":
+                self._take_text(start)
+            else:
+                self._at += 1
+        self._at += 1
+        return [line for line in self._lines[start:end] if line.strip()]
+
+
+_MERGED: Final = {"bullet_list_open", "ordered_list_open", "blockquote_open"}
+"""Blocks that Python-Markdown makes one of when two of a kind follow each other."""
+_TIGHT: Final = {"bullet_list_open", "ordered_list_open", "fence", "html_block", "math_block"}
+"""Blocks that may follow a text in a list without blank lines, and leave it one."""
+
+
+def _indent(lines: list[str]) -> list[str]:
+    return [f"{_INDENT}{line}" if line else "" for line in lines]
+
+
+def _escape_signs(found: re.Match[str]) -> str:
+    return "".join(f"\\{sign}" for sign in found[0])

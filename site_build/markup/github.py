@@ -1,0 +1,199 @@
+"""What GitHub reads in a text, as one extension of Python-Markdown: blocks, formulas, line breaks.
+
+Strikethrough, tasks' boxes and bare links come from pymdown-extensions, beside this one.
+"""
+
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Final
+from xml.etree.ElementTree import Element
+
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.extensions.attr_list import get_attrs_and_remainder
+from markdown.inlinepatterns import SubstituteTagInlineProcessor
+from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import InlineProcessor
+from markdown.util import AtomicString
+
+from site_build.markup.blocks import BlockReader, Makers, Reading
+from site_build.markup.formulas import Formulas
+from site_build.markup.structure import Fault, compare
+
+_LANGUAGE: Final = re.compile(r"\.?([\w#.+-]*)")
+_TITLE: Final = re.compile(r"""(?<!\S)title=(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)')""")
+_POINTED: Final = re.compile(r"""(?<!\S)hl_lines=(?:"([\d -]*)"|'([\d -]*)')""")
+_RANGES: Final = re.compile(r"\{(\d+(?:-\d+)?(?:, *\d+(?:-\d+)?)*)\}")
+_RANGE: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
+_LONGEST_RANGE: Final = 999
+_RUN: Final = re.compile("`{3,}")
+
+
+class CodeBlocks:
+    """Makes code blocks with Python-Markdown's `fenced_code`, which gets one block at a time."""
+
+    def __init__(self, md: Markdown) -> None:
+        self._markdown = md
+        self._fences = md.preprocessors["fenced_code_block"]
+        md.preprocessors.deregister("fenced_code_block")
+
+    def make(self, info: str, code: str) -> str:
+        """Return what stands for a block in a line; `info` stands behind the opening fence."""
+        title, opening = _read_info(info)
+        fence = "`" * max([3, *(len(run) + 1 for run in _RUN.findall(code))])
+        text = f"{fence}{opening}\n{code}{fence}"
+        (placeholder,) = filter(None, self._fences.run(text.split("\n")))
+        if title:
+            stash = self._markdown.htmlStash.rawHtmlBlocks
+            caption = f"<figcaption>{escape(title, quote=False)}</figcaption>"
+            stash[-1] = f'<figure class="code">{caption}{str(stash[-1]).rstrip()}</figure>'
+        return placeholder
+
+
+def _read_info(info: str) -> tuple[str, str]:
+    """Return the title in the line that opens a fence, and that line as `fenced_code` takes it."""
+    if info.startswith("{") and info.endswith("}") and not _RANGES.fullmatch(info):
+        attributes, _ = get_attrs_and_remainder(info[1:-1])
+        return _join(dict(attributes).get("title") or ""), info
+    titles = [found["double"] or found["single"] or "" for found in _TITLE.finditer(info)]
+    rest = _TITLE.sub("", info)
+    language = _LANGUAGE.match(rest)
+    name = language[1] if language else ""
+    ranges = [found for pair in _POINTED.findall(rest) for found in pair] or _RANGES.findall(rest)
+    pointed = " ".join(str(line) for line in _list_lines(" ".join(ranges)))
+    return _join(*titles[-1:]), f'{name} hl_lines="{pointed}"' if pointed else name
+
+
+def _list_lines(ranges: str) -> Iterator[int]:
+    """Yield each line of numbers and ranges, such as `1, 3-5`."""
+    for first, last in _RANGE.findall(ranges):
+        yield from range(int(first), min(int(last or first), int(first) + _LONGEST_RANGE) + 1)
+
+
+def _join(*words: str) -> str:
+    return " ".join(" ".join(words).split())
+
+
+SIGNS: Final[Mapping[str, Sequence[str]]] = {
+    "backtick": ("`",),
+    "escape": ("\\",),
+    "formula": ("$",),
+    "reference": ("[",),
+    "link": ("[",),
+    "image_link": ("![",),
+    "image_reference": ("![",),
+    "short_reference": ("[",),
+    "short_image_ref": ("![",),
+    "autolink": ("://",),
+    "automail": ("@",),
+    "magic-link": ("://", "www."),
+    "magic-mail": ("@",),
+    "linebreak": ("  \n",),
+    "backslash_break": ("\\\n",),
+    "html": ("<",),
+    "entity": ("&",),
+    "em_strong": ("*", "_"),
+    "delimiter": ("~",),
+    "footnote": ("[^",),
+}
+"""Of these a text has to hold one for the pattern of that name to fit; others are always tried."""
+
+
+GITHUB: Final = "site_build.markup.github"
+"""The name by which a site's own list of extensions has this one."""
+
+
+class GitHub(Extension):
+    """Registers the steps."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name is Python-Markdown's
+        """Read blocks after line ends are unified (30) and before HTML is looked for (20).
+
+        Formulas come right after code (190); `inline` (20) gives way to a quicker one.
+        """
+        md.registerExtension(self)
+        if "fenced_code_block" not in md.preprocessors:
+            md.registerExtensions(["fenced_code"], {})
+        self.formulas = Formulas(md)
+        self.blocks = Blocks(md, self.formulas)
+        md.ESCAPED_CHARS = list(string.punctuation)
+        md.preprocessors.register(self.blocks, "blocks", 27)
+        md.inlinePatterns.register(self.formulas, "formula", 189)
+        line_break = SubstituteTagInlineProcessor(r"\\\n", "br")
+        md.inlinePatterns.register(line_break, "backslash_break", 185)
+        md.treeprocessors.register(QuickInline(md), "inline", 20)
+
+    def reset(self) -> None:
+        """Forget the text that was converted last."""
+        self.formulas.faults.clear()
+        self.blocks.reading = Reading([], [], [])
+
+    def find_faults(self, text: str, html: str) -> Iterator[Fault]:
+        """Yield what its author has to mend in the text that was converted last."""
+        yield from self.blocks.reading.faults
+        for tex, message in self.formulas.faults:
+            line = text.count("\n", 0, max(0, text.find(tex)))
+            yield Fault(line, f"the formula cannot be read: {message}")
+        if (marks := self.blocks.reading.marks) is not None:
+            yield from compare(marks, html)
+
+
+class Blocks(Preprocessor):
+    """Writes the blocks of a text in the form that Python-Markdown reads."""
+
+    def __init__(self, md: Markdown, formulas: Formulas) -> None:
+        super().__init__(md)
+        self._reader = BlockReader()
+        self._formulas = formulas
+        code = CodeBlocks(md)
+        self._makers = Makers(md.htmlStash.store, code.make, formulas.make)
+        self.reading = Reading([], [], [])
+        """Of the text that was converted last."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """Return the lines of a text, written anew; raises TooDeepError."""
+        self.reading = self._reader.read(lines, self._makers)
+        return self.reading.lines
+
+
+class QuickInline(InlineProcessor):
+    """Python-Markdown's step for what stands within lines: does what its base does, to the letter.
+
+    It tries a pattern only where it may fit: each needs a sign that few pieces of text hold, and to
+    look for a sign costs next to nothing.
+    """
+
+    def __init__(self, md: Markdown) -> None:
+        super().__init__(md)
+        self._signs: list[Sequence[str]] = []
+
+    def run(self, tree: Element, ancestors: list[str] | None = None) -> Element:
+        """Apply the patterns to a tree, in place."""
+        self._signs = [("",)] * len(self.inlinePatterns)
+        for name, signs in SIGNS.items():
+            if name in self.inlinePatterns:
+                self._signs[self.inlinePatterns.get_index_for_name(name)] = signs
+        return super().run(tree, ancestors)
+
+    # The base calls itself by this name, which Python makes of `__handleInline` in its class.
+    def _InlineProcessor__handleInline(self, data: str, patternIndex: int = 0) -> str:  # noqa: N802, N803
+        """Return `data` with placeholders where patterns from `patternIndex` on have fitted."""
+        if isinstance(data, AtomicString):
+            return data
+        for index, pattern in self._choose(data, patternIndex):
+            matched, start = True, 0
+            while matched:
+                data, matched, start = self._InlineProcessor__applyPattern(  # type: ignore[attr-defined]
+                    pattern, data, index, start
+                )
+        return data
+
+    def _choose(self, data: str, first: int) -> Iterator[tuple[int, object]]:
+        """Yield the patterns that may fit; placeholders hold no signs, so `data` tells for all."""
+        for index, signs in enumerate(self._signs[first:], first):
+            for sign in signs:
+                if sign in data:
+                    yield index, self.inlinePatterns[index]
+                    break

@@ -1,0 +1,98 @@
+"""The second reader: what GitHub makes of a text, held against the HTML that was made here."""
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+from operator import eq
+from typing import Final, NamedTuple
+
+_ELEMENTS: Final = re.compile(r"<(li|ul|ol|pre|table|blockquote|del|input)\b")
+_NOT_COMPARED: Final = re.compile(
+    r'<div[^>]* class="footnote".*|<div class="toc".*?</div>'
+    r'|<table class="highlighttable".*?</table>',
+    re.DOTALL,
+)
+_TILDES: Final = re.compile(r"(?<!~)~~?(?!~)")
+_FINDINGS_MOST: Final = 20
+_COMPARED_MOST: Final = 500
+"""Elements behind the first difference; to find what belongs together takes their square."""
+_NAMES: Final = {
+    "li": "an item of a list",
+    "ul": "a list",
+    "ol": "a numbered list",
+    "pre": "a code block",
+    "table": "a table",
+    "blockquote": "a quote",
+    "del": "text that is struck through",
+    "input": "a task's box",
+}
+_MENDS: Final = {"del": "write two tildes on each side of it"}
+_MEND: Final = "put a blank line before and after it"
+
+
+class Mark(NamedTuple):
+    """An element that GitHub makes of a text."""
+
+    element: str
+    line: int
+    """Of the text, from 0."""
+
+
+class Fault(NamedTuple):
+    """Something that an author has to mend."""
+
+    line: int
+    """Of the text, from 0."""
+    message: str
+
+
+def find_elements(html: str) -> list[str]:
+    """Return the elements of HTML that count as structure, in their order."""
+    return _ELEMENTS.findall(html)
+
+
+def count_struck(prose: str) -> int:
+    """Return how many parts of a text without code GitHub strikes through.
+
+    One tilde or two do that, as many on each side (GFM 0.29, section 6.5).
+    """
+    count = 0
+    opened: dict[str, bool] = {}
+    for tildes in _TILDES.finditer(prose):
+        start, end, sign = tildes.start(), tildes.end(), tildes[0]
+        before, after = prose[max(0, start - 1) : start], prose[end : end + 1]
+        if opened.get(sign) and _touches(before, after):
+            count += 1
+            opened.clear()
+        elif _touches(after, before):
+            opened[sign] = True
+    return count
+
+
+def _touches(inner: str, outer: str) -> bool:
+    """Tell whether a sign that has `inner` and `outer` beside it belongs to the inner one."""
+    return bool(inner) and not inner.isspace() and (inner.isalnum() or not outer.isalnum())
+
+
+def compare(marks: Sequence[Mark], html: str) -> Iterator[Fault]:
+    """Yield each block of which GitHub makes other elements than stand in the HTML of a text."""
+    wanted = [mark.element for mark in marks]
+    made = find_elements(_NOT_COMPARED.sub("", html))
+    if wanted == made:
+        return
+    same = sum(1 for _ in takewhile(bool, map(eq, wanted, made)))
+    last_line = marks[-1].line if marks else 0
+    marks, wanted, made = marks[same:], wanted[same:][:_COMPARED_MOST], made[same:][:_COMPARED_MOST]
+    told: set[int] = set()
+    changes = SequenceMatcher(None, wanted, made, autojunk=False).get_opcodes()
+    for change, first, last, begin, end in changes:
+        line = marks[min(first, len(marks) - 1)].line if marks else last_line
+        if change == "equal" or line in told or len(told) == _FINDINGS_MOST:
+            continue
+        told.add(line)
+        lacking, surplus = wanted[first:last], made[begin:end]
+        element = (lacking or surplus)[0]
+        where = "on GitHub and not here" if lacking else "here and not on GitHub"
+        mend = _MENDS.get(element, _MEND)
+        yield Fault(line, f"this is {_NAMES[element]} {where}; {mend}")
