@@ -22,9 +22,8 @@ from edge_api.api.service import Service
 from edge_api.api.utility import PREFIX
 from edge_api.domain.edition import Edition
 from edge_api.domain.posts import CACHING, Place, Selection, Slice, encode_list
-from edge_api.schema.index import PostRecord, PostSummary
+from edge_api.schema.index import WORDS_LONGEST, PostRecord, PostSummary
 from edge_api.schema.kinds import PATTERNS, Kind, Timestamp, parse_integer, refuse_nul
-from edge_api.schema.search import WORDS_LONGEST
 
 PATH: Final = f"{PREFIX}/posts"
 LIMIT_MOST: Final = 1000

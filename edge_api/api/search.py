@@ -25,8 +25,8 @@ from edge_api.api.search_results import (
 from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
 from edge_api.schema import paths
+from edge_api.schema.index import Segments
 from edge_api.schema.kinds import parse_integer
-from edge_api.schema.search import Segments
 from edge_api.schema.site_policy import Headers
 
 _TITLE_LONGEST: Final = 60

@@ -8,8 +8,8 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from edge_api.domain.edition import Edition
+from edge_api.schema.index import WORDS_LONGEST, Finding, Segments
 from edge_api.schema.paths import SEARCH
-from edge_api.schema.search import WORDS_LONGEST, Finding, Segments
 
 LEAF_SIZE: Final = 10
 """Results on one page."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.kept import SharedWork
-from edge_api.domain.oauth.bearers import Bearers
+from edge_api.domain.oauth.signing import Bearers
 from edge_api.domain.oauth.tokens import is_jwt
 from edge_api.domain.secrets import PREFIXES, SecretKind, digest_of, is_well_formed
 from edge_api.schema.credentials import DEFAULT_SCOPES, Scope

@@ -26,11 +26,12 @@ from edge_api.schema.index import (
     INDEX_MIDDLE,
     INDEX_OPENING,
     SITE_FOLDER,
+    Findings,
     IndexHead,
     PostRecord,
+    SearchText,
 )
 from edge_api.schema.problems import Problem, sentence_of
-from edge_api.schema.search import Findings, SearchText
 
 
 class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a fault of the code

@@ -19,10 +19,9 @@ import orjson
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.domain.document import Document
-from edge_api.schema.index import PostRecord
+from edge_api.schema.index import PostRecord, SearchText
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
-from edge_api.schema.search import SearchText
 
 CACHING: Final = "private, no-cache"
 """It took a credential, and a new build counts at once: kept by the client, asked for each time."""

@@ -14,7 +14,6 @@ from typing import Any
 from edge_api.schema.kinds import Kind
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Index, Row, Table, unknown_column
-from edge_api.store.matching import Pattern
 from edge_api.store.plan import (
     AffectedBy,
     Condition,
@@ -22,6 +21,7 @@ from edge_api.store.plan import (
     Depending,
     Insert,
     Order,
+    Pattern,
     Read,
     Update,
     Where,

@@ -9,6 +9,7 @@ import json
 import locale
 import logging
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -57,8 +58,16 @@ _REPLACED = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: O
 
 def register() -> None:
     """Connect to Pelican's signals; Pelican calls this for each of its PLUGINS."""
+    signals.initialized.connect(_require_journal)
     signals.get_writer.connect(_choose_writer)
     signals.generator_init.connect(_equip)
+
+
+def _require_journal(running: pelican.Pelican) -> None:
+    """End Pelican's own class, which would read and write by other rules."""
+    if not isinstance(running, Journal):
+        name = f"{SETTINGS_FILE.name} does: PELICAN_CLASS = Journal"
+        sys.exit(f"PELICAN_CLASS is Pelican's own, which cannot build this site; set it as {name}")
 
 
 def _choose_writer(_: Any) -> type[TaskWriter]:

@@ -75,7 +75,4 @@ def _describe_leaf(key: str, paginator: Paginator, number: int) -> dict[str, obj
 
 def find_production(settings: Mapping[str, object]) -> Production:
     """Return the build that Pelican's settings carry while it runs."""
-    production = settings["BUILD_PRODUCTION"]
-    if not isinstance(production, Production):
-        raise TypeError("Pelican runs outside of a build; set PELICAN_CLASS as pelicanconf.py does")
-    return production
+    return settings["BUILD_PRODUCTION"]  # type: ignore[return-value]

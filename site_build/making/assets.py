@@ -111,7 +111,10 @@ def _encode(content: Path, picture: Picture, form: Form | None = None) -> bytes:
         ) from error
 
 
-_URL = re.compile(rb"""url\(\s*(?P<quote>["']?)(?P<address>[^"')\s]+)(?P=quote)\s*\)""")
+_URL = re.compile(
+    rb"""(?:url\(\s*(?P<quote>["']?)(?P<address>[^"')\s]+)(?P=quote)\s*\)"""
+    rb"""|(?P<import>@import\s+)(?P<sign>["'])(?P<sheet>[^"'\s]+)(?P=sign))"""
+)
 _COMMENT = re.compile(
     rb"""(?P<kept>"(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\([^"')]*\) | /\*!.*?\*/)
     | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*)""",
@@ -142,12 +145,23 @@ class Assets:
     def __init__(self, folder: Path) -> None:
         self.published: dict[str, Asset] = {}
         self._originals = _list_files(folder)
-        # Style sheets come last: they name the others, whose digests must be known by then.
-        for name in sorted(self._originals, key=lambda name: (name.endswith(".css"), name)):
-            data = self._originals[name].read_bytes()
-            if name.endswith(".css"):
-                data = self._rename_references(name, _drop_comments(data))
-            self.published[name] = Asset(_name_by_digest(name, data), data)
+        for name in self._originals:
+            self._publish(name, ())
+
+    def _publish(self, name: str, sheets: tuple[str, ...]) -> None:
+        """Publish a file behind those that it names; `sheets` are the style sheets that led to it.
+
+        Raises BuildError when a sheet names what is not there, or leads back to itself.
+        """
+        if name in self.published:
+            return
+        if name in sheets:
+            circle = ", ".join(sheets[sheets.index(name) :])
+            raise BuildError(f"the style sheets {circle} import each other; take an @import out")
+        data = self._originals[name].read_bytes()
+        if name.endswith(".css"):
+            data = self._rename_references((*sheets, name), _drop_comments(data))
+        self.published[name] = Asset(_name_by_digest(name, data), data)
 
     def locate(self, name: str) -> str:
         """Return the address of a static file, from the root; raises BuildError for none."""
@@ -166,16 +180,20 @@ class Assets:
         source = _BETWEEN.sub(b"><", self.published[name].data.strip())
         return f"data:image/svg+xml,{quote(source, safe=_PLAIN)}"
 
-    def _rename_references(self, sheet: str, data: bytes) -> bytes:
+    def _rename_references(self, sheets: tuple[str, ...], data: bytes) -> bytes:
+        sheet = sheets[-1]
+
         def rename(found: re.Match[bytes]) -> bytes:
-            address = found["address"].decode()
+            address = (found["address"] or found["sheet"]).decode()
             if _OUTSIDE.match(address):
                 return found[0]
             path, mark, rest = address.partition("#")
             name = normpath(PurePosixPath(sheet).parent / path)
-            if name not in self.published:
-                raise BuildError(f"theme/static/{sheet} names {address}, which is not there")
-            return f'url("{self.locate(name)}{mark}{rest}")'.encode()
+            if name not in self._originals:
+                raise BuildError(f"static/{sheet} of the theme names {address}, which is not there")
+            self._publish(name, sheets)
+            prefix = (found["import"] or b"").decode()
+            return f'{prefix}url("{self.locate(name)}{mark}{rest}")'.encode()
 
         return _URL.sub(rename, data)
 

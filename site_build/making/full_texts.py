@@ -14,7 +14,7 @@ from site_build.incremental.cache import make_key
 from site_build.making.index_file import Piece, read_records
 from site_build.making.tasks import TextTask
 from site_build.post import Document
-from site_build.reading.texts import Texts
+from site_build.reading.gather import Texts
 from site_build.renderers.feed import (
     Channel,
     Item,

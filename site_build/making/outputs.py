@@ -15,7 +15,7 @@ from site_build.making.assets import Assets
 from site_build.making.tasks import RecordTask, Task, TextTask
 from site_build.pictures.gallery import Gallery, link_markdown
 from site_build.post import Document, Finding
-from site_build.reading.texts import Texts
+from site_build.reading.gather import Texts
 from site_build.renderers import auth, crawlers, llms, skills, twins
 from site_build.site import Identity, Policy, Site, list_moves
 

@@ -43,8 +43,7 @@ from site_build.markup.convert import HOUSE, Dialect
 from site_build.pictures.encode import forget_picture
 from site_build.post import Finding
 from site_build.progress import Report, Request
-from site_build.reading.gather import Gathered, Judge, gather
-from site_build.reading.texts import TEXTS, Text, Texts
+from site_build.reading.gather import TEXTS, Gathered, Judge, Text, Texts, gather
 from site_build.similarity.nearest import Related, relating
 from site_build.site import Identity, Policy, list_former_slugs, list_moves, publish
 from site_build.views.sight import Sight

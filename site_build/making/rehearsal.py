@@ -29,8 +29,7 @@ from site_build.markup.convert import Dialect
 from site_build.pictures.encode import forget_picture
 from site_build.post import Document
 from site_build.progress import Request
-from site_build.reading.gather import Gathered, Judge
-from site_build.reading.texts import TEXTS
+from site_build.reading.gather import TEXTS, Gathered, Judge
 from site_build.similarity.nearest import Related
 from site_build.site import Identity, publish
 from site_build.views.content import Article, Page

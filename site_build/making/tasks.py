@@ -22,7 +22,7 @@ from site_build.pictures.encode import clean
 from site_build.pictures.gallery import Gallery, link_markdown
 from site_build.pictures.measure import is_picture
 from site_build.post import Document
-from site_build.reading.texts import Texts
+from site_build.reading.gather import Texts
 from site_build.views.sight import Sight, UnknownValueError
 
 

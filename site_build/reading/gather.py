@@ -1,31 +1,116 @@
-"""Reads the whole content folder: through the cache, and what it does not know in processes.
+"""Reads the content folder: documents without their texts, and a text when a page needs it.
 
 What it returns is light: documents without their
-texts, which `site_build.reading.texts` reads when a page needs them.
+texts, which `site_build.reading.gather` reads when a page needs them.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from edge_api.schema.reading import reading_minutes
+from site_build.checks.examine import study
 from site_build.checks.ground import judge_pictures, link_sources, list_shown, locate
 from site_build.faults import BuildError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.spread import spread
-from site_build.markup.convert import Dialect
+from site_build.markup.convert import Conversion, Dialect
 from site_build.pictures.gallery import Gallery
 from site_build.pictures.measure import Album
 from site_build.post import Document, Finding
 from site_build.progress import Request
 from site_build.reading.check import Facts, Inspection, cross_check, inspect
+from site_build.reading.document import read_document
 from site_build.reading.folder import Listing, digest_file, list_content
 from site_build.reading.measures import measure_pictures
-from site_build.reading.texts import TEXTS, Text, drop_text, make_text_key
 from site_build.similarity.nearest import NO_TERMS, Terms, count_terms
+
+TEXTS = "text"
+_REMEMBERED = 4
+"""Texts kept in memory: a post's page, twin and record are made one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a document says, as written and as HTML."""
+
+    markdown: str
+    conversion: Conversion
+
+
+def make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
+    """Return the key for the text of a document on one site, as the program `code` makes it."""
+    return make_key(code, dialect, document.path, document.digest)
+
+
+class Texts:
+    """Texts by document, through the cache; `fresh` holds what the cache did not know."""
+
+    def __init__(self, content: Path, cache: Cache, code: str, dialect: Dialect) -> None:
+        self._content = content
+        self._cache = cache
+        self._code = code
+        self._dialect = dialect
+        self._remembered: OrderedDict[bytes, Text] = OrderedDict()
+        self.fresh: list[tuple[bytes, Text]] = []
+        self.asked: dict[str, None] = {}
+        """Paths of the documents asked for, in order; whoever looks into it clears it before."""
+
+    def key(self, document: Document) -> bytes:
+        """Return the key under which the document's text is kept."""
+        return make_text_key(self._code, self._dialect, document)
+
+    def read(self, document: Document) -> Text:
+        """Return the document's text.
+
+        Raises BuildError when the file is no longer the one that was checked.
+        """
+        self.asked[document.path] = None
+        key = self.key(document)
+        text = self._remembered.get(key) or self._find(key, document)
+        self._remembered[key] = text
+        self._remembered.move_to_end(key)
+        if len(self._remembered) > _REMEMBERED:
+            self._remembered.popitem(last=False)
+        return text
+
+    def _find(self, key: bytes, document: Document) -> Text:
+        kept = self._cache.get(TEXTS, key)
+        if isinstance(kept, Text):
+            return kept
+        text = self._convert(document)
+        self.fresh.append((key, text))
+        return text
+
+    def _convert(self, document: Document) -> Text:
+        whole = self._load(document)
+        studied = study(whole, self._dialect, convert_too=True)
+        if studied.conversion is None:
+            raise BuildError(f"{document.path} cannot be converted; `check` tells why")
+        return Text(whole.markdown, studied.conversion)
+
+    def _load(self, document: Document) -> Document:
+        try:
+            whole, _ = read_document(document.path, (self._content / document.path).read_bytes())
+        except OSError as error:
+            raise BuildError(
+                f"{document.path} cannot be read any more: {error.strerror}"
+            ) from error
+        if whole is None or whole.digest != document.digest:
+            raise BuildError(
+                f"{document.path} was changed while the site was being built; build again"
+            )
+        return whole
+
+
+def drop_text(document: Document) -> Document:
+    """Return the document without its text, as builds hold it in memory."""
+    return replace(document, markdown="")
+
 
 _INSPECTIONS = "inspection"
 

@@ -155,7 +155,9 @@ def _explain(fault: yaml.MarkedYAMLError, text: str) -> YamlFaultError:
     opened = (fault.context or "").startswith(_OPENED)
     mark = fault.context_mark if opened and fault.context_mark else fault.problem_mark
     offset = min(mark.index, len(text)) if mark else 0
-    if text[text.rfind("\n", 0, offset) + 1 :][:1] == " " and "mapping values" in problem:
+    if text[offset : offset + 1] == "\t":
+        problem = "tab character"
+    elif text[text.rfind("\n", 0, offset) + 1 :][:1] == " " and "mapping values" in problem:
         problem = "indented"
     known = (said for sign, said in _FAULTS.items() if sign in problem)
     said = next(known, f"this is no `key: value`; {_ANY_MEND}")

@@ -22,7 +22,7 @@ from site_build import addresses
 from site_build.incremental.cache import make_key
 from site_build.pictures.gallery import Gallery
 from site_build.post import Document
-from site_build.reading.texts import Texts
+from site_build.reading.gather import Texts
 from site_build.site import UNDATED, Part
 
 _MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)

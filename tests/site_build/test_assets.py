@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from site_build.faults import BuildError
 from site_build.making.assets import Assets
 
 THEME = Path(__file__).resolve().parent.parent.parent / "theme"
@@ -40,3 +41,29 @@ def test_the_sheet_of_every_page_loses_comments_alone() -> None:
 
     assert named.split() == ruled.split()
     assert "/*" not in published
+
+
+@pytest.mark.parametrize("first", ["a.css", "z.css"])
+@pytest.mark.parametrize(
+    "written", ['@import url("%s");', "@import url(%s) screen;", '@import "%s";']
+)
+def test_sheets_may_import_each_other(tmp_path: Path, first: str, written: str) -> None:
+    """Whatever they are called: a sheet is published behind those that it names."""
+    (tmp_path / first).write_text(written % "sub/m.css")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "m.css").write_text(".a { background: url(../b.svg) }")
+    (tmp_path / "b.svg").write_text("<svg/>")
+
+    published = Assets(tmp_path).published
+
+    assert f'url("/{published["sub/m.css"].path}")'.encode() in published[first].data
+    assert f'url("/{published["b.svg"].path}")'.encode() in published["sub/m.css"].data
+
+
+def test_sheets_in_a_circle_are_told(tmp_path: Path) -> None:
+    """None of them could be named by what it holds."""
+    for name, other in (("a", "b"), ("b", "c"), ("c", "b")):
+        (tmp_path / f"{name}.css").write_text(f'@import url("{other}.css");')
+
+    with pytest.raises(BuildError, match=r"^the style sheets b\.css, c\.css import each other"):
+        Assets(tmp_path)

@@ -376,3 +376,15 @@ def test_builds_that_nothing_names_go(desk: Desk) -> None:
 
     assert [edition.exists() for edition in editions] == [False, False, True, True]
     assert foreign.is_dir()
+
+
+def test_pelicans_own_class_is_refused_in_a_sentence(desk: Desk, tmp_path: Path) -> None:
+    """A site whose settings leave PELICAN_CLASS as it is hears what to write."""
+    own = 'PELICAN_CLASS="pelican.Pelican"'
+    done = run_pelican(desk.content, tmp_path / "output", setting=own)
+
+    said = f"{done.stdout}{done.stderr}"
+    assert done.returncode == 1
+    assert "set it as pelicanconf.py does: PELICAN_CLASS = Journal" in " ".join(said.split())
+    assert "Traceback" not in said
+    assert not (tmp_path / "output").exists()

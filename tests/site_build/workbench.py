@@ -122,12 +122,12 @@ def run_build(desk: Desk, *words: object, **more: str) -> subprocess.CompletedPr
 
 
 def run_pelican(
-    content: Path, output: Path, *words: object, now: str = NOW
+    content: Path, output: Path, *words: object, now: str = NOW, setting: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run Pelican's own command with the project's settings."""
+    """Run Pelican's own command with the project's settings, and one more."""
     command = [sys.executable, "-m", "pelican", content, "-s", "pelicanconf.py", "-o", output]
     cache = output.with_name(f"{output.name}-cache")
-    settings = [f'CACHE_PATH="{cache}"', f'BUILD_NOW="{now}"']
+    settings = [f'CACHE_PATH="{cache}"', f'BUILD_NOW="{now}"', *filter(None, [setting])]
     return run(*command, *words, "-e", *settings, environment={"SITE_URL": SITE_URL})
 
 

@@ -15,7 +15,7 @@ BUDGET = 14_000
 MADE_ELSEWHERE = re.compile(
     r"hue-\d+|heading-anchor|align-\w+|footnote\S*|highlight|linenos"
     r"|admonition\S*|note|info|seealso|tip|hint|success|warning|caution|attention|important|danger"
-    r"|error|bug|err|hll|[a-z]{1,2}\d?|cpf|table-scroll"
+    r"|task-list-item|error|bug|err|hll|[a-z]{1,2}\d?|cpf|table-scroll"
     r"|code|copy|unseen|series|related|search-\w+|snippet|thick-\d"
 )
 """Classes that the conversion of texts, Pygments, scripts and the tags' hues bring."""

@@ -7,14 +7,13 @@ from types import MappingProxyType
 from typing import Final
 
 from edge_api.domain.actor import Clock
-from edge_api.domain.oauth.bearers import Bearers
 from edge_api.domain.oauth.client_rows import STRANGERS, UNUSED, forget
 from edge_api.domain.oauth.clients import Clients, Fetch
 from edge_api.domain.oauth.consents import Consents
 from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.judge import REFRESH_LIFE
 from edge_api.domain.oauth.request import FormGuard
-from edge_api.domain.oauth.signing import SigningKeys
+from edge_api.domain.oauth.signing import Bearers, SigningKeys
 from edge_api.domain.oauth.token_endpoint import TokenEndpoint
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import (

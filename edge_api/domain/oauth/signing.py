@@ -1,4 +1,4 @@
-"""The keys that sign access tokens: made when needed, published before use, kept until unneeded.
+"""Keys that access tokens are signed with, and whose token a bearer's is.
 
 They lie in the store, encrypted with the service's secret, so that every edge has the same.
 """
@@ -8,18 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import orjson
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
 from edge_api.domain.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry
-from edge_api.domain.oauth.tokens import ALGORITHM, TOKEN_LIFE
+from edge_api.domain.oauth.issuer import Issuer
+from edge_api.domain.oauth.tokens import ALGORITHM, TOKEN_LIFE, AccessToken, read
 from edge_api.domain.sealing import Wrapping
 from edge_api.schema.kinds import spell_instant
-from edge_api.schema.oauth_tables import SIGNING_KEYS
-from edge_api.schema.table import Row
+from edge_api.schema.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS
+from edge_api.schema.paths import Door
+from edge_api.schema.table import Row, Table
+from edge_api.schema.tables import CREDENTIALS
 from edge_api.store.plan import Condition, Delete, Insert, Order, Plan, Read, Store
 
 KEY_LIFE: Final = timedelta(days=90)
@@ -133,3 +136,79 @@ class SigningKeys:
 def _forget(ids: Sequence[str], now: datetime) -> tuple[Plan, ...]:
     gone = Delete(SIGNING_KEYS, (Condition("id", "in", tuple(ids)),))
     return gone, audit_entry(SERVICE, Change("forget", SIGNING_KEYS, len(ids), ("id",)), now)
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """Who holds a token, until when, and which resource it is for."""
+
+    actor: Actor
+    expires_at: datetime
+    resource: str
+
+
+class Bearers:
+    """Reads the access tokens of one server."""
+
+    def __init__(self, issuer: Issuer, store: Store, keys: SigningKeys) -> None:
+        self._issuer = issuer
+        self._store = store
+        self._keys = keys
+
+    def opens(self, bearer: Bearer, door: Door) -> bool:
+        """Tell whether the token is meant for the door that it is shown at."""
+        return self._issuer.opens(bearer.resource, door)
+
+    async def find(self, text: str) -> Bearer | None:
+        """Return who holds a token that is in force, its time aside. Raises Problem."""
+        token = read(text, self._issuer.url, await self._keys.published())
+        if token is None:
+            return None
+        revoked, client, grant = await self._rows(
+            (REVOKED_TOKENS, token.id),
+            (OAUTH_CLIENTS, token.client_id),
+            (OAUTH_GRANTS, token.grant_id or ""),
+        )
+        if revoked is not None or not _in_force(client):
+            return None
+        key = await self._key(grant)
+        if token.grant_id is not None and key is None:
+            return None
+        return Bearer(_actor(token, client, key), _end(token, key), token.resource)
+
+    async def _key(self, grant: Row | None) -> Row | None:
+        """Return the API key that a grant in force stands on, unless it was revoked."""
+        if not _in_force(grant):
+            return None
+        (key,) = await self._rows((CREDENTIALS, grant["credential_id"]))
+        return key if _in_force(key) else None
+
+    async def _rows(self, *keys: tuple[Table, str]) -> list[Row | None]:
+        """Return the rows with these keys, as they are at one moment."""
+        reads = (Read(table, where=(Condition(table.key, "eq", key),)) for table, key in keys)
+        return [next(iter(each.rows), None) for each in await self._store.run(*reads)]
+
+
+def _in_force(row: Row | None) -> TypeGuard[Row]:
+    return row is not None and row["revoked_at"] is None
+
+
+def _actor(token: AccessToken, client: Row, key: Row | None) -> Actor:
+    """Return who acts: never with more than the key itself may do."""
+    scopes = frozenset(token.scopes)
+    tables = key["tables"] if key else None
+    return Actor(
+        credential_id=key["id"] if key else "",
+        name=client["name"],
+        type="access_token",
+        scopes=scopes & frozenset(key["scopes"].split()) if key else scopes,
+        tables=None if tables is None else frozenset(tables.split()),
+        client_id=token.client_id,
+    )
+
+
+def _end(token: AccessToken, key: Row | None) -> datetime:
+    """Return when the token ends: with the key behind it, if that is sooner."""
+    if key is None or key["expires_at"] is None:
+        return token.expires_at
+    return min(token.expires_at, datetime.fromisoformat(key["expires_at"]))

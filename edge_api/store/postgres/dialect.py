@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from edge_api.schema.kinds import Kind
-from edge_api.store.matching import ESCAPE, RUNS, fold
+from edge_api.store.plan import ESCAPE, RUNS, fold
 from edge_api.store.sql import COMPARISONS, Dialect, Spelling
 
 SPELLING: Final = Spelling(

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 from unicodedata import normalize
 
-from edge_api.schema.search import Finding, Findings, SearchText
+from edge_api.schema.index import Finding, Findings, SearchText
 from edge_api.store.faults import unavailable
 from edge_api.store.search.pool import Pool
 from edge_api.store.search.question import (

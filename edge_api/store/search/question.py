@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 from unicodedata import combining, normalize
 
-from edge_api.schema.search import WORDS_LONGEST, Segment, Segments
+from edge_api.schema.index import WORDS_LONGEST, Segment, Segments
 
 OPENING, CLOSING = "\ufdd0", "\ufdd1"
 SEAM: Final = "\x1f"

@@ -12,7 +12,7 @@ from typing import Final, Self, TypeVar
 
 import aiosqlite
 
-from edge_api.store.matching import ilike, like
+from edge_api.store.plan import ilike, like
 from edge_api.store.sqlite.execution import ILIKE, LIKE
 
 STEPS_BETWEEN_LOOKS: Final = 4000

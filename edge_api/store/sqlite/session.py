@@ -14,8 +14,7 @@ from typing import Final, Self
 
 from edge_api.schema.history import HISTORY
 from edge_api.store.faults import overdue, unavailable
-from edge_api.store.matching import ilike, like
-from edge_api.store.plan import Outcome, Plan, Read
+from edge_api.store.plan import Outcome, Plan, Read, ilike, like
 from edge_api.store.sqlite.connection import (
     STEPS_BETWEEN_LOOKS,
     Connection,

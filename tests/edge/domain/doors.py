@@ -3,9 +3,8 @@
 from typing import Any
 
 from edge_api.domain.access import Access
-from edge_api.domain.oauth.bearers import Bearers
 from edge_api.domain.oauth.issuer import Issuer
-from edge_api.domain.oauth.signing import SigningKeys
+from edge_api.domain.oauth.signing import Bearers, SigningKeys
 
 SITE = "https://journal.example"
 

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from edge_api.domain.edition import NO_BUILD, Search, Shelf
-from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, SearchText
 from edge_api.schema.problems import Problem
-from edge_api.schema.search import SearchText
 from edge_api.store.search import open_search
 from tests.edge.small_builds import (
     SITE_URL,

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.search import WORDS_LONGEST
+from edge_api.schema.index import WORDS_LONGEST
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.page_scripts import has_own_scripts_alone
 

@@ -9,8 +9,7 @@ import pytest
 from edge_api.schema.operators import OPERATORS
 from edge_api.schema.tables import LEADS
 from edge_api.store import sql
-from edge_api.store.matching import fold, ilike
-from edge_api.store.plan import Condition, Read, Update
+from edge_api.store.plan import Condition, Read, Update, fold, ilike
 from edge_api.store.postgres.connection import Session
 from edge_api.store.postgres.dialect import POSTGRESQL, ilike_operands, like_operands
 from tests.edge.postgresql import PostgreSQL

@@ -1,0 +1,64 @@
+"""Files with one fault each, as writers make them: each is named at its line, in plain words."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from site_build.reading.check import check_content
+
+NOON = datetime(2026, 6, 1, tzinfo=UTC)
+GOOD = "title: Good\nslug: good\ndate: 2026-03-01"
+BODY = "Words."
+
+FAULTS: dict[str, tuple[str, str, int, str]] = {
+    "no-title": ("slug: no-title\ndate: 2026-03-01", BODY, 1, "`title` is missing; add a line"),
+    "bad-date": ("title: A\nslug: bad-date\ndate: 2026-02-30", BODY, 4, "on no calendar"),
+    "date-order": ("title: A\nslug: date-order\ndate: 1.3.2026", BODY, 4, "write it as 2026-03-01"),
+    "colon": ("title: A: B\nslug: colon\ndate: 2026-03-01", BODY, 2, "a second colon stands"),
+    "quote": ('title: "A\nslug: quote\ndate: 2026-03-01', BODY, 2, "a quote is never closed"),
+    "bracket": ("title: A\nslug: bracket\ndate: 2026-03-01\ntags: [a, b", BODY, 5, "never closed"),
+    "tab": ("title: A\nslug: tab\ndate: 2026-03-01\nseries:\n\t- a", BODY, 6, "a tab stands where"),
+    "categories": (
+        *("title: A\nslug: categories\ndate: 2026-03-01\ncategories: [a]", BODY, 5),
+        "did you mean `tags`?",
+    ),
+    "draft": ("title: A\nslug: draft\ndate: 2026-03-01\ndraft: true", BODY, 5, "`status: draft`"),
+    "tags-text": (
+        *("title: A\nslug: tags-text\ndate: 2026-03-01\ntags: a, b", BODY, 5),
+        "is text, not a list; write `tags: [a, b]`",
+    ),
+    "capitals": ("title: A\nslug: Capitals\ndate: 2026-03-01", BODY, 3, "use a-z, 0-9 and hyphens"),
+    "fence": ("", "Words.\n\n```py\nx = 1\n\nMore.", 9, "this code block is never closed; add ```"),
+    "note": ("", "Words[^1].", 7, "`[^1]` stands for no footnote"),
+    "reference": ("", "[Words][nowhere].", 7, "no line says where `[nowhere]` leads"),
+    "scheme": ("", "[Words](htp://a.example/).", 7, "did you mean `http:`?"),
+    "local": ("", "[Words](http://localhost:8000/).", 7, "the reader's own machine"),
+    "link": ("", "Words.\n\n[More](/journal/goood/).", 9, "did you mean /journal/good/?"),
+    "anchor": ("", "## Here\n\n[Words](#hre).", 9, "did you mean #here?"),
+    "file": ("", "[Words](gud.md).", 7, "leads nowhere"),
+    "picture": ("", "![A plan](/images/plam.svg)", 7, "did you mean /images/plan.svg?"),
+    "alt": ("", "Words.\n\n![](/images/plan.svg)", 9, "no alt text"),
+    "jump": ("", "#### Deep\n\nWords.", 7, "make it h2 (take away 2 #)"),
+    "element": ("", "Words.\n\n<div>\n\nMore.", 9, "`<div>` is not closed"),
+    "comment": ("", "Words.\n\n<!-- More.", 9, "the comment `<!--` is never closed"),
+    "formula": ("", "Words.\n\n$$\n\\frac{a\n$$", 10, "the formula cannot be read"),
+    "struck": ("", "Words ~gone~.", 7, "write two tildes on each side"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_named_at_its_line(tmp_path: Path, name: str) -> None:
+    """The file has that one finding, which says what to write; the good file beside has none."""
+    (tmp_path / "posts").mkdir()
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "plan.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    (tmp_path / "posts" / "good.md").write_text(f"---\n{GOOD}\n---\n\n{BODY}\n")
+    head, body, line, words = FAULTS[name]
+    head = head or f"title: {name}\nslug: {name}\ndate: 2026-03-01"
+    (tmp_path / "posts" / f"{name}.md").write_text(f"---\n{head}\n---\n\n{body}\n")
+
+    (finding,) = check_content(tmp_path, NOON).findings
+
+    assert (finding.path, finding.line) == (f"posts/{name}.md", line)
+    assert words in finding.message
