@@ -11,8 +11,7 @@ _ROOT = Path(__file__).resolve().parent
 if str(_ROOT) not in sys.path:  # The publisher reads this file again for each of its builds.
     sys.path.insert(0, str(_ROOT))  # Pelican's own command does not look here for modules.
 
-from site_build import addresses  # noqa: E402 - only now it can be found
-from site_build.arguments import read_settings  # noqa: E402
+from site_build.arguments import read_settings  # noqa: E402 - only now it can be found
 from site_build.bridge.plugin import Journal  # noqa: E402
 from site_build.faults import BuildError  # noqa: E402
 
@@ -58,26 +57,15 @@ BUILD_NOW = None
 BUILD_JOBS = None
 BUILD_STRICT = False
 
-# Which pages there are. Addresses are declared once, in site_build/addresses.py.
+# Which pages there are, and where. A page that ends with a slash is the index.html of a folder.
 DIRECT_TEMPLATES = ["index", "journal", "tags", "archives", "404", "contact_thanks"]
-INDEX_URL, INDEX_SAVE_AS = addresses.HOME, addresses.name_file(addresses.HOME)
-JOURNAL_URL, JOURNAL_SAVE_AS = addresses.JOURNAL, addresses.name_file(addresses.JOURNAL)
-TAGS_URL, TAGS_SAVE_AS = addresses.TAGS, addresses.name_file(addresses.TAGS)
-ARCHIVES_URL, ARCHIVES_SAVE_AS = addresses.ARCHIVE, addresses.name_file(addresses.ARCHIVE)
-CONTACT_THANKS_URL = addresses.CONTACT_THANKS
-CONTACT_THANKS_SAVE_AS = addresses.name_file(addresses.CONTACT_THANKS)
-ARTICLE_URL, ARTICLE_SAVE_AS = (
-    addresses.locate_post("{slug}"),
-    addresses.name_file(addresses.locate_post("{slug}")),
-)
-PAGE_URL, PAGE_SAVE_AS = (
-    addresses.locate_page("{slug}"),
-    addresses.name_file(addresses.locate_page("{slug}")),
-)
-TAG_URL, TAG_SAVE_AS = (
-    addresses.locate_tag("{slug}"),
-    addresses.name_file(addresses.locate_tag("{slug}")),
-)
+JOURNAL_URL, JOURNAL_SAVE_AS = "journal/", "journal/index.html"
+TAGS_URL, TAGS_SAVE_AS = "tags/", "tags/index.html"
+ARCHIVES_URL, ARCHIVES_SAVE_AS = "archive/", "archive/index.html"
+ARTICLE_URL, ARTICLE_SAVE_AS = "journal/{slug}/", "journal/{slug}/index.html"
+PAGE_URL, PAGE_SAVE_AS = "{slug}/", "{slug}/index.html"
+TAG_URL, TAG_SAVE_AS = "tags/{slug}/", "tags/{slug}/index.html"
+CATEGORY_SAVE_AS = AUTHOR_SAVE_AS = ""  # This journal has no pages of categories and of authors.
 PAGE_TEMPLATES = {"contact": "contact"}  # Pages whose template is not `page`.
 
 # Posts on one leaf of a list, and where its further leaves stand.

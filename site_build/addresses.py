@@ -1,13 +1,16 @@
 """Where everything stands on the site: each address once, as a path without its leading slash.
 
-Pelican's settings and the renderers take them from here, and give templates those of texts. A path
-that ends with a slash is a folder, and its file is the `index.html` in it.
+Those of posts, pages, tags and lists are Pelican's settings; `Addresses` has them. A path that ends
+with a slash is a folder, and its file is the `index.html` in it.
 """
 
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple
+
 HOME = ""
-JOURNAL = "journal/"
-TAGS = "tags/"
-ARCHIVE = "archive/"
+CONTACT = "contact/"
+"""Where the edge takes the contact form."""
 CONTACT_THANKS = "contact/thanks/"
 MISSING = "404.html"
 FEED = "feed.xml"
@@ -28,24 +31,56 @@ SECURITY = ".well-known/security.txt"
 SKILLS = ".well-known/agent-skills/"
 
 
-def locate_post(slug: str) -> str:
-    """Return the address of a post."""
-    return f"{JOURNAL}{slug}/"
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def locate_page(slug: str) -> str:
-    """Return the address of a page, such as the one about the journal."""
-    return f"{slug}/"
+class Addresses(NamedTuple):
+    """Where the site's settings put its pages: forms that `str.format` fills, and lists.
+
+    The address of a list that the site does not make is None.
+    """
+
+    post: str = "journal/{slug}/"
+    page: str = "{slug}/"
+    tag: str = "tags/{slug}/"
+    journal: str | None = "journal/"
+    """All posts, newest first."""
+    tags: str | None = "tags/"
+    archive: str | None = "archive/"
+    category: str = ""
+    """A form too; empty where categories have no pages."""
+    author: str = ""
+    lists: tuple[str, ...] = ()
+    """Whatever else the theme makes."""
+    has_leaves: bool = True
+    """Whether further leaves of a list stand in its folder `page/`."""
+    has_form: bool = True
+    """Whether the page `contact` has the form, which the edge takes at one address."""
+
+    def locate(self, kind: str, slug: str, date: datetime = _EPOCH, **more: str) -> str:
+        """Return the address of a `post`, a `page` or a `tag`; `more` fills what its form names."""
+        if kind == "page" and f"{slug}/" == CONTACT and self.has_form:
+            return CONTACT
+        form: str = getattr(self, kind)
+        return form.format(
+            **{"lang": "", "category": "", "author": "", **more, "slug": slug, "date": date}
+        )
+
+    def find_slug(self, path: str) -> str:
+        """Return the slug of the post that would stand at `path`; empty where none would."""
+        before, _, after = (
+            re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(part))
+            for part in self.post.partition("{slug}")
+        )
+        found = re.fullmatch(f"{before}([a-z0-9][a-z0-9-]*){after}", path)
+        return found[1] if found else ""
+
+    def list_overviews(self) -> list[str]:
+        """Return the addresses of the lists of all posts and of all tags that the site makes."""
+        return [each for each in (self.journal, self.tags, self.archive) if each is not None]
 
 
-def locate_document(kind: str, slug: str) -> str:
-    """Return the address of a `post` or a `page`."""
-    return locate_post(slug) if kind == "post" else locate_page(slug)
-
-
-def locate_tag(slug: str) -> str:
-    """Return the address of a tag's list of posts."""
-    return f"{TAGS}{slug}/"
+HOUSE = Addresses()
 
 
 def locate_card(slug: str) -> str:
@@ -55,7 +90,7 @@ def locate_card(slug: str) -> str:
 
 def locate_feed(folder: str, feed: str = FEED) -> str:
     """Return the address of a feed, `FEED` or `FEED_JSON`, of the posts listed in `folder`."""
-    return f"{folder}{feed}"
+    return f"{folder.removesuffix('.html') + '/' if folder.endswith('.html') else folder}{feed}"
 
 
 def locate_leaf(folder: str, number: int) -> str:
@@ -65,7 +100,9 @@ def locate_leaf(folder: str, number: int) -> str:
 
 def name_file(path: str) -> str:
     """Return the file that answers at `path`."""
-    return f"{path}index.html" if path.endswith("/") or not path else path
+    if not path or path.endswith("/"):
+        return f"{path}index.html"
+    return path if "." in path.rpartition("/")[2] else f"{path}.html"
 
 
 def name_twin(path: str) -> str:

@@ -15,6 +15,8 @@ class Alias(NamedTuple):
 
     path: str
     """Without its leading slash: `journal/old/` or `2019/old.html`."""
+    slug: str
+    """Of a post that stood there; empty where none could."""
     line: int
     """In the source file, from 1."""
     column: int
@@ -30,6 +32,8 @@ class Document:
     kind: Kind
     """`page` below `pages/`, `post` elsewhere."""
     slug: str
+    address: str
+    """Path of its page on the site, without a leading slash."""
     title: str
     description: str
     """Plain text; from the front matter, else from the first paragraph."""
@@ -57,6 +61,10 @@ class Document:
     """Those of the series' name."""
     author: str = ""
     """Who wrote it, by name; empty: the site's author."""
+    category: str = ""
+    """As Pelican has it; empty: the site's settings choose."""
+    extra: tuple[tuple[str, object], ...] = ()
+    """Keys and values of the front matter that the site's settings declare."""
     aliases: tuple[Alias, ...] = ()
     """Its former addresses, in the author's order."""
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from edge_api.schema.environment import read_boolean
-from site_build import addresses
+from site_build.addresses import HOUSE, Addresses
 from site_build.faults import BuildError
 from site_build.post import Document
 from site_build.text import make_slug
@@ -58,7 +58,6 @@ def read_policy(settings: Mapping[str, object]) -> Policy:
     return Policy({**DEFAULT_SIGNALS, **signals}, str(contact), closed)
 
 
-_POST = re.compile(rf"{addresses.JOURNAL}([a-z0-9][a-z0-9-]*)/")
 UNDATED = datetime.fromtimestamp(0, UTC)
 """What a page without a date carries."""
 
@@ -70,6 +69,7 @@ class Tag:
     name: str
     slug: str
     posts: tuple[Document, ...]
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ class Identity:
     description: str
     author: str
     lang: str
+    addresses: Addresses = HOUSE
 
     def absolute(self, path: str) -> str:
         """Return the absolute URL of a path of the site."""
@@ -120,13 +121,12 @@ class Site:
 def list_moves(site: Site) -> Iterator[tuple[str, str, Document]]:
     """Yield each former address, the present one, and the public document that they are of."""
     for each in (*site.posts, *site.pages):
-        present = addresses.locate_document(each.kind, each.slug)
-        yield from ((alias.path, present, each) for alias in each.aliases)
+        yield from ((alias.path, each.address, each) for alias in each.aliases)
 
 
 def list_former_slugs(post: Document) -> list[str]:
     """Return the slugs that a post had, in the author's order."""
-    return [found[1] for each in post.aliases if (found := _POST.fullmatch(each.path))]
+    return [alias.slug for alias in post.aliases if alias.slug]
 
 
 def publish(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:
@@ -137,11 +137,13 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
     posts = [document for document in public if document.kind == "post"]
     posts.sort(key=lambda post: post.published, reverse=True)
     slugs = {name: make_slug(name) for name in {name for post in posts for name in post.tags}}
-    tags = _collect_tags(posts, slugs)
+    tags = _collect_tags(posts, slugs, identity.addresses)
     return Site(identity, tuple(posts), tuple(pages), tags, slugs, _find_parts(posts))
 
 
-def _collect_tags(posts: Iterable[Document], slugs: Mapping[str, str]) -> tuple[Tag, ...]:
+def _collect_tags(
+    posts: Iterable[Document], slugs: Mapping[str, str], addresses: Addresses
+) -> tuple[Tag, ...]:
     """Gather posts by the slugs of their tags; the spelling used most often names the tag."""
     members: dict[str, list[Document]] = defaultdict(list)
     spellings: dict[str, Counter[str]] = defaultdict(Counter)
@@ -149,7 +151,10 @@ def _collect_tags(posts: Iterable[Document], slugs: Mapping[str, str]) -> tuple[
         for slug, name in {slugs[name]: name for name in post.tags}.items():
             members[slug].append(post)
             spellings[slug][name] += 1
-    tags = [Tag(_choose(spellings[slug]), slug, tuple(found)) for slug, found in members.items()]
+    tags = [
+        Tag(_choose(spellings[slug]), slug, tuple(found), addresses.locate("tag", slug))
+        for slug, found in members.items()
+    ]
     return tuple(sorted(tags, key=lambda tag: (tag.name.casefold(), tag.slug)))
 
 

@@ -5,8 +5,11 @@ generators that take a time with the square of the number of posts.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from shutil import copyfile
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
@@ -14,10 +17,11 @@ from pelican.generators import (  # type: ignore[import-untyped]
     PagesGenerator,
 )
 from pelican.plugins import signals  # type: ignore[import-untyped]
-from pelican.urlwrappers import Author  # type: ignore[import-untyped]
+from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
 
 from site_build.bridge.writer import find_production
-from site_build.making.tasks import render_page
+from site_build.making.production import Production
+from site_build.making.tasks import TemplateTask, render_page
 from site_build.site import Part, Site
 from site_build.views.content import (
     Article,
@@ -27,6 +31,7 @@ from site_build.views.content import (
     Tag,
     make_neighbour,
     make_series,
+    split_authors,
 )
 
 MOST_RELATED = 3
@@ -34,6 +39,10 @@ MOST_RELATED = 3
 
 _TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
 """What Pelican tells every template of the posts."""
+
+
+_Groups = list[tuple[Any, list[Article]]]
+"""Tags, categories or authors as Pelican has them, each with its posts."""
 
 
 class Posts(ArticlesGenerator):  # type: ignore[misc]
@@ -45,36 +54,66 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
         site = production.site
         self._shelf = _stock(self.settings)
         self.articles = _make_articles(site, production.related, self._shelf)
-        self.dates = self.articles  # They are newest first already.
+        self._send_contexts(signals.article_generator_context, self.articles)
+        signals.article_generator_pretaxonomy.send(self)
+        # They are newest first already.
+        self.dates = (
+            self.articles if self.settings["NEWEST_FIRST_ARCHIVES"] else self.articles[::-1]
+        )
         by_path = {article.source_path: article for article in self.articles}
         self.tags = [
             (self._shelf.tags[tag.name], [by_path[post.path] for post in tag.posts])
             for tag in site.tags
         ]
-        self.categories: list[Any] = []
-        self.authors: list[Any] = []
-        self.period_archives: dict[str, Any] = defaultdict(list)
+        self.categories = _group((each.category, each) for each in self.articles)
+        self.categories.sort(reverse=self.settings["REVERSE_CATEGORY_ORDER"])
+        self.authors = _group((by, each) for each in self.articles for by in each.authors)
+        self.authors.sort()
+        archives = self._build_period_archives(self.dates, self.articles, self.settings)
+        self.period_archives = archives
         self._update_context(_TOLD)
         self.context["period_archives"] = self.period_archives
         self.context["related_posts"] = []
         signals.article_generator_finalized.send(self)
 
+    def _send_contexts(self, signal: Any, contents: Sequence[Article]) -> None:
+        """Let plugins change what is known of each post before anything is made of it."""
+        for each in contents if signal.receivers else ():
+            signal.send(self, metadata=each.metadata)
+            each.take_metadata()
+        for each in contents if signals.content_object_init.receivers else ():
+            signals.content_object_init.send(each)
+
     def generate_tags(self, write: Callable[..., None]) -> None:
-        """Note the pages of each tag; its posts are in the order of their dates already."""
-        template = self.get_template("tag")
-        for tag, articles in self.tags:
+        """Note the pages of each tag."""
+        self._write_lists(write, "tag", self.tags)
+
+    def generate_categories(self, write: Callable[..., None]) -> None:
+        """Note the pages of each category."""
+        self._write_lists(write, "category", self.categories)
+
+    def generate_authors(self, write: Callable[..., None]) -> None:
+        """Note the pages of each author."""
+        self._write_lists(write, "author", self.authors)
+
+    def _write_lists(self, write: Callable[..., None], kind: str, groups: _Groups) -> None:
+        """Note the pages of each group; its posts are in the order of their dates already."""
+        if not self.settings[f"{kind.upper()}_SAVE_AS"]:
+            return
+        template = self.get_template(kind)
+        for group, articles in groups:
             write(
-                tag.save_as,
+                group.save_as,
                 template,
                 self.context,
-                tag=tag,
-                url=tag.url,
+                url=group.url,
                 articles=articles,
                 dates=articles,
-                template_name="tag",
+                template_name=kind,
                 blog=True,
-                page_name=tag.page_name,
+                page_name=group.page_name,
                 all_articles=self.articles,
+                **{kind: group},
             )
 
     def refresh_metadata_intersite_links(self) -> None:
@@ -96,6 +135,11 @@ class Pages(PagesGenerator):  # type: ignore[misc]
             Page(document, shelf, templates.get(document.slug, "page"))
             for document in production.site.pages
         ]
+        for page in self.pages if signals.page_generator_context.receivers else ():
+            signals.page_generator_context.send(self, metadata=page.metadata)
+            page.take_metadata()
+        for page in self.pages if signals.content_object_init.receivers else ():
+            signals.content_object_init.send(page)
         self._update_context(("pages", "hidden_pages", "draft_pages"))
         signals.page_generator_finalized.send(self)
 
@@ -109,6 +153,11 @@ class Pages(PagesGenerator):  # type: ignore[misc]
 class Outputs(Generator):  # type: ignore[misc]
     """Comes last: does what the others have noted, and everything that no template makes."""
 
+    def generate_context(self) -> None:
+        """Tell plugins that files are known, which nothing else here has to."""
+        signals.static_generator_init.send(self)
+        signals.static_generator_finalized.send(self)
+
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
         """Finish the build."""
         production = find_production(self.settings)
@@ -117,21 +166,47 @@ class Outputs(Generator):  # type: ignore[misc]
             values = {**self.context, "output_file": frame.file}
             built = render_page(template, values, frame.file)
             production.handover = production.handover.with_frame(frame, built)
-        production.finish()
+        pages = production.make_pages()
+        if signals.content_written.receivers:
+            self._tell_written(production, pages)
+
+    def _tell_written(self, production: Production, pages: Iterable[TemplateTask]) -> None:
+        """Give plugins a copy of each page in a folder of their own, which they may change."""
+        for task in pages:
+            copy = Path(self.output_path, task.path)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copyfile(production.request.place.site / task.path, copy)
+            values = {**task.shared, **task.own, "output_file": task.path}
+            signals.content_written.send(str(copy), context=values)
+
+
+def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
+    groups: dict[Any, list[Article]] = defaultdict(list)
+    for key, article in pairs:
+        groups[key].append(article)
+    return list(groups.items())
 
 
 def _stock(settings: dict[str, Any]) -> Shelf:
     production = find_production(settings)
     site = production.site
-    tags = {tag.slug: Tag(tag.name, tag.slug, settings) for tag in site.tags}
+    tags = {tag.slug: Tag(tag.name, tag.slug, tag.address, settings) for tag in site.tags}
     return Shelf(
         settings,
         production.texts,
         production.gathered.gallery,
-        Author(site.identity.author, settings),
+        {name: Author(name, settings) for name in _list_authors(site)},
+        {post.category: Category(post.category, settings) for post in site.posts},
+        ZoneInfo(settings.get("TIMEZONE", "UTC")),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
         production.gathered.minutes,
     )
+
+
+def _list_authors(site: Site) -> list[str]:
+    """Return the name of the site's author, and of whoever else wrote a text."""
+    named = (name for each in (*site.posts, *site.pages) for name in split_authors(each.author))
+    return list(dict.fromkeys([site.identity.author, *named]))
 
 
 def _make_articles(site: Site, related: Mapping[str, Sequence[str]], shelf: Shelf) -> list[Article]:

@@ -5,20 +5,21 @@ the content is read and checked, and what its writer notes is made at the end.
 """
 
 import gc
-import json
 import locale
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pelican  # type: ignore[import-untyped]
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from jinja2.exceptions import TemplateSyntaxError
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
@@ -28,27 +29,34 @@ from pelican.generators import (  # type: ignore[import-untyped]
 )
 from pelican.log import console  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
-from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
 
+from edge_api.schema.paths import SEARCH
+from site_build.addresses import CONTACT
 from site_build.bridge.generators import Outputs, Pages, Posts
+from site_build.bridge.settings import (
+    SETTINGS_FILE,
+    identify,
+    load_settings,
+    prepare_settings,
+    warn,
+)
+from site_build.bridge.settings import read_dialect as read_settings_dialect
 from site_build.bridge.structured_data import StructuredData
 from site_build.bridge.writer import TaskWriter, find_production
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.spread import count_processors
 from site_build.making.assets import find_card
 from site_build.making.handover import read_budget_tiers
-from site_build.making.production import Production, Style
-from site_build.making.recipe import fingerprint_settings
+from site_build.making.production import Production
+from site_build.making.recipe import HOUSE_THEME, Style, fingerprint_settings
 from site_build.making.tasks import explain_syntax
-from site_build.markup.convert import Converter, Dialect
+from site_build.markup.convert import Dialect
 from site_build.paint import choose_hue
 from site_build.post import Finding
 from site_build.progress import Place, Report, Request
 from site_build.reading.front_matter import parse_instant
-from site_build.site import Identity, read_policy
+from site_build.site import Identity, Site, read_policy
 from site_build.views.sight import watch
-
-SETTINGS_FILE = Path(__file__).resolve().parents[2] / "pelicanconf.py"
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
 _LOGO = "icon.svg"
@@ -86,9 +94,35 @@ def _equip(generator: Any) -> None:
     generator.env.globals["structured_data"] = made
     generator.env.globals["find_card"] = card_finder
     generator.env.globals["choose_hue"] = choose_hue
+    site = production.site
+    generator.env.globals["addresses"] = site.identity.addresses
+    generator.env.globals["menu"] = _make_menu(site, generator.settings)
+    generator.env.globals["has_contact"] = any(each.address == CONTACT for each in site.pages)
+    if Path(generator.theme).resolve() != HOUSE_THEME:
+        _lend_templates(generator.env)
     generator.env.context_class = watch(production.seen)
     # One build is made of the theme as it was when it began, and asks the disk for it once.
     generator.env.auto_reload = False
+
+
+def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the links of the house's theme: its lists, its pages, MENUITEMS and the search."""
+    lists = site.identity.addresses
+    made = [("Journal", lists.journal), ("Tags", lists.tags), ("Archive", lists.archive)]
+    found = {page.slug: page.address for page in site.pages}
+    made += [(slug.title(), found.get(slug)) for slug in ("about", "contact")]
+    links = [(label, f"/{address}") for label, address in made if address is not None]
+    return [*links, *settings.get("MENUITEMS", ()), ("Search", SEARCH)]
+
+
+def _lend_templates(environment: Environment) -> None:
+    """Give another theme the templates that it and Pelican's own lack, with their escaping."""
+    house = FileSystemLoader(HOUSE_THEME / "templates")
+    lent = frozenset(house.list_templates()) - frozenset(environment.list_templates())
+    escapes = environment.autoescape
+    loaders = [each for each in (environment.loader, house) if each]
+    environment.loader = ChoiceLoader(loaders)
+    environment.autoescape = lambda name: name in lent or bool(escapes)
 
 
 class Journal(pelican.Pelican):  # type: ignore[misc]
@@ -103,7 +137,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         logger.addFilter(_hide_trace)
         with plain_errors():
             try:
-                self.build(_make_request(self.settings))
+                self.build(make_request(self.settings))
             except ContentError as error:
                 _log_findings(error.findings)
                 raise
@@ -117,7 +151,8 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
 
     def describe(self) -> tuple[Identity, Style]:
         """Return whose site it is, and how it is made."""
-        settings, policy = self.settings, read_policy(self.settings)
+        settings = prepare_settings(self.settings)
+        policy = read_policy(settings)
         # Templates take a boolean: the text "false" would be true to them.
         settings["LEADS_REQUIRE_CREDENTIAL"] = policy.leads_need_credential
         style = Style(
@@ -127,22 +162,53 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             settings["DEFAULT_PAGINATION"],
             policy,
             read_budget_tiers(settings),
-            _read_dialect(settings),
+            read_settings_dialect(settings),
+            # What plugins show on a page cannot be told from what the page was made of before.
+            str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
         )
-        return _identify(settings), style
+        return identify(settings), style
 
     def carry_out(self, production: Production) -> None:
         """Let Pelican do its round for a build; raises BuildError and OSError."""
         self.settings["BUILD_PRODUCTION"] = production
         try:
-            super().run()
+            with (
+                TemporaryDirectory() as folder
+            ):  # What plugins write never lands in what is served.
+                self.output_path = self.settings["OUTPUT_PATH"] = folder
+                super().run()
+                production.finish(Path(folder))
         except TemplateSyntaxError as error:
             raise explain_syntax(error) from error
         except PelicanTemplateNotFound as error:
             raise BuildError(f"the theme lacks a template: {error}") from error
 
+    def init_plugins(self) -> None:
+        """Load the settings' plugins and this one; raises BuildError for one that is not there."""
+        wanted = self.settings["PLUGINS"]
+        super().init_plugins()
+        known = [name.removeprefix("pelican.plugins.") for name in self.settings["PLUGINS"]]
+        lacking = [
+            each
+            for each in wanted or ()
+            if isinstance(each, str) and each.removeprefix("pelican.plugins.") not in known
+        ]
+        if lacking:
+            raise BuildError(
+                f"PLUGINS names {', '.join(lacking)}, which cannot be loaded; install it"
+            )
+        if signals.article_generator_preread.receivers or signals.page_generator_preread.receivers:
+            warn(
+                "a plugin waits for *_generator_preread, which is never sent: files are read before"
+            )
+        if __name__ not in known:
+            self.plugins.append(sys.modules[__name__])
+            register()
+
     def _get_generator_classes(self) -> list[type]:
-        return [_REPLACED.get(each, each) for each in super()._get_generator_classes()]
+        """Return the generators, the one that makes what the others noted last."""
+        found = [_REPLACED.get(each, each) for each in super()._get_generator_classes()]
+        return sorted(found, key=lambda each: each is Outputs)
 
 
 def run_pelican(request: Request, site_url: str) -> Report:
@@ -160,50 +226,27 @@ def open_journal(request: Request, site_url: str) -> Journal:
         "OUTPUT_PATH": os.fspath(request.place.site),
         "SITEURL": site_url,
     }
-    return Journal(_read_settings(override))
+    return Journal(load_settings(override))
 
 
 def list_sources(content: Path) -> list[Path]:
     """Return the files and folders that a build is made from; raises BuildError."""
-    settings = _read_settings({"PATH": os.fspath(content.absolute())})
+    settings = load_settings({"PATH": os.fspath(content.absolute())})
     folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
     return [content, SETTINGS_FILE, *map(Path, folders)]
 
 
 def read_dialect(content: Path, site_url: str) -> Dialect:
     """Return how texts become HTML by `pelicanconf.py`; raises BuildError."""
-    return _read_dialect(
-        _read_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
+    return read_settings_dialect(
+        load_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
     )
-
-
-def _read_dialect(settings: Mapping[str, Any]) -> Dialect:
-    """Return the site's own extensions of Python-Markdown where it names any (MARKDOWN)."""
-    said, url = settings["MARKDOWN"], str(settings["SITEURL"])
-    if said == DEFAULT_CONFIG["MARKDOWN"]:
-        return Dialect(url)
-    options = said.get("extension_configs", {})
-    names = dict.fromkeys([*said.get("extensions", []), *options])
-    try:
-        dialect = Dialect(url, tuple(names), json.dumps(options))
-        Converter(dialect)
-    except (TypeError, ImportError, AttributeError, KeyError, ValueError) as error:
-        raise BuildError(f"MARKDOWN of {SETTINGS_FILE.name} cannot be used: {error}") from error
-    return dialect
 
 
 def read_frame(content: Path, site_url: str) -> tuple[Identity, Path]:
     """Return who the site is, and where its theme lies; raises BuildError."""
-    settings = _read_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
-    return _identify(settings), Path(settings["THEME"])
-
-
-def _read_settings(override: dict[str, str]) -> dict[str, Any]:
-    try:
-        settings: dict[str, Any] = read_settings(os.fspath(SETTINGS_FILE), override)
-    except ValueError as error:
-        raise BuildError(f"{SETTINGS_FILE.name}: {error}") from error
-    return settings
+    settings = load_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
+    return identify(settings), Path(settings["THEME"])
 
 
 @contextmanager
@@ -230,30 +273,20 @@ def _log_findings(findings: Iterable[Finding]) -> None:
         logger.log(_LEVELS[finding.severity], "%s", finding)
 
 
-def _identify(settings: dict[str, Any]) -> Identity:
-    return Identity(
-        settings["SITEURL"],
-        settings["SITENAME"],
-        settings["SITESUBTITLE"],
-        settings["AUTHOR"],
-        settings["DEFAULT_LANG"],
-    )
-
-
-def _make_request(settings: dict[str, Any]) -> Request:
+def make_request(settings: dict[str, Any]) -> Request:
     """Return what plain `pelican` asks for: a build in its output folder, over the last one."""
     output, cache = Path(settings["OUTPUT_PATH"]), Path(settings["CACHE_PATH"])
     state = cache / f"output-{sha256(os.fsencode(output)).hexdigest()[:12]}"
     place = Place(output, state)
-    now = settings["BUILD_NOW"]
+    now = settings.get("BUILD_NOW")
     return Request(
         content=Path(settings["PATH"]),
         place=place,
         before=place.state,
         cache=cache / "cache.sqlite",
         now=parse_instant(now) if now else datetime.now(UTC),
-        jobs=settings["BUILD_JOBS"] or count_processors(),
-        strict=settings["BUILD_STRICT"],
+        jobs=settings.get("BUILD_JOBS") or count_processors(),
+        strict=settings.get("BUILD_STRICT", False),
     )
 
 

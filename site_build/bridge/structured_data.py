@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
-from site_build import addresses
 from site_build.pictures.card import CardPlace
 from site_build.renderers.structured_data import Json, Vocabulary, write_script
 from site_build.site import Identity
@@ -27,6 +26,8 @@ class StructuredData:
     def __init__(self, identity: Identity, find_card: FindCard, logo: str = "") -> None:
         self._find_card = find_card
         self._vocabulary = Vocabulary(identity, logo)
+        lists = identity.addresses
+        self._lists = [("Journal", lists.journal or ""), ("Tags", lists.tags or "")]
 
     def home(self) -> Markup:
         """Return what the home page is."""
@@ -37,8 +38,9 @@ class StructuredData:
         """Return what a post is."""
         made = self._vocabulary
         node = made.describe_post(article, self._find_card(article.slug))
-        journal, own = ("Journal", addresses.JOURNAL), (article.title, article.url)
-        return _write(node, made.describe_trail(journal, own))
+        return _write(
+            node, made.describe_trail(*self._lead("Journal"), (article.title, article.url))
+        )
 
     def page(self, page: Page) -> Markup:
         """Return what a page is that stands by itself."""
@@ -50,19 +52,23 @@ class StructuredData:
         """Return what one leaf of the journal is; `file` is its own."""
         made = self._vocabulary
         node = made.describe_list("Journal", _locate(file), articles)
-        trail = made.describe_trail(("Journal", addresses.JOURNAL))
+        trail = made.describe_trail(*self._lead("Journal"))
         return _write(node, made.describe_blog(), trail)
 
     def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
         """Return what one leaf of a tag's posts is; `file` is its own."""
         made = self._vocabulary
         node = made.describe_list(tag.name, _locate(file), articles)
-        return _write(node, made.describe_trail(("Tags", addresses.TAGS), (tag.name, tag.url)))
+        return _write(node, made.describe_trail(*self._lead("Tags"), (tag.name, tag.url)))
 
     def overview(self, title: str, file: str) -> Markup:
         """Return what the list of tags is, or the archive; `file` is its own."""
         made, own = self._vocabulary, _locate(file)
         return _write(made.describe_overview(title, own), made.describe_trail((title, own)))
+
+    def _lead(self, title: str) -> list[tuple[str, str]]:
+        """Return the step of a trail that is the list of this title, where there is one."""
+        return [step for step in self._lists if step[0] == title and step[1]]
 
 
 def _locate(file: str) -> str:

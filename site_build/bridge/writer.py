@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jinja2 import Template
 from pelican.paginator import Paginator  # type: ignore[import-untyped]
+from pelican.plugins import signals  # type: ignore[import-untyped]
 from pelican.writers import Writer  # type: ignore[import-untyped]
 
 from site_build.making.production import Production
-from site_build.making.tasks import TemplateTask
+from site_build.making.tasks import TemplateTask, TextTask
 
 _LISTS = ("articles", "dates")
 """What Pelican spreads over the leaves of a paginated template."""
@@ -38,6 +39,25 @@ class TaskWriter(Writer):  # type: ignore[misc]
         production = find_production(self.settings)
         for path, leaf in self._list_leaves(name, url, template_name, paginated or own):
             production.add(TemplateTask(path, template, context, {**own, **leaf}))
+
+    def write_feed(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
+        self,
+        elements: Sequence[object],
+        context: Mapping[str, object],
+        path: str | None = None,
+        url: str | None = None,
+        feed_type: str = "atom",
+        override_output: bool = False,  # noqa: ARG002, FBT001, FBT002
+        feed_title: str | None = None,
+    ) -> object:
+        """Note a feed of Pelican's, and return it."""
+        own = url or path
+        feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
+        if path:
+            text = feed.writeString("utf-8")
+            find_production(self.settings).add(TextTask(path, lambda _: text))
+            signals.feed_written.send(path, context=context, feed=feed)
+        return feed
 
     def _list_leaves(
         self,

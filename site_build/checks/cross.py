@@ -13,7 +13,6 @@ from functools import lru_cache
 from itertools import islice
 from urllib.parse import unquote, urljoin, urlsplit
 
-from site_build import addresses
 from site_build.checks.ground import (
     EDGE,
     Facts,
@@ -22,10 +21,10 @@ from site_build.checks.ground import (
     find_source,
     is_of_edge,
     lay_out,
-    locate,
     resolve_source,
 )
 from site_build.post import Document, Finding
+from site_build.source_rules import SourceRules
 from site_build.text import make_slug, shorten
 
 _MOST_COMPARED = 200
@@ -43,15 +42,19 @@ _ALIKE = 0.8
 _HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}/")
 """The beginning of an address of another site that lacks its scheme."""
 
-_DOCUMENT = re.compile(rf"(?:{addresses.JOURNAL})?[a-z0-9-]+/?")
+_DOCUMENT = re.compile(r"(?:[a-z0-9-]+/)*[a-z0-9-]+(?:/|\.html)?")
 """An address that a document could have."""
+_TAGS = "tag"
+"""How the addresses of tags begin, here and in Pelican: no post was meant."""
+_RULES = SourceRules()
 
 
-def cross_check(
+def cross_check(  # noqa: PLR0913
     documents: Sequence[Document],
     facts: Mapping[str, Facts],
     files: Iterable[str],
     now: datetime,
+    rules: SourceRules = _RULES,
     *,
     complete: bool = True,
 ) -> list[Finding]:
@@ -61,7 +64,7 @@ def cross_check(
     within the site, such as `images/plan.png`; `now` (UTC) decides which documents readers see.
     `complete` is False where a file could not be read: a post that is missed may be that one.
     """
-    ground = lay_out(documents, files)
+    ground = lay_out(documents, files, rules)
     findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
     findings += _find_hidden(documents)
     findings += _find_bad_aliases(documents, ground)
@@ -84,7 +87,7 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
     """Report every file of a group that shares an address, naming the others."""
     sharing: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
-        sharing[locate(document)].append(document)
+        sharing[document.address].append(document)
     return [
         Finding(each.path, *each.slug_at, "error", _explain_repeated(address, each, group))
         for address, group in sharing.items()
@@ -100,11 +103,11 @@ def _find_hidden(documents: Iterable[Document]) -> list[Finding]:
             each.path,
             *each.slug_at,
             "error",
-            f"the slug gives the address /{locate(each)}, where the edge has a page of its own; "
+            f"the slug gives the address /{each.address}, where the edge has a page of its own; "
             "choose another",
         )
         for each in documents
-        if locate(each) in EDGE or locate(each).rstrip("/") in EDGE
+        if each.address in EDGE or each.address.rstrip("/") in EDGE
     ]
 
 
@@ -163,9 +166,7 @@ class _Guide:
 
     def find_fault(self, reference: Reference) -> str | None:
         """Return what is wrong with a reference, with the mend, or None."""
-        address = None
-        if not reference.shown:
-            address = resolve_source(self.document.path, reference.address, self.ground.paths)
+        address = resolve_source(self.document.path, reference, self.ground.paths)
         try:
             parts = urlsplit(self._resolve(address or reference.address))
         except ValueError:
@@ -183,7 +184,7 @@ class _Guide:
 
     def _resolve(self, address: str) -> str:
         """Return the address as a browser would ask for it, from this document's page."""
-        own = f"/{locate(self.document)}"
+        own = f"/{self.document.address}"
         return f"{own}{address}" if address.startswith("#") else urljoin(own, address)
 
     def _explain_missing(self, reference: Reference, path: str) -> str:
@@ -201,7 +202,7 @@ class _Guide:
         last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
         slug = make_slug(last)
         meant = self.ground.slugs.get(last) or self.ground.slugs.get(slug)
-        if not meant and not path.startswith(addresses.TAGS):
+        if not meant and not path.startswith(_TAGS):
             meant = self.ground.slugs.get(_find_near(slug, self._list_near(slug)) or "")
         return f"did you mean /{meant}?" if meant else "mend the address, or take it away"
 
@@ -244,7 +245,7 @@ class _Guide:
         name = unquote(fragment)
         if not name or name.casefold() == "top" or name.startswith(":~:") or name in anchors:
             return None
-        where = "this page" if target is self.document else f"/{locate(target)}"
+        where = "this page" if target is self.document else f"/{target.address}"
         near = _find_near(name, tuple(sorted(anchors)[:_MOST_COMPARED]))
         mend = f"did you mean #{near}?" if near else "name a heading's anchor, or take it away"
         return f"nothing on {where} is named {_quote('#' + name)}; {mend}"

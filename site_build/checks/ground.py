@@ -14,6 +14,7 @@ from site_build import addresses
 from site_build.pictures.dress import resolve
 from site_build.pictures.measure import Album
 from site_build.post import Document, Finding
+from site_build.source_rules import SourceRules
 from site_build.text import make_slug
 
 
@@ -61,9 +62,6 @@ EDGE = frozenset(
 _FIXED = frozenset(
     {
         addresses.HOME,
-        addresses.JOURNAL,
-        addresses.TAGS,
-        addresses.ARCHIVE,
         addresses.CONTACT_THANKS,
         addresses.MISSING,
         addresses.FEED,
@@ -82,6 +80,7 @@ _BEYOND = ("api/", ".well-known/")
 _ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
 """Answered by the edge, or made by the build at addresses that the content cannot know."""
 
+_FEEDS = (addresses.FEED, addresses.FEED_JSON)
 _LEAF = re.compile(r"page/[1-9][0-9]*/$")
 
 
@@ -101,6 +100,7 @@ class Ground:
     """Lists and files that are no documents."""
     files: Mapping[str, str]
     """Files that are published as they are, by their paths in small letters."""
+    rules: SourceRules
 
     def answers(self, path: str) -> bool:
         """Tell whether something that is no document answers at `path`, or may."""
@@ -114,9 +114,24 @@ class Ground:
             folder = f"{path}/"
             if any(folder in each for each in known):
                 return folder
-        if path.startswith((addresses.JOURNAL, addresses.TAGS)):
-            return _LEAF.sub("", path)
-        return path
+        return path if path in known[0] else _LEAF.sub("", path)
+
+
+def list_targets(
+    documents: Iterable[Document], files: Iterable[str], rules: SourceRules
+) -> dict[str, str]:
+    """Return the address of each source file, and of what links name as `{tag}ink` and its like."""
+    where, targets = rules.addresses, {"{index}": "", **rules.list_paths(tuple(files))}
+    for document in documents:
+        targets[document.path] = document.address
+        for kind, names in (
+            ("tag", document.tags),
+            ("category", (document.category,)),
+            ("author", (document.author,)),
+        ):
+            for name in filter(None, names if getattr(where, kind) else ()):
+                targets[f"{{{kind}}}{name}"] = where.locate(kind, make_slug(name))
+    return targets
 
 
 def is_of_edge(path: str) -> bool:
@@ -125,25 +140,30 @@ def is_of_edge(path: str) -> bool:
     return page in EDGE or f"{page}/" in EDGE or page.startswith(_BEYOND)
 
 
-def lay_out(documents: Iterable[Document], files: Iterable[str]) -> Ground:
+def lay_out(documents: Iterable[Document], files: Iterable[str], rules: SourceRules) -> Ground:
     """Return the addresses that `documents` and the published `files` give."""
+    where, sources = rules.addresses, tuple(files)
     found: dict[str, Document] = {}
-    tags: set[str] = set()
     for document in documents:
-        found.setdefault(locate(document), document)
-        if not document.draft:
-            tags.update(addresses.locate_tag(make_slug(tag)) for tag in document.tags)
-    forms = (addresses.FEED, addresses.FEED_JSON)
-    feeds = {addresses.locate_feed(tag, form) for tag in tags for form in forms}
-    published = sorted(files)
+        found.setdefault(document.address, document)
+    public = list_targets((each for each in found.values() if not each.draft), (), rules)
+    tags = {address for name, address in public.items() if name.startswith("{tag}")}
+    feeds = {addresses.locate_feed(tag, form) for tag in tags for form in _FEEDS}
+    groups = {address for name, address in public.items() if name.startswith("{")}
+    published = sorted(rules.list_paths(sources).values())
     return Ground(
         documents=found,
-        paths={document.path: address for address, document in found.items()},
+        paths=list_targets(found.values(), sources, rules),
         slugs={document.slug: address for address, document in found.items()},
         aliases={alias.path: at for at, each in found.items() for alias in each.aliases},
-        others=_FIXED | EDGE | tags | feeds | frozenset(published),
+        others=_FIXED.union(EDGE, feeds, groups, published, where.list_overviews(), where.lists),
         files={file.casefold(): file for file in published},
+        rules=rules,
     )
+
+
+_TO_SOURCE = ("{filename}", "{static}", "{attach}")
+"""How links begin that name a source file as Pelican has it."""
 
 
 def find_source(base: str, address: str) -> str:
@@ -156,39 +176,43 @@ def find_source(base: str, address: str) -> str:
     return urljoin(f"/{base}", source).removeprefix("/")
 
 
-def resolve_source(base: str, address: str, paths: Mapping[str, str]) -> str | None:
-    """Return the address of the document whose source file a link in `base` names, or None.
+def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) -> str | None:
+    """Return the address of what the source file gives that a link in `base` names, or None.
 
-    `paths` has the addresses of documents by their source files.
+    `paths` has the addresses by source files, those of pictures and other files among them.
     """
-    if ".md" not in address or (source := find_source(base, address)) not in paths:
+    address, is_page = reference.address, ".md" in reference.address and not reference.shown
+    if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
+        return f"/{named}"
+    if not is_page and not address.startswith(_TO_SOURCE):
+        return None
+    if (source := find_source(base, address)) not in paths:
         return None
     end = re.search("[?#].*", address, re.DOTALL)
     return f"/{paths[source]}{end[0] if end else ''}"
 
 
 def link_sources(document: Document, facts: Facts, paths: Mapping[str, str]) -> dict[str, str]:
-    """Return the address for each link of a document to the source file of another."""
+    """Return the address for each link of a document to a source file."""
     return {
         reference.address: address
         for reference in facts.references
-        if not reference.shown
-        if (address := resolve_source(document.path, reference.address, paths))
+        if (address := resolve_source(document.path, reference, paths))
     }
 
 
-def locate(document: Document) -> str:
-    """Return the address of a document."""
-    return addresses.locate_document(document.kind, document.slug)
-
-
 def list_shown(
-    documents: Iterable[Document], facts: Mapping[str, Facts], album: Album
+    documents: Iterable[Document],
+    facts: Mapping[str, Facts],
+    album: Album,
+    paths: Mapping[str, str],
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths of the pictures that each document shows, by the document's path."""
     shown = {
         document.path: tuple(
-            dict.fromkeys(path for path, _ in _list_used(document, facts[document.path], album))
+            dict.fromkeys(
+                path for path, _ in _list_used(document, facts[document.path], album, paths)
+            )
         )
         for document in documents
     }
@@ -196,7 +220,10 @@ def list_shown(
 
 
 def judge_pictures(
-    documents: Sequence[Document], facts: Mapping[str, Facts], album: Album
+    documents: Sequence[Document],
+    facts: Mapping[str, Facts],
+    album: Album,
+    paths: Mapping[str, str],
 ) -> list[Finding]:
     """Return every finding about pictures, sorted.
 
@@ -206,7 +233,7 @@ def judge_pictures(
     used: set[str] = set()
     findings = []
     for document in documents:
-        for path, reference in _list_used(document, facts[document.path], album):
+        for path, reference in _list_used(document, facts[document.path], album, paths):
             used.add(path)
             if fault := album[path].fault:
                 message = f"the picture {path} {fault}"
@@ -220,9 +247,11 @@ def judge_pictures(
     return sorted(findings)
 
 
-def _list_used(document: Document, facts: Facts, album: Album) -> Iterator[tuple[str, Reference]]:
-    page = locate(document)
+def _list_used(
+    document: Document, facts: Facts, album: Album, paths: Mapping[str, str]
+) -> Iterator[tuple[str, Reference]]:
     for reference in facts.references:
-        path = resolve(page, reference.address) if reference.shown else ""
+        written = resolve_source(document.path, reference, paths) or reference.address
+        path = resolve(document.address, written) if reference.shown else ""
         if path in album:
             yield path, reference

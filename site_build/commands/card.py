@@ -12,6 +12,7 @@ from site_build import addresses
 from site_build import arguments as options
 from site_build.bridge.plugin import read_frame
 from site_build.commands.build import add_site_url
+from site_build.commands.check import find_dialect
 from site_build.faults import BuildError
 from site_build.making.assets import FONT, design_card, find_font
 from site_build.pictures.card import SIZE, draw_card, has_title
@@ -76,8 +77,9 @@ def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Finding]
     """
     known: list[str] = []
     findings: list[Finding] = []
-    for path in list_content(content).sources:
-        inspection = inspect(content, path)
+    dialect = find_dialect(content)
+    for path in list_content(content, dialect.rules).sources:
+        inspection = inspect(content, path, dialect)
         post = inspection.document
         if post is None:
             findings += inspection.findings
@@ -117,7 +119,7 @@ def _describe(console: Console, identity: Identity, post: Document, output: Path
 
 def _list_views(identity: Identity, post: Document) -> Iterator[tuple[str, list[str]]]:
     """Yield how each kind of reader outside meets the post."""
-    url = identity.absolute(addresses.locate_post(post.slug))
+    url = identity.absolute(post.address)
     state = "  (a draft)" if post.draft else ""
     yield "In search results", [f"{post.title} · {identity.name}{state}", url, post.description]
     instant = write_instant(post.published)

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from site_build import arguments as options
 from site_build.incremental.spread import count_processors
-from site_build.markup.convert import HOUSE, Dialect
+from site_build.markup.convert import Dialect
 from site_build.reading.check import check_content
 from site_build.terminal import count, open_console, print_findings
-
-_SETTINGS = Path(__file__).resolve().parents[2] / "pelicanconf.py"
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -27,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     now = arguments.now or datetime.now(UTC)
     try:
         jobs = arguments.jobs or count_processors()
-        report = check_content(arguments.content, now, jobs, _find_dialect(arguments.content))
+        report = check_content(arguments.content, now, jobs, find_dialect(arguments.content))
     except OSError as refusal:
         sys.stderr.write(
             f"the content folder {arguments.content} cannot be read: {refusal.strerror}\n"
@@ -42,10 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     return int(report.stops(strict=arguments.strict))
 
 
-def _find_dialect(content: Path) -> Dialect:
-    """Return how the site's texts become HTML; Pelican is loaded only where that is set."""
-    if "MARKDOWN" not in _SETTINGS.read_text(encoding="utf-8"):
-        return HOUSE
+def find_dialect(content: Path) -> Dialect:
+    """Return how the site's settings have texts read; raises BuildError."""
+    if not content.is_dir():
+        return Dialect()  # Whoever reads the folder says that it is not there.
     from site_build.bridge.plugin import read_dialect  # noqa: PLC0415  it takes half a second
 
     return read_dialect(content, "")

@@ -13,11 +13,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from site_build import arguments as options
+from site_build.commands.check import find_dialect
 from site_build.post import Document
 from site_build.reading.document import read_document
 from site_build.reading.folder import read_bytes
 from site_build.reading.gather import list_folder
 from site_build.site import UNDATED
+from site_build.source_rules import SourceRules
 from site_build.terminal import count, open_console
 from site_build.text import shorten, write_instant
 
@@ -110,8 +112,9 @@ def _print_table(console: Console, lines: Sequence[Sequence[str]]) -> None:
 
 def survey(content: Path) -> Survey:
     """Read every source file; raises BuildError when the folder cannot be read."""
-    paths = list_folder(content).sources
-    found = [document for path in paths if (document := _read(content, path))]
+    rules = find_dialect(content).rules
+    paths = list_folder(content, rules).sources
+    found = [document for path in paths if (document := _read(content, path, rules))]
     return Survey(tuple(found), len(paths) - len(found))
 
 
@@ -134,9 +137,9 @@ def choose(survey: Survey, question: Question, now: datetime, age: timedelta) ->
             return sorted(old, key=lambda each: (each.updated, each.slug))
 
 
-def _read(content: Path, path: str) -> Document | None:
+def _read(content: Path, path: str, rules: SourceRules) -> Document | None:
     try:
-        document, _ = read_document(path, read_bytes(content, path))
+        document, _ = read_document(path, read_bytes(content, path), rules)
     except OSError:
         return None
     return document

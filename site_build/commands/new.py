@@ -10,8 +10,10 @@ from pathlib import Path
 import yaml
 
 from site_build import arguments as options
+from site_build.commands.check import find_dialect
 from site_build.reading.document import read_document
 from site_build.reading.folder import list_content, read_bytes
+from site_build.source_rules import SourceRules
 from site_build.terminal import open_console
 from site_build.text import make_slug
 
@@ -60,13 +62,14 @@ def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = 
     """
     title = " ".join(title.split())
     slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
-    name = f"{FOLDER}/{slug}.md"
+    rules = find_dialect(content).rules
+    name = f"{rules.posts[0] or FOLDER}/{slug}.md"
     text = _write_head(title, slug, date, tags)
-    _, findings = read_document(name, text.encode())
+    _, findings = read_document(name, text.encode(), rules)
     if faults := [finding.message for finding in findings if finding.severity == "error"]:
         raise ScaffoldError("; ".join(faults))
     try:
-        if clash := _find_slug(content, slug):
+        if clash := _find_slug(content, slug, rules):
             raise ScaffoldError(f"{content / clash} has the slug {slug} already; {_CHOOSE}")
         return _create(content / name, text)
     except FileExistsError:
@@ -96,11 +99,11 @@ def _write_entry(key: str, value: object) -> str:
     )
 
 
-def _find_slug(content: Path, slug: str) -> str | None:
+def _find_slug(content: Path, slug: str, rules: SourceRules) -> str | None:
     """Return the post that has `slug`, whatever its file's name."""
-    for path in list_content(content).sources:
+    for path in list_content(content, rules).sources:
         found = _SLUG.search(read_bytes(content, path)[:_HEAD])
-        if found and found[1].decode() == slug and not path.startswith("pages/"):
+        if found and found[1].decode() == slug and not rules.is_page(path):
             return path
     return None
 

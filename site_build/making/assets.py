@@ -6,7 +6,7 @@ names. It knows nothing of pages.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -90,14 +90,14 @@ def list_pictures(content: Path, gallery: Gallery, site: Site) -> Iterator[Task]
         yield PlateTask(form.path, make_key(form.path), make)
 
 
-def list_files(content: Path, files: Sequence[str], gallery: Gallery) -> Iterator[Task]:
-    """Yield a task for every file of the content folder that is published under its own name."""
-    for path in (each for each in files if not each.lower().endswith(UNSHOWN)):
-        picture = gallery.pictures.get(path)
+def list_files(content: Path, files: Mapping[str, str], gallery: Gallery) -> Iterator[Task]:
+    """Yield a task for every file of the content folder that is published; `files` say where."""
+    for source in (each for each in files if not each.lower().endswith(UNSHOWN)):
+        path, picture = files[source], gallery.pictures.get(source)
         if picture and picture.is_reduced:
             yield PlateTask(path, make_key(picture.reduced_key), partial(_encode, content, picture))
         else:
-            yield FileTask(path, content / path)
+            yield FileTask(path, content / source)
 
 
 def _encode(content: Path, picture: Picture, form: Form | None = None) -> bytes:
@@ -123,6 +123,7 @@ _COMMENT = re.compile(
 """A comment of a style sheet, or what may hold the like of one (CSS Syntax Level 3, section 4.3.2).
 One that begins with `!` is a licence's by custom, and stays."""
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/|#", re.IGNORECASE)
+_PARTS = re.compile(r"([^?#]*)([?#]?)(.*)")
 _BETWEEN = re.compile(rb">\s+<")
 _PLAIN = "!$&'()*+,-./:;=?@_~"
 """What needs no escape in an address (URL Standard, section 4.3)."""
@@ -142,11 +143,20 @@ class Asset:
 class Assets:
     """The theme's static files by the names that its author gave them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, house: Path | None = None) -> None:
+        """Take those of a theme, and of the `house` what another theme lacks.
+
+        Another theme knows its files by their plain names, so these are published as well.
+        """
         self.published: dict[str, Asset] = {}
-        self._originals = _list_files(folder)
+        own = _list_files(folder)
+        self._originals = {**_list_files(house), **own} if house else own
         for name in self._originals:
             self._publish(name, ())
+        found = own if house else ()
+        self.plain = [
+            Asset(f"{addresses.THEME}{name}", self.published[name].data) for name in found
+        ]
 
     def _publish(self, name: str, sheets: tuple[str, ...]) -> None:
         """Publish a file behind those that it names; `sheets` are the style sheets that led to it.
@@ -187,7 +197,7 @@ class Assets:
             address = (found["address"] or found["sheet"]).decode()
             if _OUTSIDE.match(address):
                 return found[0]
-            path, mark, rest = address.partition("#")
+            path, mark, rest = _PARTS.match(address).groups()  # type: ignore[union-attr]
             name = normpath(PurePosixPath(sheet).parent / path)
             if name not in self._originals:
                 raise BuildError(f"static/{sheet} of the theme names {address}, which is not there")

@@ -24,6 +24,7 @@ from edge_api.schema.edge_pages import (
     Form,
     Frame,
 )
+from site_build.addresses import Addresses
 from site_build.faults import BuildError
 from site_build.making.samples import sample_form, sample_page, sample_reference
 
@@ -95,19 +96,24 @@ def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(tiers)
 
 
-def find_handover(folders: Sequence[Path], locate: Locate, tiers: Sequence[str]) -> Handover:
+def find_handover(
+    folders: Sequence[Path], locate: Locate, tiers: Sequence[str], addresses: Addresses
+) -> Handover:
     """Return what the theme has for the edge; of two templates of a name, the first folder's.
 
-    `{{ asset('…') }}` becomes the address, and a template that asks for BUDGET_TIERS gets `tiers`
-    as a list of its own. Raises BuildError for a template that the edge could not render.
+    `{{ asset('…') }}` becomes the address, and a template that asks for BUDGET_TIERS or `addresses`
+    gets these as its own. Raises BuildError for a template that the edge could not render.
     """
-    given_tiers = f"{{% set {_TIERS} = {list(tiers)!r} %}}"
+    fixed = {
+        name: f"{{% set {name} = {value!r} %}}"
+        for name, value in ((_TIERS, list(tiers)), ("addresses", addresses._asdict()))
+    }
     sources = {}
     for name, given, samples in _list_wanted():
         paths = (folder / name for folder in folders)
         path = next((path for path in paths if path.is_file()), None)
         if path is not None:
-            sources[name] = _read(path, given, samples, locate, given_tiers)
+            sources[name] = _read(path, given, samples, locate, fixed)
     return Handover(sources)
 
 
@@ -131,15 +137,15 @@ def _check_place(form: Form, page: str) -> None:
 
 
 def _read(
-    path: Path, given: Sequence[str], samples: Samples, locate: Locate, given_tiers: str
+    path: Path, given: Sequence[str], samples: Samples, locate: Locate, fixed: Mapping[str, str]
 ) -> str:
     """Return the source of a template that the edge can render; raises BuildError."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     try:
         written = path.read_text(encoding="utf-8")
         source = _ASSET.sub(lambda asked: locate(asked[2]), written)
-        if _TIERS in meta.find_undeclared_variables(environment.parse(source)):
-            source = given_tiers + source
+        asked = meta.find_undeclared_variables(environment.parse(source))
+        source = "".join(fixed[name] for name in fixed if name in asked) + source
         _check_names(path, environment, source, given)
         template = environment.from_string(source)
     except UnicodeDecodeError as error:

@@ -12,45 +12,43 @@ from site_build import addresses
 from site_build.incremental.cache import make_key
 from site_build.incremental.tree import Entry
 from site_build.making.assets import Assets
-from site_build.making.tasks import RecordTask, Task, TextTask
+from site_build.making.tasks import RECORD, RecordTask, Task, TextTask
 from site_build.pictures.gallery import Gallery, link_markdown
 from site_build.post import Document, Finding
 from site_build.reading.gather import Texts
 from site_build.renderers import auth, crawlers, llms, skills, twins
 from site_build.site import Identity, Policy, Site, list_moves
 
-_OF_LISTS = re.compile(rf"{addresses.TAGS}|(?:{addresses.JOURNAL})?page/")
+_OF_LISTS = re.compile(r"(?:tags?|category|author)/|.*\bpage/|.*\d\.html")
 _MOST_GONE = 10
 """Addresses that are named; of a folder that got other content there may be thousands."""
-_CONTACT = addresses.locate_page("contact")
 
 
 def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTask]:
     """Yield a task for every line of the posts index; `minutes` are by path."""
     for post in site.posts:
-        path = addresses.locate_post(post.slug)
-        yield RecordTask(path, post, minutes[post.path], site.identity.absolute(path))
+        url = site.identity.absolute(post.address)
+        path = f"{addresses.name_file(post.address)}{RECORD}"
+        yield RecordTask(path, post, minutes[post.path], url)
 
 
 def list_outputs(site: Site, leaf_size: int, gallery: Gallery) -> Iterator[Task]:
     """Yield a task for every twin and every overview of the site."""
     identity = site.identity
     for post in site.posts:
-        path = addresses.locate_post(post.slug)
         facts = [*_tell_author(post), *_tell_series(site, post)]
-        yield _make_twin(identity, post, path, facts, gallery)
+        yield _make_twin(identity, post, facts, gallery)
     for page in site.pages:
-        yield _make_twin(
-            identity, page, addresses.locate_page(page.slug), _tell_author(page), gallery
-        )
+        yield _make_twin(identity, page, _tell_author(page), gallery)
     for former, present, document in list_moves(site):
         moved = twins.render_moved(identity, document.title, present)
         yield _make_text(addresses.name_file(former), moved)
     yield from _list_overviews(site)
-    yield from _list_leaves(identity, "Journal", addresses.JOURNAL, site.posts, leaf_size)
+    if identity.addresses.journal:
+        journal = identity.addresses.journal
+        yield from _list_leaves(identity, "Journal", journal, site.posts, leaf_size)
     for tag in site.tags:
-        folder = addresses.locate_tag(tag.slug)
-        yield from _list_leaves(identity, tag.name, folder, tag.posts, leaf_size)
+        yield from _list_leaves(identity, tag.name, tag.address, tag.posts, leaf_size)
     for path, text in crawlers.render_sitemaps(site).items():
         yield _make_text(path, text)
 
@@ -66,7 +64,7 @@ def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[
 
 def list_assets(assets: Assets) -> Iterator[Task]:
     """Yield a task for every file of the theme."""
-    for asset in assets.published.values():
+    for asset in (*assets.published.values(), *assets.plain):
         yield _make_text(asset.path, asset.data)
 
 
@@ -100,14 +98,14 @@ def _make_text(path: str, text: str | bytes) -> Task:
 
 
 def _make_twin(
-    identity: Identity, document: Document, path: str, facts: Sequence[str], gallery: Gallery
+    identity: Identity, document: Document, facts: Sequence[str], gallery: Gallery
 ) -> Task:
-    links = gallery.links.get(document.path, {})
+    path, links = document.address, gallery.links.get(document.path, {})
 
     def render(texts: Texts) -> str:
         text = link_markdown(texts.read(document).markdown, links)
         twin = twins.render_document(identity, document, text, path, facts)
-        return twins.render_contact(twin, identity) if path == _CONTACT else twin
+        return twins.render_contact(twin, identity) if path == addresses.CONTACT else twin
 
     sources = make_key(document.path, document.digest, facts, [*links.items()])
     return TextTask(addresses.name_twin(path), render, sources)
@@ -128,18 +126,18 @@ def _tell_series(site: Site, post: Document) -> list[str]:
 
 def _list_overviews(site: Site) -> Iterator[Task]:
     identity = site.identity
-    renders: dict[str, Callable[[Texts], str]] = {
-        addresses.name_twin(addresses.HOME): lambda _: twins.render_home(site),
-        addresses.name_twin(addresses.TAGS): lambda _: twins.render_tags(identity, site.tags),
-        addresses.name_twin(addresses.ARCHIVE): lambda _: twins.render_archive(
-            identity, site.posts
-        ),
-        addresses.name_twin(addresses.MISSING): lambda _: twins.render_missing(identity),
-        addresses.name_twin(addresses.CONTACT_THANKS): lambda _: twins.render_thanks(identity),
-        addresses.LLMS: lambda _: llms.render_llms(site),
+    lists = identity.addresses
+    renders: dict[str | None, Callable[[Texts], str]] = {
+        addresses.HOME: lambda _: twins.render_home(site),
+        lists.tags: lambda _: twins.render_tags(identity, site.tags),
+        lists.archive: lambda _: twins.render_archive(identity, site.posts),
+        addresses.MISSING: lambda _: twins.render_missing(identity),
+        addresses.CONTACT_THANKS: lambda _: twins.render_thanks(identity),
     }
     for path, render in renders.items():
-        yield TextTask(path, render)
+        if path is not None:
+            yield TextTask(addresses.name_twin(path), render)
+    yield TextTask(addresses.LLMS, lambda _: llms.render_llms(site))
 
 
 def _list_leaves(

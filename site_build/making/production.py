@@ -4,11 +4,13 @@ Pelican's generators say in between which pages there are. It knows neither Peli
 builds are kept.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 
 from edge_api.schema.edge_pages import CONTACT_PAGE
@@ -18,7 +20,15 @@ from site_build.faults import BuildError, ContentError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.spread import spread
-from site_build.incremental.tree import Entry, Ledger, Tree, list_carried, read_ledger, write_ledger
+from site_build.incremental.tree import (
+    Entry,
+    Ledger,
+    Recipe,
+    Tree,
+    list_carried,
+    read_ledger,
+    write_ledger,
+)
 from site_build.making.assets import (
     Assets,
     PlateTask,
@@ -37,43 +47,36 @@ from site_build.making.outputs import (
     list_outputs,
     list_records,
 )
-from site_build.making.recipe import fingerprint_code, fingerprint_theme
-from site_build.making.tasks import Kept, Result, Task, Workshop
-from site_build.markup.convert import HOUSE, Dialect
+from site_build.making.recipe import HOUSE_THEME, Style, fingerprint_code, fingerprint_theme
+from site_build.making.tasks import (
+    RECORD,
+    FileTask,
+    Kept,
+    Result,
+    Task,
+    TemplateTask,
+    TextTask,
+    Workshop,
+)
+from site_build.markup.convert import Dialect
 from site_build.pictures.encode import forget_picture
 from site_build.post import Finding
 from site_build.progress import Report, Request
 from site_build.reading.gather import TEXTS, Gathered, Judge, Text, Texts, gather
 from site_build.similarity.nearest import Related, relating
-from site_build.site import Identity, Policy, list_former_slugs, list_moves, publish
+from site_build.site import Identity, list_former_slugs, list_moves, publish
 from site_build.views.sight import Sight
 
 _DIGITS = 12
 """Of the digest in a build's id, hexadecimal."""
 
 
+_PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
+"""What follows the name of a page in the paths of all that is made of it."""
 _CARDS = addresses.CARDS.rstrip("/")
 
 _Yield = tuple[list[Result], list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]
 """What a group of tasks brings: results, texts and pictures that were made for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How the site is made, apart from the code."""
-
-    theme: Path
-    overrides: Sequence[Path]
-    """Folders whose templates go before the theme's."""
-    settings: str
-    """Digest of the settings."""
-    leaf_size: int
-    """Posts on one leaf of a list."""
-    policy: Policy = field(default_factory=Policy)
-    """What programs may do with the site."""
-    budget_tiers: Sequence[str] = ()
-    """The budgets that the contact form offers."""
-    dialect: Dialect = HOUSE
 
 
 @dataclass(slots=True)
@@ -112,6 +115,7 @@ class Production:
         self._before = read_ledger(request.before)
         self._leaf_size, self._policy = style.leaf_size, style.policy
         self._tasks: dict[str, Task] = {}
+        self._outcome = _Outcome(self._before.entries)
         code = fingerprint_code()
         with self._cache:
             self.gathered, judge = self._gather(code, style.dialect)
@@ -119,14 +123,15 @@ class Production:
             with self._relate(code) as wait:
                 self.findings = _admit(judge(), is_strict=request.strict)
                 self.related = wait()
-        self.assets = Assets(style.theme / "static")
+        is_house = style.theme.resolve() == HOUSE_THEME
+        self.assets = Assets(style.theme / "static", None if is_house else HOUSE_THEME / "static")
         self.font = find_font(style.theme)
-        folders = [*style.overrides, style.theme / "templates"]
+        folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
         self.handover = self._find_handover(folders, style.budget_tiers)
         self.seen: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
         self._workshop = self._equip(
-            make_key(code, fingerprint_theme([style.theme, *style.overrides]), style.settings)
+            make_key(code, fingerprint_theme(folders), style.settings, style.once)
         )
 
     def _gather(self, code: str, dialect: Dialect) -> tuple[Gathered, Judge]:
@@ -137,7 +142,7 @@ class Production:
         return relating(self._cache, code, posts, terms, self.request.jobs)
 
     def _find_handover(self, folders: Sequence[Path], tiers: Sequence[str]) -> Handover:
-        return find_handover(folders, self.assets.locate, tiers)
+        return find_handover(folders, self.assets.locate, tiers, self.site.identity.addresses)
 
     def _equip(self, method: bytes) -> Workshop:
         place, before = self.request.place, self.request.before
@@ -155,17 +160,61 @@ class Production:
         )
 
     def add(self, task: Task) -> None:
-        """Take a task; raises BuildError when its file is claimed already."""
-        if task.path in self._tasks:
-            raise BuildError(f"two things want to be /{task.path}; give one of them another slug")
+        """Take a task; raises BuildError when another output has its path already.
+
+        A file of the content folder stands in place of one that a renderer makes.
+        """
+        if other := self._tasks.get(task.path):
+            if isinstance(other, FileTask) and isinstance(task, TextTask):
+                return
+            sources = ", ".join(map(self._name_source, (other, task)))
+            raise BuildError(
+                f"Two outputs have the path {task.path} ({sources}); give one of them another"
+            )
         self._tasks[task.path] = task
 
-    def finish(self) -> None:
-        """Do all tasks, write what builds on them, and remember what was written."""
+    def _name_source(self, task: Task) -> str:
+        """Return the source file of a task, or what makes it."""
+        match task:
+            case FileTask():
+                return task.source.relative_to(self.request.content).as_posix()
+            case TemplateTask():
+                shown = (task.own.get(kind) for kind in ("article", "page"))
+                source = next(
+                    (each.source_path for each in shown if hasattr(each, "source_path")), ""
+                )
+                return str(source or f"the template {task.template.name}")
+            case _:
+                return "the build's own"
+
+    def make_pages(self) -> Iterator[TemplateTask]:
+        """Do all tasks, and return those of pages; `finish` does the rest."""
         for task in self._list_others(self.request.now):
             self.add(task)
         with self._cache:
+            self._run(list(self._tasks.values()), self._outcome)
+        return (task for task in self._tasks.values() if isinstance(task, TemplateTask))
+
+    def finish(self, folder: Path) -> None:
+        """Write what builds on the pages, and remember what was written.
+
+        `folder` has the files that plugins wrote: each stands in place of the build's own.
+        """
+        with self._cache:
+            self._take_in(folder)
             self._make()
+
+    def _take_in(self, folder: Path) -> None:
+        """Publish what plugins wrote or changed, and tell where that replaces a file."""
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            path, data = file.relative_to(folder).as_posix(), file.read_bytes()
+            before = self._outcome.entries.get(path)
+            if before and before.digest == sha256(data).hexdigest():
+                continue
+            self._outcome.entries[path] = self._workshop.tree.write(path, data, Recipe(""))
+            if before and not path.endswith(".html"):
+                message = "a plugin wrote this file, which replaces the one of the build"
+                self.findings = (*self.findings, Finding(path, 1, 1, "warning", message))
 
     def _list_others(self, now: datetime) -> Iterator[Task]:
         """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
@@ -174,7 +223,9 @@ class Production:
         yield from list_assets(self.assets)
         yield from self._list_plates()
         yield from list_records(self.site, self.gathered.minutes)
-        yield from list_outputs(self.site, self._leaf_size, gathered.gallery)
+        has_leaves = self.site.identity.addresses.has_leaves and self._leaf_size
+        size = self._leaf_size if has_leaves else len(self.site.posts)
+        yield from list_outputs(self.site, size, gathered.gallery)
         yield from list_notices(self.site.identity, self._policy, now)
 
     def _list_plates(self) -> Iterator[Task]:
@@ -184,8 +235,7 @@ class Production:
             yield from list_cards(self.site, self.font)
 
     def _make(self) -> None:
-        outcome = _Outcome(self._before.entries)
-        self._run(list(self._tasks.values()), outcome)
+        outcome = self._outcome
         pieces = [outcome.pieces[post.slug] for post in self.site.posts]
         self._run(self._find_stale(outcome), outcome)
         build_id = self._name(outcome, pieces)
@@ -312,14 +362,16 @@ def _admit(findings: tuple[Finding, ...], *, is_strict: bool) -> tuple[Finding, 
 
 
 def _group(tasks: Iterable[Task]) -> list[list[Task]]:
-    """Put the tasks of one folder together: they ask for the same text, or unpack one picture.
+    """Put the tasks of one page together, and of a folder: they ask for one text or one picture.
 
     Cards have nothing in common, and are spread.
     """
     groups: dict[str, list[Task]] = defaultdict(list)
     for task in tasks:
-        folder, _, name = task.path.rpartition("/")
-        groups[f"{folder}/{name}" if folder == _CARDS else folder].append(task)
+        page = _PAGE.sub("", task.path)
+        folder = task.path.rpartition("/")[0]
+        is_apart = page != task.path or folder == _CARDS
+        groups[page if is_apart else folder].append(task)
     return list(groups.values())
 
 

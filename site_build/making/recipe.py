@@ -1,4 +1,4 @@
-"""How pages are made, as one digest: code, libraries, theme and settings.
+"""How pages are made: the site's style, and one digest of code, libraries, theme and settings.
 
 Whatever is kept from an earlier build is kept under this digest among others, so that a change of
 any of them makes everything anew. It knows nothing of content.
@@ -7,12 +7,15 @@ any of them makes everything anew. It knows nothing of content.
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 from edge_api.schema.installed_code import add_files
+from site_build.markup.convert import HOUSE, Dialect
+from site_build.site import Policy
 
 PACKAGES = (
     "brotli",
@@ -30,6 +33,7 @@ PACKAGES = (
     "pydantic_core",
     "pygments",
     "pymdown-extensions",
+    "python-dateutil",
     "python-frontmatter",
     "pyyaml",
     "selectolax",
@@ -44,6 +48,30 @@ _SUFFIXES = frozenset({".md", ".py"})
 
 _PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
 """Settings that say where things lie or how to run, and nothing of what pages say."""
+
+
+HOUSE_THEME = _ROOT / "theme"
+"""What another theme lacks is taken from this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How the site is made, apart from the code."""
+
+    theme: Path
+    overrides: Sequence[Path]
+    """Folders whose templates go before the theme's."""
+    settings: str
+    """Digest of the settings."""
+    leaf_size: int
+    """Posts on one leaf of a list."""
+    policy: Policy = field(default_factory=Policy)
+    """What programs may do with the site."""
+    budget_tiers: Sequence[str] = ()
+    """The budgets that the contact form offers."""
+    dialect: Dialect = HOUSE
+    once: str = ""
+    """Not empty: no page is taken over from the build before where this was another text."""
 
 
 @cache

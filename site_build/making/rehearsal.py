@@ -14,7 +14,6 @@ from pathlib import Path
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.checks.ground import locate
 from site_build.faults import BuildError
 from site_build.incremental.plates import PLATES, Plates
 from site_build.incremental.tree import EMPTY, Entry, Recipe, Tree
@@ -23,7 +22,8 @@ from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover
 from site_build.making.index_file import IndexFile, Piece, make_piece, write_line
 from site_build.making.outputs import list_records
-from site_build.making.production import Production, Style
+from site_build.making.production import Production
+from site_build.making.recipe import Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
 from site_build.markup.convert import Dialect
 from site_build.pictures.encode import forget_picture
@@ -135,7 +135,7 @@ class Rehearsal(Production):
             self.__dict__.pop(made_of_texts, None)
 
     def _revise_page(self, document: Document) -> None:
-        task = self._tasks[addresses.name_file(locate(document))]
+        task = self._tasks[addresses.name_file(document.address)]
         if isinstance(task, TemplateTask):
             for value in task.own.values():
                 if isinstance(value, Article | Page) and value.source_path == document.path:
@@ -155,8 +155,12 @@ class Rehearsal(Production):
             method.hex(),
         )
 
-    def finish(self) -> None:
+    def make_pages(self) -> Iterator[TemplateTask]:
         """Make nothing; pages are known now, and other files are looked for when asked for."""
+        return iter(())
+
+    def finish(self, folder: Path) -> None:
+        """Make nothing; what plugins write is not shown."""
 
     def make(self, path: str) -> bytes | None:
         """Return a file of the site, made now, or None when there is no such file.
@@ -201,7 +205,7 @@ class Rehearsal(Production):
         if not path.endswith(_MADE_OF_RECORDS):
             return None
         folder = path.rpartition("/")[0]
-        tags = [tag for tag in self.site.tags if addresses.locate_tag(tag.slug) == f"{folder}/"]
+        tags = [tag for tag in self.site.tags if tag.address == f"{folder}/"]
         tasks = list_full_texts(
             replace(self.site, tags=tuple(tags)), self._lines, has_cards=bool(self.font)
         )

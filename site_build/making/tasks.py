@@ -149,6 +149,10 @@ class FileTask:
         return workshop.tree.write(self.path, data, Recipe(""))
 
 
+RECORD = ".record"
+"""Ends the path of the task of a post's line: that of its page comes before."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordTask:
     """A post's line in the posts index."""
@@ -168,7 +172,7 @@ class RecordTask:
             return before
         text = workshop.texts.read(document)
         gallery = workshop.gallery
-        html = gallery.state_sizes(text.conversion.html, self.path, document.path)
+        html = gallery.state_sizes(text.conversion.html, document.address, document.path)
         markdown = link_markdown(text.markdown, gallery.links.get(document.path, {}))
         record = make_record(document, markdown, html, self.minutes, self.url)
         return workshop.index.spool(record, sources)

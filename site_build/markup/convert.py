@@ -18,6 +18,7 @@ from site_build.markup.github import GITHUB, GitHub
 from site_build.markup.house_rules import HouseRules
 from site_build.markup.structure import Fault
 from site_build.post import Document
+from site_build.source_rules import SourceRules
 
 _TOC_LEVELS = "2-3"
 """Deeper headings would make a table of contents longer than it helps."""
@@ -52,6 +53,7 @@ class Dialect(NamedTuple):
     """Those of Python-Markdown that the site names itself; empty: the house's own."""
     options: str = "{}"
     """Of these extensions, by their names, as JSON."""
+    rules: SourceRules = SourceRules()
 
 
 HOUSE = Dialect()

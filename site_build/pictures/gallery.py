@@ -42,7 +42,8 @@ class Gallery:
 
     def _link(self, html: str, document: str) -> str:
         for written, address in self.links.get(document, {}).items():
-            html = html.replace(f'href="{escape(written)}"', f'href="{escape(address)}"')
+            for name in ("href", "src"):
+                html = html.replace(f'{name}="{escape(written)}"', f'{name}="{escape(address)}"')
         return html
 
     def list_forms(self, documents: Iterable[str]) -> Iterator[tuple[Picture, Form]]:

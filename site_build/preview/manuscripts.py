@@ -53,7 +53,7 @@ class Manuscripts:
         self._request = request
         self._code, self._dialect = code, dialect
         self._cache = Cache(request.cache)
-        self._listing = list_folder(request.content)
+        self._listing = list_folder(request.content, dialect.rules)
         self._stamps = self._stamp(self._listing)
         with self._cache:
             self._readings, self._hits = read_sources(
@@ -73,7 +73,7 @@ class Manuscripts:
             found = {path: _stamp(f"{folder}/{path}") for path in told}
             if _GONE not in found.values():
                 return self._take(self._listing, {**self._stamps, **found})
-        listing = list_folder(self._request.content)
+        listing = list_folder(self._request.content, self._dialect.rules)
         return self._take(listing, self._stamp(listing))
 
     def _take(self, listing: Listing, stamps: dict[str, _Stamp]) -> bool:
@@ -109,14 +109,14 @@ class Manuscripts:
 
     def judge(self, now: datetime) -> tuple[Finding, ...]:
         """Return every finding about the content as readers would see it at `now` (UTC)."""
-        judged = judge(self._readings, self._listing.files, self._album, now)
+        judged = judge(self._readings, self._listing.files, self._album, now, self._dialect.rules)
         found = [*self._listing.findings, *judged]
         return tuple(sorted(found))
 
     def gather(self) -> Gathered:
         """Return what can be shown; of files that want the same address, the first."""
         shown = dict(_drop_repeated(self._good.items()))
-        return hold(shown, self._listing.files, self._album, self._hits)
+        return hold(shown, self._listing.files, self._album, self._hits, self._dialect.rules)
 
     def _read(self, path: str) -> Reading:
         reading, text = read_source(self._request.content, self._dialect, path)

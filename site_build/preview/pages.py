@@ -11,7 +11,6 @@ from html import escape
 from pathlib import Path
 
 from edge_api.schema.site_policy import media_type
-from site_build.checks.ground import locate
 from site_build.post import Document
 
 PREFIX = "/.preview/"
@@ -66,7 +65,7 @@ def draw_page(title: str, *sentences: str) -> str:
 
 def name_hidden(documents: Iterable[Document], now: datetime) -> dict[str, str]:
     """Return what to write on each document that is not public at `now` (UTC), by its address."""
-    return {locate(each): _word(each) for each in documents if not each.is_public_at(now)}
+    return {each.address: _word(each) for each in documents if not each.is_public_at(now)}
 
 
 def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:

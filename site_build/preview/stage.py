@@ -15,7 +15,6 @@ from typing import TypedDict
 
 from site_build.addresses import name_file
 from site_build.bridge.rehearse import Rehearser
-from site_build.checks.ground import locate
 from site_build.faults import BuildError
 from site_build.making.recipe import fingerprint_code
 from site_build.making.rehearsal import Earlier, Rehearsal
@@ -265,7 +264,7 @@ def _differ_in_text(before: Gathered, after: Gathered) -> bool:
 
 def find_document(state: State, path: str) -> Document | None:
     """Return the document that a file of the site shows."""
-    return next((each for each in state.documents if name_file(locate(each)) == path), None)
+    return next((each for each in state.documents if name_file(each.address) == path), None)
 
 
 def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int, int]]:

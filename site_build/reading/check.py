@@ -55,7 +55,8 @@ def check_content(folder: Path, now: datetime, jobs: int = 1, dialect: Dialect =
 
     Raises OSError when the folder itself cannot be read.
     """
-    listing = list_content(folder)
+    rules = dialect.rules
+    listing = list_content(folder, rules)
     inspections = dict(spread(partial(inspect, folder, dialect=dialect), listing.sources, jobs))
     documents = []
     facts = {}
@@ -66,8 +67,9 @@ def check_content(folder: Path, now: datetime, jobs: int = 1, dialect: Dialect =
             documents.append(inspection.document)
             facts[inspection.document.path] = inspection.facts
     complete = len(documents) == len(listing.sources)
-    findings += cross_check(documents, facts, listing.files, now, complete=complete)
-    findings += judge_pictures(documents, facts, measure_pictures(folder, listing.files, jobs))
+    findings += cross_check(documents, facts, listing.files, now, rules, complete=complete)
+    album = measure_pictures(folder, listing.files, jobs)
+    findings += judge_pictures(documents, facts, album, rules.list_paths(listing.files))
     return Report(len(listing.sources), tuple(sorted(findings)))
 
 
@@ -79,7 +81,7 @@ def inspect(
         raw = read_bytes(folder, path)
     except OSError as refusal:
         return Inspection(None, None, (explain_refusal(path, refusal),))
-    document, findings = read_document(path, raw)
+    document, findings = read_document(path, raw, dialect.rules)
     if document is None:
         return Inspection(None, None, tuple(findings))
     studied = study(document, dialect, convert_too=convert_too)

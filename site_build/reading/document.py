@@ -7,17 +7,21 @@ opens nothing.
 import codecs
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from zoneinfo import ZoneInfo
 
-from site_build import addresses
 from site_build.checks.burden import find_burden
 from site_build.checks.examine import render
 from site_build.post import Alias, Document, Finding, Kind
-from site_build.reading.front_matter import LONGEST_DESCRIPTION, PageFrontMatter
+from site_build.reading.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
 from site_build.reading.head import Fault, find_members, find_value, read_head
-from site_build.reading.located_yaml import HANDLER, YamlFaultError, read_entries
-from site_build.text import Places, count_control_characters, find_control_character
+from site_build.reading.located_yaml import HANDLER, Entry, YamlFaultError, read_entries
+from site_build.reading.pelican_head import read_pelican_head
+from site_build.source_rules import SourceRules
+from site_build.text import Places, count_control_characters, find_control_character, make_slug
 
 _BEGINNING_TAGS = 4_000
 """Code points in which the first paragraph is looked for."""
@@ -65,6 +69,7 @@ def _shorten(text: str, longest: int) -> str:
 LARGEST_FILE = 2 * 1024 * 1024
 """Bytes; some three hundred thousand words."""
 
+_RULES = SourceRules()
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _BEGINNING = "begin it with `---`, the keys title, slug and date, and `---` again"
 
@@ -73,14 +78,15 @@ _BEGINNING = "begin it with `---`, the keys title, slug and date, and `---` agai
 class _Parts:
     """The front matter and the body of a text, and their offsets in it."""
 
+    entries: list[Entry]
     fence_at: int
-    head_at: int
-    head: str
     body_at: int
     body: str
 
 
-def read_document(path: str, raw: bytes) -> tuple[Document | None, list[Finding]]:
+def read_document(
+    path: str, raw: bytes, rules: SourceRules = _RULES
+) -> tuple[Document | None, list[Finding]]:
     """Return the document, or None where errors forbid one, with all findings about the file.
 
     `path` is relative to the content folder, with `/`. Never raises, whatever the bytes.
@@ -88,7 +94,7 @@ def read_document(path: str, raw: bytes) -> tuple[Document | None, list[Finding]
     text, faults = _decode(raw)
     document = None
     if not faults:
-        document, faults = _read_text(path, text, hashlib.sha256(raw).hexdigest())
+        document, faults = _read_text(path, text, hashlib.sha256(raw).hexdigest(), rules)
     places = Places(text)
     return document, sorted(
         Finding(path, *places.locate(fault.offset), fault.severity, fault.message)
@@ -130,42 +136,65 @@ def _find_control_characters(text: str) -> list[Fault]:
     return [Fault(at, f"the text holds {name}{more}; take it out")]
 
 
-def _read_text(path: str, text: str, digest: str) -> tuple[Document | None, list[Fault]]:
-    parts = _split(text)
-    if isinstance(parts, Fault):
-        return None, [parts]
+def _read_text(
+    path: str, text: str, digest: str, rules: SourceRules
+) -> tuple[Document | None, list[Fault]]:
     try:
-        entries = read_entries(parts.head, parts.head_at)
+        parts = _split(path, text, rules)
     except YamlFaultError as fault:
         return None, [Fault(fault.offset, f"the front matter {fault}")]
-    kind: Kind = "page" if path.startswith("pages/") else "post"
-    head, faults = read_head(kind, parts.fence_at, entries)
+    if isinstance(parts, Fault):
+        return None, [parts]
+    kind: Kind = "page" if rules.is_page(path) else "post"
+    extra = tuple((each.key, each.value) for each in parts.entries if each.key in rules.extra)
+    entries = [each for each in parts.entries if each.key not in rules.extra]
+    entries += _read_name(path, entries, rules)
+    head, faults = read_head(kind, parts.fence_at, entries, rules)
     if head is None or any(fault.severity == "error" for fault in faults):
         return None, faults
     places = Places(text)
     body = f"{parts.body}\n" if parts.body else "", places.locate(parts.body_at)[0]
-    document = _make_document(path, kind, head, body, digest)
+    document = _make_document(path, head, body, digest, rules)
     slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
     aliases: dict[str, Alias] = {}
     for given, at in zip(head.aliases, find_members(entries, "aliases"), strict=True):
-        former = _canonical_path(kind, given)
-        aliases.setdefault(former, Alias(former, *places.locate(at)))
-    named = replace(document, slug_at=slug_at, series_at=series_at, aliases=(*aliases.values(),))
+        former = _canonical_path(document, given, rules)
+        slug = rules.addresses.find_slug(former)
+        aliases.setdefault(former, Alias(former, slug, *places.locate(at)))
+    named = replace(
+        document, slug_at=slug_at, series_at=series_at, aliases=(*aliases.values(),), extra=extra
+    )
     return named, faults
 
 
-def _canonical_path(kind: Kind, alias: str) -> str:
+def _read_name(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
+    """Yield what the name of the file says and its head does not."""
+    found = re.match(rules.name_pattern, PurePosixPath(path).stem)
+    named = {each.key for each in entries}
+    for key, value in (found.groupdict() if found else {}).items():
+        if value and key in KEYS and key not in named:
+            yield Entry(key, value, 0, 0)
+
+
+def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
     """Return the one path of a former address."""
     if not alias.startswith("/"):
-        return addresses.locate_document(kind, alias)
+        return _locate(replace(document, slug=alias), rules)
     path = re.sub("(?:^|(?<=/))index[.]html$", "", alias.removeprefix("/"))
     return path if not path or path.endswith(("/", ".html")) else f"{path}/"
 
 
-def _split(text: str) -> _Parts | Fault:
-    """Split a text with python-frontmatter, whose two parts begin with the end of a line."""
+def _split(path: str, text: str, rules: SourceRules) -> _Parts | Fault:
+    """Split a text with python-frontmatter, whose two parts begin with the end of a line.
+
+    Raises YamlFaultError.
+    """
     start = len(text) - len(text.lstrip())
     opening = HANDLER.FM_BOUNDARY.match(text, start)
+    if opening is None and (found := read_pelican_head(text)):
+        entries, body_at = found
+        entries += _choose_slug(path, entries, rules)
+        return _Parts(entries, 0, body_at, text[body_at:].rstrip())
     if opening is None:
         what = "the file is empty" if start == len(text) else "the file has no front matter"
         return Fault(0 if start == len(text) else start, f"{what}; {_BEGINNING}")
@@ -173,18 +202,32 @@ def _split(text: str) -> _Parts | Fault:
         head, body = (part.removeprefix("\n") for part in HANDLER.split(text))
     except ValueError:
         return Fault(start, "the front matter is never closed; add a line `---` below its keys")
-    return _Parts(start, opening.end() + 1, head, len(text) - len(body), body.rstrip())
+    entries = read_entries(head, opening.end() + 1)
+    return _Parts(entries, start, len(text) - len(body), body.rstrip())
+
+
+def _choose_slug(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
+    """Yield the slug of a file that names none, as Pelican makes it."""
+    values = {each.key: each for each in entries}
+    title = values.get("title")
+    if "slug" in values or title is None:
+        return
+    source = title.value if rules.slug_source == "title" else PurePosixPath(path).stem
+    if slug := make_slug(str(source)):
+        yield Entry("slug", slug, title.key_at, title.value_at)
 
 
 def _make_document(
-    path: str, kind: Kind, head: PageFrontMatter, body: tuple[str, int], digest: str
+    path: str, head: PageFrontMatter, body: tuple[str, int], digest: str, rules: SourceRules
 ) -> Document:
     markdown, line = body
+    kind: Kind = "page" if rules.is_page(path) else "post"
     published = head.date or _EPOCH
     document = Document(
         path=path,
         kind=kind,
         slug=head.slug,
+        address="",
         title=head.title,
         description=head.description,
         excerpt=head.excerpt,
@@ -193,12 +236,31 @@ def _make_document(
         tags=head.tags,
         series=head.series if kind == "post" else "",
         author=head.author,
+        category=_find_category(path, kind, head, rules),
         lang=head.lang,
         draft=head.status == "draft",
         markdown=markdown,
         body_line=line,
         digest=digest,
     )
+    document = replace(document, address=_locate(document, rules))
     # What the author left to the text.
     description = document.description or summarise(document, LONGEST_DESCRIPTION) or document.title
     return replace(document, description=description, excerpt=document.excerpt or description)
+
+
+def _find_category(path: str, kind: Kind, head: PageFrontMatter, rules: SourceRules) -> str:
+    folder = PurePosixPath(path).parent.name if rules.folder_is_category else ""
+    return head.category or folder or rules.category if kind == "post" else ""
+
+
+def _locate(document: Document, rules: SourceRules) -> str:
+    """Return the address of a document by the settings' forms."""
+    return rules.addresses.locate(
+        document.kind,
+        document.slug,
+        document.published.astimezone(ZoneInfo(rules.timezone)),
+        lang=document.lang,
+        category=make_slug(document.category),
+        author=make_slug(document.author),
+    )

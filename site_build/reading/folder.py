@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from site_build import addresses
 from site_build.post import Finding
 from site_build.reading.document import LARGEST_FILE
+from site_build.source_rules import SourceRules
 
-_FOREIGN_SUFFIXES = frozenset({".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
+_FOREIGN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
+_OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
+"""Of texts that Pelican builds."""
+_RULES = SourceRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Listing:
     findings: tuple[Finding, ...]
 
 
-def list_content(folder: Path) -> Listing:
+def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
     """Return what is in `folder`; names that begin with a dot do not count.
 
     Raises OSError when the folder itself cannot be read.
@@ -38,11 +41,13 @@ def list_content(folder: Path) -> Listing:
         if fault:
             findings.append(Finding(show_path(path), 1, 1, "error", fault))
         elif path.endswith(".md"):
-            sources.append(path)
-        elif path.startswith(addresses.IMAGES):
+            if rules.is_source(path):
+                sources.append(path)
+        elif rules.is_static(path):
             files.append(path)
-        elif Path(path).suffix.lower() in _FOREIGN_SUFFIXES or path.lower().endswith(".md"):
-            message = "the file is not built; give it the suffix .md"
+        elif (suffix := Path(path).suffix.lower()) in _OTHER_SUFFIXES and rules.is_source(path):
+            mend = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
+            message = f"the file is not built; {mend} the suffix .md"
             findings.append(Finding(show_path(path), 1, 1, "warning", message))
     return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)))
 

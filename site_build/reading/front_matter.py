@@ -4,7 +4,7 @@ Only values come in here; where they stand in the file is `site_build.reading.do
 """
 
 import re
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, tzinfo
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -95,8 +95,8 @@ def _require_slug(value: object) -> object:
     raise _fault(f"is {text[:40]!r}; use a-z, 0-9 and hyphens, such as {mend}")
 
 
-def parse_instant(value: object) -> datetime:
-    """Return the UTC instant of a date, a date with a time, or text; without a zone it is UTC.
+def parse_instant(value: object, zone: tzinfo = UTC) -> datetime:
+    """Return the UTC instant of a date, a date with a time, or text; `zone` where it names none.
 
     Raises ValueError with the mend.
     """
@@ -112,7 +112,7 @@ def parse_instant(value: object) -> datetime:
         case _:
             raise ValueError(f"is {name_kind(value)}; write it as {DATE_FORMS}")
     try:
-        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+        return (instant if instant.tzinfo else instant.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError:
         raise ValueError("lies outside the years 1 to 9999; mend the year") from None
 
@@ -124,9 +124,9 @@ def _parse_iso(text: str) -> datetime:
         raise ValueError(f"is {text!r}, which is on no calendar; mend the day or time") from None
 
 
-def _require_instant(value: object) -> datetime:
+def _require_instant(value: object, info: ValidationInfo) -> datetime:
     try:
-        return parse_instant(value)
+        return parse_instant(value, info.context or UTC)
     except ValueError as fault:
         raise _fault(str(fault)) from None
 
@@ -136,7 +136,7 @@ def _require_revision(value: object, info: ValidationInfo) -> datetime:
 
     Who writes no time of day does not mean midnight, before the post was there.
     """
-    revised = _require_instant(value)
+    revised = _require_instant(value, info)
     published: datetime | None = info.data.get("date")
     if published and _is_day(value) and revised.date() == published.date():
         return max(revised, published)
@@ -235,6 +235,7 @@ class PageFrontMatter(BaseModel):
     status: Status = Field("published", description="A draft is kept out of everything public.")
     lang: Language = Field("", description="The language of the text, as a BCP 47 tag.")
     author: Text = Field("", description="Who wrote it, where that is not the site's author.")
+    category: Text = Field("", description="The one category that it is in, for Pelican's themes.")
     aliases: Aliases = Field((), description="Its former slugs and paths, which lead to it.")
 
     @field_validator("updated")

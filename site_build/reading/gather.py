@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from edge_api.schema.reading import reading_minutes
 from site_build.checks.examine import study
-from site_build.checks.ground import judge_pictures, link_sources, list_shown, locate
+from site_build.checks.ground import judge_pictures, link_sources, list_shown, list_targets
 from site_build.faults import BuildError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.spread import spread
@@ -28,6 +28,7 @@ from site_build.reading.document import read_document
 from site_build.reading.folder import Listing, digest_file, list_content
 from site_build.reading.measures import measure_pictures
 from site_build.similarity.nearest import NO_TERMS, Terms, count_terms
+from site_build.source_rules import SourceRules
 
 TEXTS = "text"
 _REMEMBERED = 4
@@ -95,7 +96,8 @@ class Texts:
 
     def _load(self, document: Document) -> Document:
         try:
-            whole, _ = read_document(document.path, (self._content / document.path).read_bytes())
+            raw = (self._content / document.path).read_bytes()
+            whole, _ = read_document(document.path, raw, self._dialect.rules)
         except OSError as error:
             raise BuildError(
                 f"{document.path} cannot be read any more: {error.strerror}"
@@ -140,8 +142,8 @@ class Gathered:
     """Reading time by path."""
     terms: dict[str, Terms]
     """What each document is about, by path."""
-    files: tuple[str, ...]
-    """What is published as it is, by path."""
+    files: Mapping[str, str]
+    """What is published as it is: the path on the site by that of the source."""
     gallery: Gallery
     sources: int
     hits: int
@@ -159,19 +161,23 @@ def gather(request: Request, cache: Cache, code: str, dialect: Dialect) -> tuple
 
     Raises BuildError when the folder cannot be read.
     """
-    listing = list_folder(request.content)
+    listing = list_folder(request.content, dialect.rules)
     readings, hits = read_sources(request, listing.sources, cache, code, dialect)
     album = measure_pictures(request.content, listing.files, request.jobs, cache, code)
 
     def find() -> tuple[Finding, ...]:
-        judged = judge(readings, listing.files, album, request.now)
+        judged = judge(readings, listing.files, album, request.now, dialect.rules)
         return tuple(sorted([*listing.findings, *judged]))
 
-    return hold(readings, listing.files, album, hits), find
+    return hold(readings, listing.files, album, hits, dialect.rules), find
 
 
 def hold(
-    readings: Mapping[str, Reading], files: tuple[str, ...], album: Album, hits: int
+    readings: Mapping[str, Reading],
+    files: tuple[str, ...],
+    album: Album,
+    hits: int,
+    rules: SourceRules,
 ) -> Gathered:
     """Return what a build is given; of the `readings`, the cache knew `hits`."""
     whole = [each for each in readings.values() if each.inspection.document]
@@ -181,17 +187,17 @@ def hold(
         tuple(documents),
         {path: reading.minutes for path, reading in zip(paths, whole, strict=True)},
         {path: reading.terms for path, reading in zip(paths, whole, strict=True)},
-        files,
-        _hang(readings, album),
+        rules.list_paths(files),
+        _hang(readings, files, album, rules),
         len(readings),
         hits,
     )
 
 
-def list_folder(content: Path) -> Listing:
+def list_folder(content: Path, rules: SourceRules) -> Listing:
     """Return what is in the content folder; raises BuildError when it cannot be read."""
     try:
-        return list_content(content)
+        return list_content(content, rules)
     except OSError as error:
         sentence = f"the content folder {content} cannot be read: {error.strerror}"
         raise BuildError(sentence) from error
@@ -205,7 +211,8 @@ def read_sources(
     The second value is how many of them the cache knew; it is given the others.
     """
     content, observer = request.content, request.observer
-    known, unknown = _recall(content, paths, cache, code)
+    reader = make_key(code, dialect)
+    known, unknown = _recall(content, paths, cache, reader)
     readings = dict(known)
     fresh = []
     observer.begin("reading", len(unknown))
@@ -213,12 +220,12 @@ def read_sources(
     for index, (reading, text) in spread(read, unknown, request.jobs):
         readings[unknown[index]] = reading
         if reading.digest:
-            fresh.append((make_key(code, unknown[index], reading.digest), reading))
+            fresh.append((make_key(reader, unknown[index], reading.digest), reading))
         keep_text(cache, code, dialect, reading, text)
         observer.advance()
     cache.put(_INSPECTIONS, fresh)
     cache.keep_only(
-        _INSPECTIONS, (make_key(code, path, reading.digest) for path, reading in readings.items())
+        _INSPECTIONS, (make_key(reader, path, reading.digest) for path, reading in readings.items())
     )
     return {path: readings[path] for path in paths}, len(known)
 
@@ -233,10 +240,10 @@ def keep_text(
 
 
 def _recall(
-    content: Path, paths: tuple[str, ...], cache: Cache, code: str
+    content: Path, paths: tuple[str, ...], cache: Cache, reader: bytes
 ) -> tuple[dict[str, Reading], list[str]]:
     """Part the files that the cache knows, as they are now, from those it does not."""
-    keys = {path: make_key(code, path, digest_file(content, path)) for path in paths}
+    keys = {path: make_key(reader, path, digest_file(content, path)) for path in paths}
     known = cache.recall(_INSPECTIONS, keys, Reading)
     return known, [path for path in paths if path not in known]
 
@@ -254,23 +261,29 @@ def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Te
 
 
 def judge(
-    readings: Mapping[str, Reading], files: tuple[str, ...], album: Album, now: datetime
+    readings: Mapping[str, Reading],
+    files: tuple[str, ...],
+    album: Album,
+    now: datetime,
+    rules: SourceRules,
 ) -> list[Finding]:
     """Return the findings about each file, and those that only all files together show."""
     found = [finding for reading in readings.values() for finding in reading.inspection.findings]
     documents, facts = _list_facts(readings)
     complete = len(documents) == len(readings)
-    crossed = cross_check(documents, facts, files, now, complete=complete)
-    return [*found, *crossed, *judge_pictures(documents, facts, album)]
+    crossed = cross_check(documents, facts, files, now, rules, complete=complete)
+    return [*found, *crossed, *judge_pictures(documents, facts, album, rules.list_paths(files))]
 
 
-def _hang(readings: Mapping[str, Reading], album: Album) -> Gallery:
+def _hang(
+    readings: Mapping[str, Reading], files: tuple[str, ...], album: Album, rules: SourceRules
+) -> Gallery:
     """Return the pictures that can be shown, and who shows them."""
     pictures = {path: each.picture for path, each in album.items() if each.picture}
     documents, facts = _list_facts(readings)
-    paths = {document.path: locate(document) for document in documents}
+    paths = list_targets(documents, files, rules)
     links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
-    return Gallery(pictures, list_shown(documents, facts, album), links)
+    return Gallery(pictures, list_shown(documents, facts, album, paths), links)
 
 
 def _list_facts(readings: Mapping[str, Reading]) -> tuple[list[Document], dict[str, Facts]]:

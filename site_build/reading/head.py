@@ -6,6 +6,7 @@ Every defect becomes a sentence with its mend at its place. It knows nothing of 
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
@@ -20,6 +21,7 @@ from site_build.reading.front_matter import (
     PostFrontMatter,
 )
 from site_build.reading.located_yaml import Entry
+from site_build.source_rules import SourceRules
 from site_build.text import make_slug, shorten
 
 RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
@@ -28,21 +30,18 @@ RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
     | {
         folder.rstrip("/")
         for folder in (
-            addresses.ARCHIVE,
+            *addresses.HOUSE.list_overviews(),
             addresses.CARDS,
             addresses.IMAGES,
-            addresses.JOURNAL,
             addresses.PICTURES,
-            addresses.TAGS,
             addresses.THEME,
         )
     },
 }
-"""Addresses that the site itself answers."""
+"""Addresses that the site itself answers, where its settings leave addresses as they are."""
 
 OTHER_NAMES = {
     "categories": "tags",
-    "category": "tags",
     "keywords": "tags",
     "subtitle": "description",
     "abstract": "description",
@@ -70,7 +69,7 @@ class Fault:
 
 
 def read_head(
-    kind: Kind, fence_at: int, entries: list[Entry]
+    kind: Kind, fence_at: int, entries: list[Entry], rules: SourceRules
 ) -> tuple[PageFrontMatter | None, list[Fault]]:
     """Return the checked front matter, or None where errors forbid it, with all faults.
 
@@ -85,10 +84,13 @@ def read_head(
         if entry.value is not None or key in required
     }
     try:
-        head = model.model_validate(values)
+        head = model.model_validate(values, context=ZoneInfo(rules.timezone))
     except ValidationError as refusal:
         return None, faults + _explain_refusal(refusal, known, fence_at)
-    return head, faults + _check_values(kind, head, known)
+    places = (rules.addresses, addresses.HOUSE)
+    forms, usual = ((each.post, each.page, each.list_overviews()) for each in places)
+    is_reserved = forms == usual and head.slug in RESERVED_SLUGS[kind]
+    return head, faults + _check_values(kind, head, known, is_reserved=is_reserved)
 
 
 def find_value(entries: list[Entry], name: str) -> int:
@@ -130,7 +132,8 @@ def _explain_unknown(entry: Entry) -> Fault:
         return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {mend}")
     key = entry.key[:40].casefold()
     near = OTHER_NAMES.get(key) or next(iter(get_close_matches(key, KEYS, n=1)), None)
-    mend = f"did you mean `{near}`?" if near else f"the keys are {', '.join(KEYS)}"
+    known = f"the keys are {', '.join(KEYS)}, and those of FRONT_MATTER_EXTRA"
+    mend = f"did you mean `{near}`?" if near else known
     message = f"`{shorten(entry.key)}` is no key of the front matter; {mend}"
     return Fault(entry.key_at, message, "warning")
 
@@ -162,9 +165,11 @@ def _exemplify(name: str, known: dict[str, Entry]) -> str:
     return f"`{name}: {example}`"
 
 
-def _check_values(kind: Kind, head: PageFrontMatter, known: dict[str, Entry]) -> list[Fault]:
+def _check_values(
+    kind: Kind, head: PageFrontMatter, known: dict[str, Entry], *, is_reserved: bool
+) -> list[Fault]:
     faults = []
-    if head.slug in RESERVED_SLUGS[kind]:
+    if is_reserved:
         message = f"`slug` is {head.slug!r}, an address of the site itself; choose another"
         faults.append(Fault(known["slug"].value_at, message))
     if kind == "page" and head.series:

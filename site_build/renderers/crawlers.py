@@ -81,7 +81,7 @@ def _spell(allowed: bool) -> str:  # noqa: FBT001 - it is the value that is spel
 
 def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
     """Return `security.txt` as it stands at `now` (UTC)."""
-    contact = policy.security_contact or identity.absolute(addresses.locate_page("contact"))
+    contact = policy.security_contact or identity.absolute(addresses.CONTACT)
     fields = (
         ("Contact", contact),
         ("Expires", f"{find_expiry(now):%Y-%m-%dT%H:%M:%SZ}"),
@@ -116,14 +116,14 @@ def render_sitemaps(site: Site, largest: int = LARGEST) -> dict[str, str]:
 def _list_rows(site: Site) -> Iterator[_Row]:
     """Yield the path of each page that stands for itself, and its last revision."""
     latest = _find_latest(site.posts)
-    for path in (addresses.HOME, addresses.JOURNAL, addresses.TAGS, addresses.ARCHIVE):
+    for path in (addresses.HOME, *site.identity.addresses.list_overviews()):
         yield path, latest
     for page in site.pages:
-        yield addresses.locate_page(page.slug), page.updated
+        yield page.address, page.updated
     for tag in site.tags:
-        yield addresses.locate_tag(tag.slug), _find_latest(tag.posts)
+        yield tag.address, _find_latest(tag.posts)
     for post in site.posts:
-        yield addresses.locate_post(post.slug), post.updated
+        yield post.address, post.updated
     for path in DOCS_PAGES:
         yield path.removeprefix("/"), UNDATED
 

@@ -85,8 +85,9 @@ class Item:
     @property
     def id(self) -> str:
         """Where it was read first: readers of feeds show what has a new id as new."""
-        first = self.first_slug or self.record.slug
-        return self.url.removesuffix(f"{self.record.slug}/") + f"{first}/"
+        slug = self.record.slug
+        before, _, after = self.url.rpartition(slug)
+        return f"{before}{self.first_slug or slug}{after}"
 
 
 def open_journal(site: Site, *, has_cards: bool = False) -> Channel:
@@ -101,7 +102,7 @@ def open_tag(identity: Identity, tag: Tag, *, has_cards: bool = False) -> Channe
         identity,
         f"{identity.name}: {tag.name}",
         f"posts tagged {tag.name}",
-        addresses.locate_tag(tag.slug),
+        tag.address,
         len(tag.posts),
         NEWEST_OF_TAG,
         has_cards,

@@ -6,7 +6,7 @@ from edge_api.schema import paths
 from site_build import addresses
 from site_build.renderers import skills
 from site_build.renderers.feed import Item
-from site_build.renderers.markdown import list_pages, list_posts, write_link
+from site_build.renderers.markdown import list_overviews, list_pages, list_posts, write_link
 from site_build.renderers.twins import render_record
 from site_build.site import Identity, Site
 
@@ -37,7 +37,9 @@ def render_llms(site: Site) -> str:
         f"> {identity.description}",
         _MANNERS,
         "## Pages",
-        "\n".join([*_list_overviews(identity), *list_pages(identity, site.pages)]),
+        "\n".join(
+            [*_list_links(identity, list_overviews(identity)), *list_pages(identity, site.pages)]
+        ),
         "## Posts",
         "\n".join(list_posts(identity, site.posts)) or "None yet.",
         "## For programs",
@@ -46,16 +48,6 @@ def render_llms(site: Site) -> str:
         "\n".join(_list_more(identity, len(site.posts))),
     ]
     return "\n\n".join(sections) + "\n"
-
-
-def _list_overviews(identity: Identity) -> list[str]:
-    overviews = (
-        ("Journal", addresses.JOURNAL, "all posts, newest first"),
-        ("Tags", addresses.TAGS, "all tags with the number of their posts"),
-        ("Archive", addresses.ARCHIVE, "all posts by year"),
-    )
-    twins = [(title, addresses.name_twin(path), sentence) for title, path, sentence in overviews]
-    return _list_links(identity, twins)
 
 
 def _list_more(identity: Identity, count: int) -> list[str]:

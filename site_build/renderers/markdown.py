@@ -32,12 +32,21 @@ def list_posts(identity: Identity, posts: Sequence[Document]) -> list[str]:
 def list_pages(identity: Identity, pages: Sequence[Document]) -> list[str]:
     """Return one line for each page: its twin and what it is about."""
     return [
-        f"- {write_link(page.title, identity.absolute(addresses.name_twin(address)))}"
-        f": {escape_text(page.description)}"
+        f"- {write_link(page.title, _locate_twin(identity, page))}: {escape_text(page.description)}"
         for page in pages
-        for address in (addresses.locate_page(page.slug),)
     ]
 
 
-def _locate_twin(identity: Identity, post: Document) -> str:
-    return identity.absolute(addresses.name_twin(addresses.locate_post(post.slug)))
+def list_overviews(identity: Identity) -> list[tuple[str, str, str]]:
+    """Return title, path of the twin and a sentence of each list that the site makes."""
+    lists = identity.addresses
+    known = (
+        ("Journal", lists.journal, "all posts, newest first"),
+        ("Tags", lists.tags, "all tags with the number of their posts"),
+        ("Archive", lists.archive, "all posts by year"),
+    )
+    return [(title, addresses.name_twin(path), words) for title, path, words in known if path]
+
+
+def _locate_twin(identity: Identity, document: Document) -> str:
+    return identity.absolute(addresses.name_twin(document.address))

@@ -92,7 +92,7 @@ def _name_values(identity: Identity) -> Mapping[str, str]:
     """Return what the files name with `$`: the journal, and where its parts answer."""
     return {
         "journal": identity.name,
-        "posts": identity.absolute(addresses.JOURNAL),
+        "posts": identity.absolute(identity.addresses.journal or addresses.HOME),
         "llms": identity.absolute(addresses.LLMS),
         "full_text": identity.absolute(addresses.LLMS_FULL),
         "feed": identity.absolute(addresses.FEED_JSON),
@@ -101,5 +101,5 @@ def _name_values(identity: Identity) -> Mapping[str, str]:
         "api": f"{identity.url}{paths.DOORS['rest']}",
         "mcp": f"{identity.url}{paths.DOORS['mcp']}",
         "auth": identity.absolute(addresses.AUTH),
-        "contact": identity.absolute(addresses.locate_page("contact")),
+        "contact": identity.absolute(addresses.CONTACT),
     }

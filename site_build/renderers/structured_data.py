@@ -80,7 +80,7 @@ class Vocabulary:
             "contactPoint": {
                 "@type": "ContactPoint",
                 "contactType": "customer support",
-                "url": self._identity.absolute(addresses.locate_page("contact")),
+                "url": self._identity.absolute(addresses.CONTACT),
             },
         }
         if self._logo:
@@ -107,7 +107,7 @@ class Vocabulary:
 
     def describe_blog(self) -> Json:
         """Return the journal that every post is part of."""
-        url = self._identity.absolute(addresses.JOURNAL)
+        url = self._identity.absolute(self._identity.addresses.journal or addresses.HOME)
         return {"@type": "Blog", "@id": f"{url}#blog", "name": self._identity.name, "url": url}
 
     def describe_post(self, post: Post, card: CardPlace | None) -> Json:

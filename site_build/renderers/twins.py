@@ -14,7 +14,13 @@ from edge_api.schema import paths
 from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.post import Document
-from site_build.renderers.markdown import escape_text, list_pages, list_posts, write_link
+from site_build.renderers.markdown import (
+    escape_text,
+    list_overviews,
+    list_pages,
+    list_posts,
+    write_link,
+)
 from site_build.site import UNDATED, Identity, Site, Tag
 
 NEWEST = 10
@@ -81,9 +87,7 @@ def render_home(site: Site) -> str:
     more = [
         f"- {write_link(title, identity.absolute(path))}"
         for title, path in (
-            ("Journal", addresses.name_twin(addresses.JOURNAL)),
-            ("Tags", addresses.name_twin(addresses.TAGS)),
-            ("Archive", addresses.name_twin(addresses.ARCHIVE)),
+            *((title, path) for title, path, _ in list_overviews(identity)),
             ("llms.txt", addresses.LLMS),
             ("Atom feed", addresses.FEED),
             ("JSON Feed", addresses.FEED_JSON),
@@ -120,7 +124,7 @@ def render_tags(identity: Identity, tags: Sequence[Tag]) -> str:
     lines = [
         f"- {write_link(tag.name, identity.absolute(path))} ({len(tag.posts)})"
         for tag in tags
-        for path in (addresses.name_twin(addresses.locate_tag(tag.slug)),)
+        for path in (addresses.name_twin(tag.address),)
     ]
     return _join("# Tags", "\n".join(lines) or "No tags yet.")
 
@@ -138,8 +142,7 @@ def render_missing(identity: Identity) -> str:
     """Return the twin of the page that stands in for a missing one."""
     ways = (
         ("llms.txt", addresses.LLMS, "every page, and what there is for programs"),
-        ("Archive", addresses.name_twin(addresses.ARCHIVE), "every post by its date"),
-        ("Tags", addresses.name_twin(addresses.TAGS), "every post by its subject"),
+        *list_overviews(identity),
         (
             "Search",
             f"{paths.SEARCH.lstrip('/')}?q=",
@@ -170,7 +173,7 @@ def render_moved(identity: Identity, title: str, path: str) -> str:
 
 def render_thanks(identity: Identity) -> str:
     """Return the twin of the page that a sent message leads to."""
-    journal = identity.absolute(addresses.name_twin(addresses.JOURNAL))
+    journal = identity.absolute(addresses.name_twin(identity.addresses.journal or addresses.HOME))
     return _join(
         "# Thank you",
         "Your message has arrived and is stored. A person reads it and answers to the address you"

@@ -10,15 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from html import unescape
+from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 from pelican.contents import Article as PelicanArticle  # type: ignore[import-untyped]
 from pelican.contents import Page as PelicanPage
-from pelican.urlwrappers import Author  # type: ignore[import-untyped]
+from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
 from pelican.urlwrappers import Tag as PelicanTag
 
 from edge_api.schema.reading import count_words
 from site_build import addresses
+from site_build.addresses import FEED, FEED_JSON
 from site_build.incremental.cache import make_key
 from site_build.pictures.gallery import Gallery
 from site_build.post import Document
@@ -38,12 +40,13 @@ class Tag(PelicanTag):  # type: ignore[misc]
     save_as = ""
     page_name = ""
 
-    def __init__(self, name: str, slug: str, settings: Mapping[str, object]) -> None:
+    def __init__(self, name: str, slug: str, address: str, settings: Mapping[str, object]) -> None:
         super().__init__(name, settings)
         self.slug = slug
-        self.url = addresses.locate_tag(slug)
+        self.url = address
         self.save_as = addresses.name_file(self.url)
-        self.page_name = self.url.rstrip("/")
+        self.feeds = tuple(addresses.locate_feed(address, each) for each in (FEED, FEED_JSON))
+        self.page_name = self.save_as.removesuffix("/index.html").removesuffix(".html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,11 @@ class Shelf:
     settings: Mapping[str, object]
     texts: Texts
     gallery: Gallery
-    author: Author
+    authors: Mapping[str, Author]
+    """By name; the site's own is the first."""
+    categories: Mapping[str, Category]
+    zone: ZoneInfo
+    """Of the dates that templates show."""
     tags: Mapping[str, Tag]
     """By every spelling of their names."""
     minutes: Mapping[str, int]
@@ -110,7 +117,7 @@ class Shelf:
 
 def make_neighbour(post: Document, tags: Mapping[str, Tag]) -> Neighbour:
     """Return what a link to the post shows; `tags` are by every spelling of their names."""
-    url = addresses.locate_post(post.slug)
+    url = post.address
     published, updated = post.published, post.updated
     own = tuple(tags[name] for name in post.tags if name in tags)
     said = (post.title, url, post.description, published.isoformat(), updated.isoformat())
@@ -126,6 +133,12 @@ def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
     return Series(part.series, part.number, len(part.posts), shown, first + 1)
 
 
+def split_authors(byline: str) -> list[str]:
+    """Return the names of a text's authors: semicolons part them, or else commas."""
+    sign = ";" if ";" in byline else ","
+    return [name.strip() for name in byline.split(sign) if name.strip()]
+
+
 class _Light:
     """What posts and pages have in common; `digest` stands for all but the text."""
 
@@ -133,34 +146,53 @@ class _Light:
     digest: bytes
     metadata: dict[str, object]
 
-    def _describe(self, document: Document, shelf: Shelf, url: str, save_as: str) -> None:
+    def _describe(self, document: Document, shelf: Shelf) -> None:
         self.document = document
         self.settings = shelf.settings
         self._texts, self._gallery = shelf.texts, shelf.gallery
         self.source_path = self.relative_source_path = document.path
         self.slug, self.title = document.slug, document.title
-        self.url, self.save_as = url, save_as
-        self.twin_url = f"/{addresses.name_twin(url)}"
+        self.url, self.save_as = document.address, addresses.name_file(document.address)
+        self.twin_url = f"/{addresses.name_twin(self.url)}"
         self.description, self.excerpt = document.description, document.excerpt
         self.published, self.updated = document.published, document.updated
         self.reading_minutes = shelf.minutes[document.path]
         self.tags = [shelf.tags[name] for name in document.tags if name in shelf.tags]
         self.lang = document.lang or str(shelf.settings["DEFAULT_LANG"])
         self.byline = document.author
-        self.author = Author(self.byline, shelf.settings) if self.byline else shelf.author
-        self.authors = [self.author]
+        names = split_authors(self.byline) or [next(iter(shelf.authors))]
+        self.authors = [shelf.authors[name] for name in names]
+        self.author = self.authors[0]
         self.status, self.in_default_lang = "published", True
         self.translations: list[object] = []
-        self.metadata = {"title": self.title, "slug": self.slug, "tags": self.tags}
+        self.metadata = {
+            "title": self.title,
+            "slug": self.slug,
+            "tags": self.tags,
+            "authors": self.authors,
+            **dict(document.extra),
+        }
         if document.published != UNDATED:
-            self.date, self.modified = document.published, document.updated
+            zone = shelf.zone
+            self.metadata["date"] = self.date = document.published.astimezone(zone)
+            if document.updated != document.published:
+                self.metadata["modified"] = self.modified = document.updated.astimezone(zone)
+        if document.category:
+            self.metadata["category"] = shelf.categories[document.category]
+        self.take_metadata()
+
+    def take_metadata(self) -> None:
+        """Make attributes of what front matter and plugins say, as Pelican does."""
+        for key, value in self.metadata.items():
+            setattr(self, key.lower(), value)
 
     def _seal(self, *more: object) -> None:
         """Work out the digest of every value above that differs between documents, and `more`."""
+        document = self.document
         self.digest = make_key(
             (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
             (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
-            self.byline,
+            (self.byline, document.category, document.extra),
             [(tag.name, tag.slug) for tag in self.tags],
             self._gallery.list_digests(self.source_path),
             more,
@@ -172,8 +204,23 @@ class _Light:
     @property
     def content(self) -> Markup:
         """The text as HTML, its images dressed."""
+        return Markup(self._content)  # noqa: S704
+
+    @property
+    def _content(self) -> str:
+        """The same as plugins know it, who may set it."""
+        if "own_content" in self.__dict__:
+            return str(self.__dict__["own_content"])
         html = self._texts.read(self.document).conversion.html
-        return Markup(self._gallery.dress(html, self.url, self.source_path))  # noqa: S704
+        return self._gallery.dress(html, self.url, self.source_path)
+
+    @_content.setter
+    def _content(self, html: str) -> None:
+        self.__dict__["own_content"] = html
+
+    def get_content(self, _siteurl: str) -> Markup:
+        """Return the text as HTML, as Pelican's feeds ask for it."""
+        return self.content
 
     @property
     def word_count(self) -> int:
@@ -194,12 +241,12 @@ class _Light:
     @property
     def locale_date(self) -> str:
         """The day of publication, as the settings write days."""
-        return self.published.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
+        return self.date.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
 
     @property
     def locale_modified(self) -> str:
         """The day of the last revision, likewise."""
-        return self.updated.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
+        return self.modified.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
 
 
 class Article(_Light, PelicanArticle):  # type: ignore[misc]
@@ -209,8 +256,7 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
     save_as = ""
 
     def __init__(self, document: Document, shelf: Shelf, surroundings: Surroundings) -> None:
-        path = addresses.locate_post(document.slug)
-        self._describe(document, shelf, path, addresses.name_file(path))
+        self._describe(document, shelf)
         self.template = "article"
         self.prev_article, self.next_article = surroundings.earlier, surroundings.later
         self.series, self.related = surroundings.series, surroundings.related
@@ -224,7 +270,6 @@ class Page(_Light, PelicanPage):  # type: ignore[misc]
     save_as = ""
 
     def __init__(self, document: Document, shelf: Shelf, template: str) -> None:
-        path = addresses.locate_page(document.slug)
-        self._describe(document, shelf, path, addresses.name_file(path))
+        self._describe(document, shelf)
         self.template = template
         self._seal(template)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
 from edge_api.schema.index import PostRecord
+from site_build.addresses import HOUSE
 from site_build.post import Document
 from site_build.site import Identity
 
@@ -31,7 +32,9 @@ def make(slug: str, published: datetime = DAY, **changes: object) -> Document:
         "body_line": 1,
         "digest": "",
     }
-    return Document(**{**values, **changes})  # type: ignore[arg-type]
+    known = {**values, **changes}
+    known.setdefault("address", HOUSE.locate(str(known["kind"]), str(known["slug"])))
+    return Document(**known)  # type: ignore[arg-type]
 
 
 def record(slug: str, published: datetime = DAY, **changes: object) -> PostRecord:

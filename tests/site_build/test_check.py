@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from site_build.addresses import HOUSE
 from site_build.checks.raw_markup import ATTRIBUTE, Marked, strip_marks
 from site_build.markup.convert import Converter, Dialect
 from site_build.post import Document
@@ -24,6 +25,7 @@ PLAIN = Document(
     path="posts/a.md",
     kind="post",
     slug="a",
+    address="journal/a/",
     title="The title",
     description="What it is.",
     excerpt="What it is.",
@@ -399,8 +401,9 @@ def test_no_mangled_post_raises(seed: int, pieces: list[str]) -> None:
         cross_check([document], {document.path: examine(document)}, [], NOW)
 
 
-def judge(*documents: Document, files: tuple[str, ...] = (), complete: bool = True) -> list[str]:
+def judge(*posts: Document, files: tuple[str, ...] = (), complete: bool = True) -> list[str]:
     """Return what a check of these documents together finds."""
+    documents = [replace(each, address=HOUSE.locate(each.kind, each.slug)) for each in posts]
     facts = {document.path: examine(document) for document in documents}
     found = cross_check(documents, facts, files, NOW, complete=complete)
     return [str(finding) for finding in found]

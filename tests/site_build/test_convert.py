@@ -32,6 +32,7 @@ def make_document(markdown: str) -> Document:
         path="posts/a.md",
         kind="post",
         slug="a",
+        address="journal/a/",
         title="A",
         description="",
         excerpt="",

@@ -58,7 +58,23 @@ def write(markdown: str) -> Document:
     """Return a post with this text."""
     day = datetime(2026, 3, 1, tzinfo=UTC)
     return Document(
-        *("posts/a.md", "post", "a", "Title", "d", "e", day, day, (), "", False, markdown, 1, "0")
+        *(
+            "posts/a.md",
+            "post",
+            "a",
+            "journal/a/",
+            "Title",
+            "d",
+            "e",
+            day,
+            day,
+            (),
+            "",
+            False,
+            markdown,
+            1,
+            "0",
+        )
     )
 
 

@@ -58,6 +58,7 @@ def test_a_whole_head() -> None:
         path="posts/a.md",
         kind="post",
         slug="hello",
+        address="journal/hello/",
         title="Hello",
         description="What it is.",
         excerpt="A taste.",
@@ -71,7 +72,8 @@ def test_a_whole_head() -> None:
         digest=hashlib.sha256(raw).hexdigest(),
         slug_at=(3, 7),
         author="Ada",
-        aliases=(Alias("journal/hi/", 12, 11), Alias("2019/hi.html", 12, 15)),
+        category="posts",
+        aliases=(Alias("journal/hi/", "hi", 12, 11), Alias("2019/hi.html", "", 12, 15)),
     )
 
 

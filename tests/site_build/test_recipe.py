@@ -38,7 +38,8 @@ def test_the_recipe_names_every_library_that_shows_in_pages() -> None:
     """What is imported is digested with its release, or is excused, for as long as it is used."""
     homes = packages_distributions()
     foreign = set(list_imports()) - sys.stdlib_module_names - {"site_build", "edge_api"}
-    needed = {unify(homes[module][0]) for module in foreign}
+    # Plugins of Pelican are at home in its package too; the shortest name is its own.
+    needed = {unify(min(homes[module], key=len)) for module in foreign}
 
     assert needed - EXCUSED.keys() <= set(map(unify, PACKAGES))
     assert needed >= EXCUSED.keys()

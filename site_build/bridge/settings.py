@@ -1,0 +1,226 @@
+"""Pelican's settings as a build takes them: what is honoured, what is refused, what is told.
+
+`docs/themes.md` lists them from the tables below.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
+from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
+
+from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, name_file
+from site_build.faults import BuildError
+from site_build.markup.convert import Converter, Dialect
+from site_build.site import Identity
+from site_build.source_rules import SourceRules
+
+_OWN = Path(__file__).resolve().parents[2] / "pelicanconf.py"
+SETTINGS_FILE = Path(os.environ.get("PELICAN_SETTINGS") or _OWN).resolve()
+
+REFUSED: Mapping[str, str] = {
+    "READERS": "only Markdown is read",
+    "RELATIVE_URLS": "links are absolute",
+    "TYPOGRIFY": "quotes and dashes stay as they are written",
+    "FORMATTED_FIELDS": "values of the front matter are plain text",
+    "SUMMARY_MAX_LENGTH": "the summary of a post is its description",
+    "SUMMARY_END_SUFFIX": "the summary of a post is its description",
+    "DATE_FORMATS": "DEFAULT_DATE_FORMAT is for every language",
+    "DEFAULT_DATE": "each post has a date of its own",
+    "DEFAULT_METADATA": "each file says its own",
+    "PATH_METADATA": "each file says its own; FILENAME_METADATA is read",
+    "ARTICLE_PERMALINK_STRUCTURE": "ARTICLE_URL says the address",
+    "ARTICLE_ORDER_BY": "posts are listed by their dates",
+    "PAGE_ORDER_BY": "pages are listed by their slugs",
+    "ARTICLE_LANG_URL": "a translation is a post of its own",
+    "ARTICLE_LANG_SAVE_AS": "a translation is a post of its own",
+    "PAGE_LANG_URL": "a translation is a page of its own",
+    "PAGE_LANG_SAVE_AS": "a translation is a page of its own",
+    "ARTICLE_TRANSLATION_ID": "a translation is a post of its own",
+    "PAGE_TRANSLATION_ID": "a translation is a page of its own",
+    "STATIC_URL": "EXTRA_PATH_METADATA gives a file another address",
+    "STATIC_SAVE_AS": "EXTRA_PATH_METADATA gives a file another address",
+    "STATIC_EXCLUDE_SOURCES": "sources are never published as files",
+    "OUTPUT_SOURCES": "each page has its Markdown beside it already",
+    "THEME_STATIC_DIR": "the theme's files are in theme/",
+    "THEME_STATIC_PATHS": "the theme's files are those of its folder static/",
+    "INTRASITE_LINK_REGEX": "links name files as {filename}, {static} or {attach}",
+    "SLUG_REGEX_SUBSTITUTIONS": "slugs are of a-z, 0-9 and hyphens",
+    "TAG_REGEX_SUBSTITUTIONS": "slugs are of a-z, 0-9 and hyphens",
+    "CATEGORY_REGEX_SUBSTITUTIONS": "slugs are of a-z, 0-9 and hyphens",
+    "AUTHOR_REGEX_SUBSTITUTIONS": "slugs are of a-z, 0-9 and hyphens",
+    "SLUGIFY_USE_UNICODE": "slugs are of a-z, 0-9 and hyphens",
+    "SLUGIFY_PRESERVE_CASE": "slugs are of a-z, 0-9 and hyphens",
+}
+"""Settings that would change content or addresses, and have no effect: what holds instead."""
+
+IGNORED = frozenset(
+    {
+        *("CACHE_CONTENT", "CONTENT_CACHING_LAYER", "GZIP_CACHE", "LOAD_CONTENT_CACHE"),
+        *("CHECK_MODIFIED_METHOD", "DELETE_OUTPUT_DIRECTORY", "OUTPUT_RETENTION"),
+        *("DOCUTILS_SETTINGS", "PYGMENTS_RST_OPTIONS", "OUTPUT_SOURCES_EXTENSION"),
+        *("DRAFT_URL", "DRAFT_SAVE_AS", "DRAFT_LANG_URL", "DRAFT_LANG_SAVE_AS"),
+        *("DRAFT_PAGE_URL", "DRAFT_PAGE_SAVE_AS"),
+        *("DRAFT_PAGE_LANG_URL", "DRAFT_PAGE_LANG_SAVE_AS"),
+        *("STATIC_CREATE_LINKS", "STATIC_CHECK_IF_MODIFIED", "WITH_FUTURE_DATES", "IGNORE_FILES"),
+        *("TYPOGRIFY_IGNORE_TAGS", "TYPOGRIFY_OMIT_FILTERS", "TYPOGRIFY_DASHES"),
+    }
+)
+"""Settings that have no effect and change no page: they are warned of."""
+
+_LEAVES = [PaginationRule(2, "{url}page/{number}/", "{base_name}/page/{number}/index.html")]
+"""Where further leaves of a list stand, so that each has its Markdown beside it."""
+_ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
+"""Pages that the edge shows, made whether or not DIRECT_TEMPLATES names them."""
+
+
+def load_settings(override: dict[str, str]) -> dict[str, Any]:
+    """Return the settings of `pelicanconf.py`; raises BuildError for what cannot be honoured."""
+    try:
+        settings: dict[str, Any] = read_settings(os.fspath(SETTINGS_FILE), override)
+    except ValueError as error:
+        raise BuildError(f"{SETTINGS_FILE.name}: {error}") from error
+    return prepare_settings(settings)
+
+
+def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Check the settings and add what a build needs; raises BuildError."""
+    for name in sorted({*REFUSED, *IGNORED} & settings.keys()):
+        if settings[name] == DEFAULT_CONFIG.get(name):
+            continue
+        if name in REFUSED:
+            _refuse(name, f"has no effect here: {REFUSED[name]}; take it out")
+        warn(f"{SETTINGS_FILE.name}: {name} has no effect here")
+    settings.setdefault("SITESUBTITLE", "")
+    settings.setdefault("AUTHOR", settings["SITENAME"])
+    settings.setdefault("PAGE_TEMPLATES", {})
+    for name, file in _ADDED.items():
+        settings.setdefault(f"{name.upper()}_SAVE_AS", file)
+        settings.setdefault(f"{name.upper()}_URL", file.removesuffix("index.html"))
+    settings["DIRECT_TEMPLATES"] = list(dict.fromkeys([*settings["DIRECT_TEMPLATES"], *_ADDED]))
+    return settings
+
+
+def read_rules(settings: Mapping[str, Any]) -> SourceRules:
+    """Return what the settings say of source files; raises BuildError."""
+    zone = settings.get("TIMEZONE", "UTC")
+    try:
+        ZoneInfo(zone)
+    except (OSError, KeyError, ValueError) as error:
+        _refuse("TIMEZONE", f"is {zone!r}, which is no time zone; write one such as Europe/Rome")
+        raise AssertionError from error
+    moved = {
+        source: said["path"]
+        for source, said in settings["EXTRA_PATH_METADATA"].items()
+        if "path" in said
+    }
+    sources = _list_folders([*settings["ARTICLE_PATHS"], *settings["PAGE_PATHS"]])
+    excludes = ("ARTICLE_EXCLUDES", "PAGE_EXCLUDES", "STATIC_EXCLUDES")
+    excluded = _list_folders(path for name in excludes for path in settings[name])
+    return SourceRules(
+        _read_addresses(settings),
+        _list_folders(settings["ARTICLE_PATHS"]),
+        _list_folders(settings["PAGE_PATHS"]),
+        _list_folders(settings["STATIC_PATHS"]),
+        # Pelican excludes the folders of posts from those of pages, and the other way about.
+        tuple(folder for folder in excluded if folder not in sources),
+        tuple(sorted(moved.items())),
+        tuple(settings.get("FRONT_MATTER_EXTRA", ())),
+        settings["DEFAULT_CATEGORY"],
+        settings["USE_FOLDER_AS_CATEGORY"],
+        settings["FILENAME_METADATA"],
+        settings["SLUGIFY_SOURCE"],
+        zone,
+    )
+
+
+def read_dialect(settings: Mapping[str, Any]) -> Dialect:
+    """Return how texts are read, with the extensions that MARKDOWN names; raises BuildError."""
+    said, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
+    if said == DEFAULT_CONFIG["MARKDOWN"]:
+        return Dialect(url, rules=rules)
+    options = said.get("extension_configs", {})
+    names = dict.fromkeys([*said.get("extensions", []), *options])
+    try:
+        dialect = Dialect(url, tuple(names), json.dumps(options), rules)
+        Converter(dialect)
+    except (TypeError, ImportError, AttributeError, KeyError, ValueError) as error:
+        raise BuildError(f"MARKDOWN of {SETTINGS_FILE.name} cannot be used: {error}") from error
+    return dialect
+
+
+def identify(settings: Mapping[str, Any]) -> Identity:
+    """Return whose site it is, and where its pages stand; raises BuildError."""
+    return Identity(
+        settings["SITEURL"],
+        settings["SITENAME"],
+        settings["SITESUBTITLE"],
+        settings["AUTHOR"],
+        settings["DEFAULT_LANG"],
+        _read_addresses(settings),
+    )
+
+
+def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
+    """Return where the settings put each kind of page; raises BuildError."""
+    lists = dict(_list_direct(settings))
+    return Addresses(
+        post=_read_form(settings, "ARTICLE"),
+        page=_read_form(settings, "PAGE"),
+        tag=_read_form(settings, "TAG"),
+        journal=lists.pop("journal", None),
+        tags=lists.pop("tags", None),
+        archive=lists.pop("archives", None),
+        category=_read_form(settings, "CATEGORY"),
+        author=_read_form(settings, "AUTHOR"),
+        lists=tuple(lists.values()),
+        has_leaves=settings["PAGINATION_PATTERNS"][1:] == _LEAVES,
+        has_form="contact" in settings["PAGE_TEMPLATES"],
+    )
+
+
+def _read_form(settings: Mapping[str, Any], kind: str) -> str:
+    """Return the form of addresses of a kind; empty where it has no pages. Raises BuildError."""
+    url, file = settings[f"{kind}_URL"], settings[f"{kind}_SAVE_AS"]
+    if not file and kind in {"CATEGORY", "AUTHOR"}:
+        return ""
+    url = url.removesuffix("index.html") if url.endswith("/index.html") else url.removeprefix("/")
+    if "{slug}" not in url:
+        _refuse(f"{kind}_URL", f"is {url!r}; write {{slug}} in it, which tells one from another")
+    try:
+        Addresses(post=url).locate("post", "slug")
+    except (KeyError, IndexError, ValueError) as error:
+        fields = "{slug}, {date:%Y}, {category}, {author} and {lang}"
+        _refuse(f"{kind}_URL", f"cannot be filled in ({error}); it may hold {fields}")
+    if name_file(url) != file:
+        _refuse(f"{kind}_SAVE_AS", f"is {file!r}, and {kind}_URL needs {name_file(url)!r}")
+    return str(url)
+
+
+def _list_direct(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each list of DIRECT_TEMPLATES and its address; one without a file is not made."""
+    for name in settings["DIRECT_TEMPLATES"]:
+        file = settings.get(f"{name.upper()}_SAVE_AS", f"{name}.html")
+        url = settings.get(f"{name.upper()}_URL", file)
+        if file and name not in _ADDED:
+            yield name, url if name_file(url) == file else file.removesuffix("index.html")
+
+
+def _list_folders(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(os.fspath(path).strip("/").removeprefix(".") for path in paths)
+
+
+def _refuse(name: str, fault: str) -> None:
+    raise BuildError(f"{SETTINGS_FILE.name}: {name} {fault}")
+
+
+@cache
+def warn(sentence: str) -> None:
+    """Tell it once, however often the settings are read."""
+    sys.stderr.write(f"warning: {sentence}\n")

@@ -1,0 +1,400 @@
+"""A site of Pelican's is built as it is: its settings, its themes, its plugins, its posts."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pelican_engineering_theme  # type: ignore[import-untyped]
+import pytest
+from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
+from selectolax.lexbor import LexborHTMLParser
+
+from edge_api.schema.edge_pages import FORMS, FRAMES, PAGES, REFERENCE
+from site_build.bridge.plugin import Journal, contained, make_request
+from site_build.bridge.settings import IGNORED, REFUSED, load_settings
+from site_build.faults import BuildError
+from site_build.making.production import Production
+from site_build.making.tasks import TemplateTask
+from tests.site_build.workbench import NOW, ROOT, SITE_URL, find, run
+
+pytestmark = pytest.mark.size("test")
+
+HERE = Path(__file__).parent
+THEMES = {
+    "simple": '"simple"',
+    "notmyidea": '"notmyidea"',
+    "engineering": repr(str(pelican_engineering_theme.get_theme_path())),
+}
+PLAIN = 'SITENAME = "Plain"\nAUTHOR = "Ann"\nPLUGINS = []\nSTATIC_PATHS = ["images", "extra"]\n'
+OF_EDGE = ("/search", "/docs/", "/api/", "/contact/access/")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """Return a folder with the content of a site as users of Pelican write it."""
+    shutil.copytree(HERE / "pelican_site", tmp_path / "content")
+    return tmp_path
+
+
+def build(desk: Path, settings: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Build the site in `desk` with settings of its own; `site` tells where it is then."""
+    file = desk / "pelicanconf.py"
+    file.write_text(settings, encoding="utf-8")
+    command = [sys.executable, "-m", "site_build", "build", "--content", desk / "content"]
+    where = ["--output", desk / "build", "--site-url", SITE_URL, "--now", NOW]
+    return run(*command, *where, *words, environment={"PELICAN_SETTINGS": str(file)})
+
+
+def site(desk: Path) -> Path:
+    """Return the folder of the site that is served."""
+    return desk / "build" / "current" / "site"
+
+
+def read(desk: Path, path: str) -> LexborHTMLParser:
+    """Return a page of the site."""
+    return LexborHTMLParser((site(desk) / path).read_text(encoding="utf-8"))
+
+
+def list_broken(folder: Path) -> list[tuple[str, str]]:
+    """Return each page with an address in it that nothing answers at."""
+    return sorted(
+        (page.name, address)
+        for page in folder.rglob("*.html")
+        for address in _list_addresses(page)
+        if not _answers(folder, page, address)
+    )
+
+
+def _list_addresses(page: Path) -> Iterator[str]:
+    for node in LexborHTMLParser(page.read_text(encoding="utf-8")).css("[href], [src]"):
+        yield str(node.attributes.get("href") or node.attributes.get("src") or "")
+
+
+def _answers(folder: Path, page: Path, address: str) -> bool:
+    own = f"{SITE_URL}/{page.relative_to(folder).as_posix().removesuffix('index.html')}"
+    whole = urljoin(own, address)
+    path = unquote(urlsplit(whole).path)
+    if not whole.startswith(SITE_URL) or path.startswith(OF_EDGE):
+        return True
+    target = folder / path.lstrip("/")
+    return any(each.is_file() for each in (target, target / "index.html", Path(f"{target}.html")))
+
+
+def test_the_files_of_quickstart(desk: Path) -> None:
+    """What `pelican-quickstart` writes builds as it is, and so do its settings for publishing."""
+    answers = [str(desk), "Quick", "Ann", "en", "n", "y", "10", "Europe/Rome", "n"]
+    subprocess.run(
+        [Path(sys.executable).with_name("pelican-quickstart")],
+        input="\n".join([*answers, ""]),
+        text=True,
+        check=True,
+        capture_output=True,
+    )
+    (desk / "content" / "extra" / "notes.txt").rename(desk / "content" / "images" / "notes.txt")
+    post = desk / "content" / "first.md"
+    post.write_text(post.read_text().replace("extra/notes", "images/notes"), encoding="utf-8")
+    made = build(desk, (desk / "pelicanconf.py").read_text(encoding="utf-8"))
+    assert made.returncode == 0, made.stderr
+    assert list_broken(site(desk)) == []
+    # The zone of the settings is that of the dates: 10:20 in Rome is 09:20.
+    assert "2010-12-03T10:20:00+01:00" in (site(desk) / "my-first-review.html").read_text()
+
+    text = (desk / "publishconf.py").read_text(encoding="utf-8")
+    own = (desk / "pelicanconf.py").read_text(encoding="utf-8")
+    made = build(desk, f"{own}\n{re.sub('from pelicanconf import .', '', text)}")
+    assert made.returncode == 0, made.stderr
+    assert "DELETE_OUTPUT_DIRECTORY has no effect here" in made.stderr
+    feed = (site(desk) / "feeds" / "all.atom.xml").read_text(encoding="utf-8")
+    assert feed.count("<entry>") == 3
+    assert (site(desk) / "feeds" / "news.atom.xml").is_file()
+    assert list_broken(site(desk)) == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_themes(desk: Path, theme: str) -> None:
+    """A theme made for Pelican is built whole, and lends its frame to the pages of the edge."""
+    made = build(
+        desk, f"{PLAIN}THEME = {THEMES[theme]}\nYEAR_ARCHIVE_SAVE_AS = '{{date:%Y}}.html'\n"
+    )
+
+    assert made.returncode == 0, made.stderr
+    assert list_broken(site(desk)) == []
+    page = read(desk, "my-first-review.html")
+    assert "My first review" in find(page, "h1, h2").text() + find(page, "article").text()
+    assert find(page, "img").attributes["src"] == "/images/cat.png"
+    for path in ("index", "2010", "category/news", "author/conan-doyle", "tag/pelican", "404"):
+        assert (site(desk) / f"{path}.html").is_file(), path
+    shell = (desk / "build" / "current" / "templates" / "shell.html").read_text(encoding="utf-8")
+    assert "<!-- content -->" in shell
+    assert 'href="/theme/style' not in shell
+
+
+def test_the_sitemap_of_a_plugin(desk: Path) -> None:
+    """Its file stands in place of the build's own, which says so; as text it stands beside it."""
+    settings = f'{PLAIN}THEME = "simple"\nPLUGINS = ["sitemap"]\n'
+    made = build(desk, f'{settings}SITEMAP = {{"format": "xml"}}\n')
+    text = (site(desk) / "sitemap.xml").read_text(encoding="utf-8")
+    assert "<changefreq>" in text
+    assert f"<loc>{SITE_URL}/my-first-review.html</loc>" in text
+    assert "sitemap.xml:1:1  warning  a plugin wrote this file" in made.stdout
+
+    made = build(desk, f'{settings}SITEMAP = {{"format": "txt"}}\n')
+    assert f"{SITE_URL}/news/second.html" not in (site(desk) / "sitemap.txt").read_text()
+    assert f"{SITE_URL}/second-post.html" in (site(desk) / "sitemap.txt").read_text()
+    assert "<changefreq>" not in (site(desk) / "sitemap.xml").read_text(encoding="utf-8")
+    assert "a plugin wrote" not in made.stdout
+
+
+def test_neighbours_in_a_category(desk: Path) -> None:
+    """What a plugin adds to posts reaches their pages, also where a neighbour alone changed."""
+    override = desk / "own"
+    override.mkdir()
+    (override / "article.html").write_text(
+        "{{ article.title }}: {{ article.next_article_in_category.title }}", encoding="utf-8"
+    )
+    more = f'THEME_TEMPLATES_OVERRIDES = ["{override}"]\nPLUGINS = ["neighbors"]\n'
+    settings = f'{PLAIN}THEME = "simple"\n{more}'
+    assert build(desk, settings).returncode == 0
+    assert (site(desk) / "second-post.html").read_text() == "Second post: Third post"
+
+    third = desk / "content" / "news" / "third.md"
+    third.write_text(third.read_text().replace("Third post", "Third one"), encoding="utf-8")
+    assert build(desk, settings).returncode == 0
+    assert (site(desk) / "second-post.html").read_text() == "Second post: Third one"
+
+
+def test_more_categories(desk: Path) -> None:
+    """A post is listed in each of its categories and in those above them."""
+    settings = f'{PLAIN}THEME = "notmyidea"\nPLUGINS = ["more_categories"]\n'
+    made = build(desk, settings)
+    assert made.returncode == 0, made.stderr
+    for path in ("code", "code/python", "writing", "news"):
+        assert "My first review" in (site(desk) / f"category/{path}.html").read_text() or (
+            path == "news"
+        )
+    assert list_broken(site(desk)) == []
+
+
+def test_aliases_of_a_plugin(desk: Path) -> None:
+    """A key that the settings declare reaches the plugin that reads it; without that it is told."""
+    settings = f'{PLAIN}THEME = "simple"\nPLUGINS = ["pelican_alias"]\n'
+    made = build(desk, settings)
+    assert "`alias` is no key of the front matter" in made.stdout
+    assert not (site(desk) / "old").exists()
+
+    made = build(desk, f'{settings}FRONT_MATTER_EXTRA = ["alias"]\n')
+    assert "no key" not in made.stdout
+    for path in ("old/first.html", "older/index.html"):
+        assert "0;url=/my-first-review.html" in (site(desk) / path).read_text()
+
+
+def test_a_plugin_that_changes_what_was_written(desk: Path) -> None:
+    """It gets a copy of each page: what is served meanwhile stays as it is."""
+    (desk / "marking.py").write_text(
+        "from pelican.plugins import signals\n"
+        "def mark(path, context):\n"
+        "    with open(path, 'a') as page: page.write('<!-- marked -->')\n"
+        "def register():\n    signals.content_written.connect(mark)\n",
+        encoding="utf-8",
+    )
+    settings = f'{PLAIN}THEME = "simple"\nPLUGIN_PATHS = ["{desk}"]\n'
+    assert build(desk, settings).returncode == 0
+    before = site(desk).resolve()
+    plain = (before / "index.html").read_bytes()
+    assert build(desk, f'{settings}PLUGINS = ["marking"]\n').returncode == 0
+    assert (site(desk) / "index.html").read_bytes() == plain + b"<!-- marked -->"
+    assert not before.exists() or (before / "index.html").read_bytes() == plain
+
+
+def test_a_plugin_that_is_not_there(desk: Path) -> None:
+    """Its name is told, instead of a site that lacks what it makes."""
+    made = build(desk, f'{PLAIN}PLUGINS = ["no_such_plugin"]\n')
+    assert made.returncode
+    assert "PLUGINS names no_such_plugin, which cannot be loaded; install it" in made.stderr
+
+
+def test_addresses_come_from_the_settings(desk: Path) -> None:
+    """Posts, pages, tags and lists stand where the settings put them, wherever that is said."""
+    settings = f"""{PLAIN}
+THEME = "{ROOT / "theme"}"
+JINJA_ENVIRONMENT = {{"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}}
+ARTICLE_URL = "{{date:%Y}}/{{slug}}"
+ARTICLE_SAVE_AS = "{{date:%Y}}/{{slug}}.html"
+PAGE_URL, PAGE_SAVE_AS = "{{slug}}/", "{{slug}}/index.html"
+TAG_URL, TAG_SAVE_AS = "on/{{slug}}/", "on/{{slug}}/index.html"
+DIRECT_TEMPLATES = ["index", "archives"]
+ARCHIVES_URL, ARCHIVES_SAVE_AS = "all/", "all/index.html"
+CATEGORY_SAVE_AS = AUTHOR_SAVE_AS = ""
+MENUITEMS = [("Elsewhere", "https://example.org/")]
+LINKS = [("A friend", "https://example.net/")]
+DEFAULT_PAGINATION = 2
+PAGINATED_TEMPLATES = {{"tag": None}}
+"""
+    made = build(desk, settings)
+    assert made.returncode == 0, made.stderr
+    assert list_broken(site(desk)) == [("my-first-review.html", "{author}Ann")]
+    assert "the link `{author}Ann` leads nowhere" in made.stdout
+    address = f"{SITE_URL}/2010/my-first-review"
+    assert (
+        find(read(desk, "2010/my-first-review.html"), "link[rel=canonical]").attributes["href"]
+        == address
+    )
+    for path in ("sitemap.xml", "feed.xml", "feed.json", "on/pelican/feed.xml"):
+        assert address in (site(desk) / path).read_text(encoding="utf-8"), path
+    twin = "2010/my-first-review.md"
+    assert f"{SITE_URL}/{twin}" in (site(desk) / "llms.txt").read_text(encoding="utf-8")
+    assert (site(desk) / twin).is_file()
+    index = (desk / "build" / "current" / "posts.json").read_text(encoding="utf-8")
+    assert f'"url":"{address}"' in index
+    menu = [node.text() for node in read(desk, "index.html").css("header nav a")]
+    assert menu == ["Archive", "About", "Elsewhere", "Search"]
+    assert "A friend" in find(read(desk, "index.html"), "footer").text()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"ARTICLE_URL": "posts/"}, "ARTICLE_URL is 'posts/'; write {slug} in it"),
+        ({"ARTICLE_URL": "{slug}/{name}/"}, "ARTICLE_URL cannot be filled in ('name'); it may"),
+        ({"TAG_SAVE_AS": "t/{slug}.htm"}, "TAG_SAVE_AS is 't/{slug}.htm', and TAG_URL needs 'tags"),
+        ({"TIMEZONE": "Europe/Nowhere"}, "TIMEZONE is 'Europe/Nowhere', which is no time zone"),
+    ],
+)
+def test_settings_that_cannot_be_used(said: Mapping[str, str], told: str) -> None:
+    """A form of addresses that tells nothing apart is refused in a sentence."""
+    with pytest.raises(BuildError) as refused:
+        make_identity(said)
+    assert told in str(refused.value)
+
+
+def make_identity(said: Mapping[str, object]) -> object:
+    """Return what a build would be told of the project's settings with these."""
+    override = {"PATH": "content", "SITEURL": SITE_URL, **said}
+    with contained():
+        return Journal({**load_settings({"PATH": "content"}), **override}).describe()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_settings_without_effect_are_refused(name: str) -> None:
+    """What would change content or addresses, and cannot, ends the build before it begins."""
+    default = DEFAULT_CONFIG.get(name)
+    other = (not default) if isinstance(default, bool) else [("a", "b")]
+    with pytest.raises(BuildError, match=rf"^pelicanconf\.py: {name} has no effect here: .+; take"):
+        make_identity({name: other})
+
+
+def test_other_settings_without_effect_are_told(capfd: pytest.CaptureFixture[str]) -> None:
+    """They are told once, however often the settings are read."""
+    for _ in range(2):
+        make_identity({name: ["other"] for name in IGNORED})
+    lines = [line for line in capfd.readouterr().err.splitlines() if "has no effect" in line]
+    assert sorted(lines) == sorted(
+        f"warning: pelicanconf.py: {name} has no effect here" for name in IGNORED
+    )
+
+
+def test_links_name_sources_as_in_pelican(desk: Path) -> None:
+    """`{filename}`, `{static}`, `{attach}`, `{tag}` and others lead where they do in Pelican."""
+    moved = 'EXTRA_PATH_METADATA = {"extra/notes.txt": {"path": "notes.txt"}}'
+    made = build(desk, PLAIN + moved)
+    assert "leads nowhere" not in made.stdout
+    links = [
+        each.attributes["href"]
+        for each in read(desk, "my-first-review.html").css("main a, article a")
+    ]
+    named = ("/second-post.html", "/notes.txt", "/tag/pelican.html", "/author/ann.html", "/")
+    assert set(named) <= set(links)
+    assert (site(desk) / "notes.txt").read_text(encoding="utf-8") == "Notes.\n"
+    assert not (site(desk) / "extra" / "notes.txt").exists()
+
+
+def test_two_outputs_of_one_path(desk: Path) -> None:
+    """Both sources are named; a file of the content folder goes before one that the build makes."""
+    (desk / "content" / "extra" / "robots.txt").write_text("User-agent: x\n", encoding="utf-8")
+    more = 'EXTRA_PATH_METADATA = {"extra/robots.txt": {"path": "robots.txt"}}\n'
+    assert build(desk, PLAIN + more).returncode == 0
+    assert (site(desk) / "robots.txt").read_text(encoding="utf-8") == "User-agent: x\n"
+
+    more = 'EXTRA_PATH_METADATA = {"extra/notes.txt": {"path": "second-post.html"}}\n'
+    made = build(desk, PLAIN + more)
+    assert made.returncode
+    told = "Two outputs have the path second-post.html (news/second.md, extra/notes.txt)"
+    assert told in made.stderr
+
+
+class Recording(Production):
+    """A build that remembers its pages."""
+
+    pages: list[TemplateTask]
+
+    def make_pages(self) -> Iterator[TemplateTask]:
+        """Make them as ever."""
+        self.pages = list(super().make_pages())
+        return iter(self.pages)
+
+
+def test_the_tables_of_the_guide_to_themes(desk: Path) -> None:
+    """docs/themes.md says which templates there are, what each is given, and what settings do."""
+    override = {
+        "PATH": str(desk / "content"),
+        "OUTPUT_PATH": str(desk / "site"),
+        "CACHE_PATH": str(desk / "cache"),
+        "SITEURL": SITE_URL,
+        "BUILD_JOBS": 1,
+        "PAGINATED_TEMPLATES": dict.fromkeys(["index", "journal", "tag", "category", "author"]),
+        "DIRECT_TEMPLATES": ["index", "journal", "tags", "categories", "authors", "archives"],
+        "YEAR_ARCHIVE_SAVE_AS": "{date:%Y}.html",
+        "PAGE_TEMPLATES": {"contact": "contact"},
+    }
+    (desk / "content" / "pages" / "contact.md").write_text("Title: Contact\n\nWrite.\n")
+    with contained():
+        (desk / "conf.py").write_text(PLAIN, encoding="utf-8")
+        journal = Journal(read_settings(str(desk / "conf.py"), override))
+        made = Recording(make_request(journal.settings), *journal.describe())
+        journal.carry_out(made)
+    guide = (ROOT / "docs" / "themes.md").read_text(encoding="utf-8")
+    for line in (*_tell_pages(made.pages), *_tell_edge(), *_tell_settings()):
+        assert line in guide.splitlines(), f"docs/themes.md lacks the line\n{line}"
+
+
+def _tell_pages(pages: list[TemplateTask]) -> Iterator[str]:
+    given: dict[str, set[str]] = {}
+    for page in pages:
+        given.setdefault(str(page.template.name), set()).update(page.own)
+    for name, values in sorted(given.items()):
+        plain = sorted(value for value in values if "_page" not in value or value == "page_name")
+        leaves = {"articles_page"} & values and ", and the leaf"
+        yield f"| `{name}` | {_quote(plain)}{leaves or ''} |"
+    shared = sorted(name for name in pages[0].shared if not name.isupper())
+    yield f"| every template | {_quote(shared)} |"
+
+
+def _tell_edge() -> Iterator[str]:
+    for form in FORMS:
+        yield f"| `{form.template}` | `values`, `faults` |"
+    for name, values in PAGES.items():
+        yield f"| `{name}.html` | {_quote(values)} |"
+    for name, values in REFERENCE.items():
+        yield f"| `{name}` | {_quote(values)} |"
+    for frame in FRAMES:
+        yield f"| `{frame.file}` | what every template is given |"
+
+
+def _tell_settings() -> Iterator[str]:
+    for name, why in REFUSED.items():
+        yield f"| `{name}` | {why} |"
+    yield f"{_quote(sorted(IGNORED))}."
+    yield f"{_quote(sorted(DEFAULT_CONFIG.keys() - REFUSED.keys() - IGNORED))}."
+
+
+def _quote(names: object) -> str:
+    return ", ".join(f"`{name}`" for name in names)  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(_tell_settings()) + os.linesep)
