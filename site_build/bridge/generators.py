@@ -11,6 +11,7 @@ from shutil import copyfile
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from jinja2 import FileSystemLoader
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
     Generator,
@@ -20,7 +21,9 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
 
 from site_build.bridge.writer import find_production
+from site_build.faults import BuildError
 from site_build.making.production import Production
+from site_build.making.recipe import HOUSE_THEME
 from site_build.making.tasks import TemplateTask, render_page
 from site_build.site import Part, Site
 from site_build.views.content import (
@@ -163,9 +166,19 @@ class Outputs(Generator):  # type: ignore[misc]
         production = find_production(self.settings)
         for frame in production.handover.frames:
             template = self.get_template(frame.file.removesuffix(".html"))
+            is_lent = HOUSE_THEME in Path(str(template.filename)).parents
             values = {**self.context, "output_file": frame.file}
-            built = render_page(template, values, frame.file)
-            production.handover = production.handover.with_frame(frame, built)
+            try:
+                built = render_page(template, values, frame.file)
+                production.handover = production.handover.with_frame(frame, built)
+            except BuildError:
+                # The theme's base has other blocks, or is none: then the page has our look.
+                if not is_lent or production.theme == HOUSE_THEME:
+                    raise
+                loader = FileSystemLoader(HOUSE_THEME / "templates")
+                template = self.env.overlay(loader=loader, autoescape=True).get_template(frame.file)
+                built = render_page(template, values, frame.file)
+                production.handover = production.handover.with_frame(frame, built)
         pages = production.make_pages()
         if signals.content_written.receivers:
             self._tell_written(production, pages)

@@ -98,7 +98,7 @@ def _equip(generator: Any) -> None:
     generator.env.globals["addresses"] = site.identity.addresses
     generator.env.globals["menu"] = _make_menu(site, generator.settings)
     generator.env.globals["has_contact"] = any(each.address == CONTACT for each in site.pages)
-    if Path(generator.theme).resolve() != HOUSE_THEME:
+    if production.theme != HOUSE_THEME:
         _lend_templates(generator.env)
     generator.env.context_class = watch(production.seen)
     # One build is made of the theme as it was when it began, and asks the disk for it once.

@@ -109,8 +109,13 @@ def find_handover(
         for name, value in ((_TIERS, list(tiers)), ("addresses", addresses._asdict()))
     }
     sources = {}
+    own = next((each for each in folders if (each / "contact.html").is_file()), folders[-1])
     for name, given, samples in _list_wanted():
-        paths = (folder / name for folder in folders)
+        # A theme with a contact page of its own has its forms too, or does without them.
+        is_form = any(form.template == name for form in FORMS)
+        paths = (
+            each / name for each in (folders[: folders.index(own) + 1] if is_form else folders)
+        )
         path = next((path for path in paths if path.is_file()), None)
         if path is not None:
             sources[name] = _read(path, given, samples, locate, fixed)

@@ -123,8 +123,9 @@ class Production:
             with self._relate(code) as wait:
                 self.findings = _admit(judge(), is_strict=request.strict)
                 self.related = wait()
-        is_house = style.theme.resolve() == HOUSE_THEME
-        self.assets = Assets(style.theme / "static", None if is_house else HOUSE_THEME / "static")
+        self.theme = style.theme.resolve()
+        lent = None if self.theme == HOUSE_THEME else HOUSE_THEME / "static"
+        self.assets = Assets(style.theme / "static", lent)
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
         self.handover = self._find_handover(folders, style.budget_tiers)

@@ -211,7 +211,7 @@ def read_sources(
     The second value is how many of them the cache knew; it is given the others.
     """
     content, observer = request.content, request.observer
-    reader = make_key(code, dialect)
+    reader = make_key(code, dialect._replace(site_url=""))
     known, unknown = _recall(content, paths, cache, reader)
     readings = dict(known)
     fresh = []
