@@ -5,11 +5,12 @@ as long as `keys list` alone.
 """
 
 import argparse
+import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from edge_api.commands import add_command
 from edge_api.schema.problems import Problem
@@ -23,8 +24,10 @@ class Command(Protocol):
     def add_options(self, parser: argparse.ArgumentParser, /) -> None:
         """Declare the command's options, and the commands below it."""
 
-    def run(self, arguments: argparse.Namespace, settings: Settings, /) -> int:
-        """Run it and return the exit code."""
+    def run(
+        self, arguments: argparse.Namespace, settings: Settings, /
+    ) -> int | Coroutine[Any, Any, int]:
+        """Run it and return the exit code, or what is awaited for it."""
 
 
 _COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -105,7 +108,8 @@ def _load(name: str) -> Command:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    code = _load(arguments.command).run(arguments, read_settings(os.environ))
+    ended = _load(arguments.command).run(arguments, read_settings(os.environ))
+    code = ended if isinstance(ended, int) else asyncio.run(ended)
     sys.stdout.flush()
     return code
 

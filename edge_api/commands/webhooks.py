@@ -1,7 +1,6 @@
 """`webhooks`: which addresses are told of new leads, and what did not arrive there."""
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,9 +8,15 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-from edge_api.commands import EXAMPLE_ID, Subparsers, add_command
+from edge_api.commands import (
+    EXAMPLE_ID,
+    Subparsers,
+    add_command,
+    add_list,
+    print_list,
+    printable,
+)
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.output import print_columns, printable
 from edge_api.commands.private_file import secret_key
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.endpoints import OVERLAP, Endpoints, Keyed, Standing
@@ -44,8 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     adding = add_command(actions, "add", add, "https://example.org/hooks/leads")
     adding.add_argument("url", metavar="URL", help="an https address that is public")
     adding.add_argument("--json", action="store_true", help="print one JSON object")
-    listing = add_command(actions, "list", "list all endpoints, oldest first", "--json")
-    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    add_list(actions, "list all endpoints, oldest first")
     _add_one(actions, "remove", "remove an endpoint, and forget the events that it did not get")
     _add_one(actions, "enable", "enable an endpoint that was disabled because it answered 410")
     rotating = _add_one(actions, "rotate", "give an endpoint a new secret; print it, once")
@@ -62,12 +66,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_one(actions, "test", "send a test event, and print what came of it")
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0, or 1 for a test that failed; raises Problem."""
-    return asyncio.run(_act(arguments, settings))
-
-
-async def _act(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings, create=arguments.action == "add") as store:
         wrapping, teller = webhook_wrapping(settings), webhook_teller(settings)
         endpoints = Endpoints(store, system_clock, wrapping, teller)
@@ -79,13 +79,9 @@ async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 
 
 async def _list(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    found = await endpoints.all()
-    if arguments.json:
-        print(json.dumps([_shown(each) for each in found], indent=2, ensure_ascii=False))
-    elif found:
-        print_columns([_HEAD, *map(_cells, found)])
-    else:
-        print("there are no webhook endpoints yet; nobody is told of new leads")
+    found = [_shown(each) for each in await endpoints.all()]
+    none = "there are no webhook endpoints yet; nobody is told of new leads"
+    print_list(found, _HEAD, _cells, none, as_json=arguments.json)
 
 
 async def _remove(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
@@ -164,14 +160,13 @@ def _shown(standing: Standing) -> dict[str, Any]:
     return {**members, "waiting": standing.waiting, "given_up": standing.given_up}
 
 
-def _cells(standing: Standing) -> tuple[str, ...]:
-    row = standing.row
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
     return (
-        row["id"],
-        f"disabled: {row['disabled_for']}" if row["disabled_at"] else "enabled",
-        str(standing.waiting),
-        str(standing.given_up),
-        printable(row["url"]),
+        shown["id"],
+        f"disabled: {shown['disabled_for']}" if shown["disabled_at"] else "enabled",
+        str(shown["waiting"]),
+        str(shown["given_up"]),
+        printable(shown["url"]),
     )
 
 
