@@ -39,9 +39,9 @@ from edge_api.api.rows import (
     update_rows,
 )
 from edge_api.api.service import Service
+from edge_api.domain.filters import OPERATORS
 from edge_api.domain.query import LIMIT_DEFAULT, LIMIT_MOST, order_pattern, selection_pattern
 from edge_api.domain.rows import CHANGE_MOST, INSERT_MOST
-from edge_api.schema.operators import OPERATORS
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Table
 from edge_api.schema.tables import ADMINISTRATIVE

@@ -7,8 +7,8 @@ from edge_api.api.mcp import operations as mcp
 from edge_api.api.operation import Operation
 from edge_api.api.reply import JSON
 from edge_api.domain.limits import AUTHENTICATED, NO_LIMIT, list_rates
-from edge_api.domain.oauth.issuer import Issuer
-from edge_api.domain.oauth.metadata import server_metadata
+from edge_api.domain.oauth.server import server_metadata
+from edge_api.domain.oauth.tokens import Issuer
 from edge_api.schema import paths
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings

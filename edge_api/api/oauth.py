@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from edge_api.api.operation import UNCHANGED, Ask, Body, Operation, Success
 from edge_api.api.reply import FORM, Document, Reply
 from edge_api.api.service import Service
-from edge_api.domain.oauth.client_metadata import CLIENT_NAME
+from edge_api.domain.oauth.client import CLIENT_NAME
 from edge_api.domain.oauth.grants import GRANTS
-from edge_api.domain.oauth.metadata import agent_auth, resource_metadata, server_metadata
 from edge_api.domain.oauth.request import URI_LONGEST, WEB, pairs_of
+from edge_api.domain.oauth.server import agent_auth, resource_metadata, server_metadata
 from edge_api.schema.paths import (
     DOORS,
     JWKS,

@@ -17,9 +17,9 @@ from edge_api.api.operation import Ask
 from edge_api.api.reply import JSON, Reply
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
+from edge_api.domain.filters import parse_selection, spell_value
 from edge_api.domain.query import check_columns, given_once
 from edge_api.domain.rows import Page, Returned
-from edge_api.domain.selection import parse_selection, spell_value
 from edge_api.schema.problems import Problem, not_one_row
 from edge_api.schema.table import Row, Table
 

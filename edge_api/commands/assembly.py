@@ -52,8 +52,7 @@ from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.rows import Rows
 from edge_api.domain.webhooks.dispatcher import Dispatcher
 from edge_api.domain.webhooks.events import look
-from edge_api.outgoing.fetch import Fetcher
-from edge_api.outgoing.visitor import WebVisitor
+from edge_api.outgoing.visitor import Fetcher, WebVisitor
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.store.search import open_search

@@ -9,7 +9,7 @@ from edge_api.commands.opened import opened
 from edge_api.schema.environment import show_database
 from edge_api.schema.tables import TABLES
 from edge_api.settings import Settings
-from edge_api.store.postgres.dialect import SPELLING as POSTGRESQL
+from edge_api.store.postgres.execution import SPELLING as POSTGRESQL
 from edge_api.store.sql import Spelling, create_all
 from edge_api.store.sqlite.execution import SPELLING as SQLITE
 

@@ -10,8 +10,7 @@ from typing import Any, Final
 from edge_api.commands import add_command, printable
 from edge_api.commands.opened import opened, system_clock
 from edge_api.domain.actor import OPERATOR
-from edge_api.domain.privacy import Found, Privacy
-from edge_api.domain.retention import Retention
+from edge_api.domain.privacy import Found, Privacy, Retention
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.problems import Problem

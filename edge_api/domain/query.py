@@ -10,10 +10,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from edge_api.domain.filters import STATES, operators_of, parse_filter, readable_column, split_list
-from edge_api.domain.selection import ALIAS, CASTS, Selection, parse_selection
+from edge_api.domain.filters import (
+    ALIAS,
+    CASTS,
+    COMPARABLE,
+    OPERATORS,
+    STATES,
+    Selection,
+    operators_of,
+    parse_filter,
+    parse_selection,
+    readable_column,
+    split_list,
+)
 from edge_api.schema.kinds import PATTERNS, Kind
-from edge_api.schema.operators import COMPARABLE, OPERATORS
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Table
 from edge_api.store.plan import Order, Read

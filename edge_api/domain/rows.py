@@ -15,10 +15,9 @@ import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from edge_api.domain.actor import Actor, Change, Clock, audit_entry, new_id
-from edge_api.domain.filters import readable_column
+from edge_api.domain.filters import Selection, parse_selection, present, readable_column
 from edge_api.domain.kept import KeptAnswers
 from edge_api.domain.query import Pairs, Question, parse_query
-from edge_api.domain.selection import Selection, parse_selection, present
 from edge_api.schema.kinds import VALUE_FAULTS, Integer, Kind, Text, Timestamp, Uuid, spell_instant
 from edge_api.schema.problems import Problem, not_one_row, sentence_of
 from edge_api.schema.table import Column, Row, Table

@@ -9,8 +9,7 @@ from limits import RateLimitItem, parse_many
 
 from edge_api.api.operation import Operation
 from edge_api.api.reference.languages import is_callable, make_call, make_examples
-from edge_api.api.reference.prose import Code, Prose
-from edge_api.api.reference.values import Answer, Body, Entry, Field
+from edge_api.api.reference.values import Answer, Body, Code, Entry, Field, Prose
 from edge_api.domain.limits import NO_LIMIT
 
 Schema = Mapping[str, Any]

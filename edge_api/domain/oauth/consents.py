@@ -16,9 +16,9 @@ from edge_api.domain.actor import Actor, Change, Clock, audit_entry, new_id
 from edge_api.domain.oauth.client import Client
 from edge_api.domain.oauth.facts import Facts, FindClient, problem_of
 from edge_api.domain.oauth.grants import make_judge
-from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.judge import UNKNOWN, client_actor
 from edge_api.domain.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest, is_loopback
+from edge_api.domain.oauth.tokens import Issuer
 from edge_api.domain.secrets import digest_of, mint
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
