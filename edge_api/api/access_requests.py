@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
-from edge_api.api.operation import Ask, Body, Operation, Success
+from edge_api.api.operation import Ask, Body, Operation, Success, output_schema
 from edge_api.api.reply import HTML, Reply
 from edge_api.api.service import Service
 from edge_api.domain.access_order import AccessOrder, RequestedType, order_schema
@@ -140,10 +140,6 @@ def _handed_out(claimed: Claimed) -> dict[str, Any]:
     }
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
-
-
 _ABOUT: Final = """\
 Open without a credential, and rate-limited together with leads. A person reads the request and
 decides; requests wait for 14 days at the longest. Members that are not named here are ignored.
@@ -223,7 +219,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Success(
                 201,
                 "The request waits for a person",
-                _schema(NewRegistration),
+                output_schema(NewRegistration),
                 {**_PENDING_EXAMPLE, "claim_token": "fe_cl_..."},
                 links=_LINKS,
             ),
@@ -248,11 +244,11 @@ OPERATIONS: tuple[Operation, ...] = (
             MappingProxyType({"token": {"claim_token": "fe_cl_..."}}),
         ),
         successes=(
-            Success(200, "The credential", _schema(HandedOut), _CLAIMED_EXAMPLE),
+            Success(200, "The credential", output_schema(HandedOut), _CLAIMED_EXAMPLE),
             Success(
                 202,
                 "Nobody has decided yet",
-                _schema(Registration),
+                output_schema(Registration),
                 _PENDING_EXAMPLE,
                 headers={"Retry-After": "Seconds after which to ask again."},
             ),

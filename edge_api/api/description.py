@@ -47,8 +47,8 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
             "url": f"{origin}{mcp.PATH}",
             "transport": "streamable-http",
             "protocol_versions": list(mcp.REVISIONS),
-            "server_card": f"{origin}{mcp.CARD_PATH}",
-            "catalog": f"{origin}{mcp.CATALOG_PATH}",
+            "server_card": f"{origin}{paths.SERVER_CARD}",
+            "catalog": f"{origin}{paths.AI_CATALOG}",
         },
         "oauth": {name: oauth[name] for name in _OAUTH}
         | {
@@ -89,7 +89,7 @@ def api_catalog(settings: Settings) -> Json:
             },
             {
                 "anchor": mcp_url,
-                "service-desc": [_link(f"{origin}{mcp.CARD_PATH}", mcp.CARD_TYPE)],
+                "service-desc": [_link(f"{origin}{paths.SERVER_CARD}", mcp.CARD_TYPE)],
                 "service-meta": [_link(protected, JSON)],
                 **described,
             },

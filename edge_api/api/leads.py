@@ -2,11 +2,20 @@
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
-from edge_api.api.operation import ADDS, Ask, Body, HeaderArgument, Operation, Success, Tool
+from edge_api.api.operation import (
+    ADDS,
+    Ask,
+    Body,
+    HeaderArgument,
+    Operation,
+    Success,
+    Tool,
+    output_schema,
+)
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
 from edge_api.domain.lead_input import LeadInput
@@ -83,10 +92,6 @@ def reply_with(created: Created) -> Reply:
 async def list_leads(service: Service, ask: Ask) -> Reply:
     """List the newest leads that are not spam."""
     return Reply(await service.leads.recent(ask.query.limit))
-
-
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
 
 
 # The header stands in words, not among the parameters: there it would say that each of its values
@@ -177,7 +182,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Success(
                 201,
                 "The lead is kept",
-                _schema(LeadCreated),
+                output_schema(LeadCreated),
                 {"lead": _LEAD_EXAMPLE, **_SUMMARY_EXAMPLE},
                 headers=MappingProxyType(
                     {
@@ -207,7 +212,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Success(
                 200,
                 "The newest leads",
-                _schema(RecentLeads),
+                output_schema(RecentLeads),
                 {"leads": [_LEAD_EXAMPLE], "count": 1},
             ),
         ),

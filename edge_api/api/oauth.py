@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from edge_api.api.operation import UNCHANGED, Ask, Body, Operation, Success
+from edge_api.api.operation import UNCHANGED, Ask, Body, Operation, Success, output_schema
 from edge_api.api.reply import FORM, Document, Reply
 from edge_api.api.service import Service
 from edge_api.domain.oauth.client import CLIENT_NAME
@@ -131,10 +131,6 @@ def _public(value: Any) -> Reply:
     return Reply(Document(orjson.dumps(value), cache_control=KEYS_CACHING, is_lasting=False))
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
-
-
 def _text(pattern: str, sentence: str, longest: int = 4096) -> dict[str, Any]:
     return {"type": "string", "pattern": pattern, "maxLength": longest, "description": sentence}
 
@@ -229,7 +225,7 @@ def _described(name: str, path: str, door: Door | None) -> Operation:
         summary="Who hands out tokens for this resource (RFC 9728)",
         tag=_TAG,
         do=describe_resource(door),
-        successes=(Success(200, "The metadata", _schema(ResourceMetadata)), UNCHANGED),
+        successes=(Success(200, "The metadata", output_schema(ResourceMetadata)), UNCHANGED),
     )
 
 
@@ -246,7 +242,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="What the authorization server can do (RFC 8414)",
         tag=_TAG,
         do=describe_server,
-        successes=(Success(200, "The metadata", _schema(ServerMetadata)), UNCHANGED),
+        successes=(Success(200, "The metadata", output_schema(ServerMetadata)), UNCHANGED),
     ),
     _described("oauth_resource", RESOURCE_METADATA, None),
     _described("oauth_rest_resource", f"{RESOURCE_METADATA}{DOORS['rest']}", "rest"),
@@ -258,7 +254,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="The keys that access tokens are signed with (RFC 7517)",
         tag=_TAG,
         do=publish_keys,
-        successes=(Success(200, "The key set", _schema(KeySetDocument)), UNCHANGED),
+        successes=(Success(200, "The key set", output_schema(KeySetDocument)), UNCHANGED),
         problems=("unavailable",),
     ),
     Operation(
@@ -273,7 +269,7 @@ OPERATIONS: tuple[Operation, ...] = (
         do=issue_token,
         hands_out_secrets=True,
         body=_form(_TOKEN_FORM, {"grant_type": "client_credentials"}),
-        successes=(Success(200, "The token", _schema(TokenAnswer)),),
+        successes=(Success(200, "The token", output_schema(TokenAnswer)),),
         problems=("unauthenticated", "unavailable"),
     ),
     Operation(
@@ -306,7 +302,7 @@ OPERATIONS: tuple[Operation, ...] = (
             _CLIENT_SCHEMA,
             MappingProxyType({"agent": _CLIENT_EXAMPLE}),
         ),
-        successes=(Success(201, "The client", _schema(ClientAnswer)),),
+        successes=(Success(201, "The client", output_schema(ClientAnswer)),),
         problems=("unavailable",),
     ),
 )

@@ -11,11 +11,18 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
-    TypeAdapter,
     WithJsonSchema,
 )
 
-from edge_api.api.operation import ETAG, UNCHANGED, Ask, Operation, Parameter, Success
+from edge_api.api.operation import (
+    ETAG,
+    UNCHANGED,
+    Ask,
+    Operation,
+    Parameter,
+    Success,
+    output_schema,
+)
 from edge_api.api.post_tools import FETCH, GET, list_tool
 from edge_api.api.reply import Document, Reply
 from edge_api.api.service import Service
@@ -141,11 +148,7 @@ def link_to_post(member: str) -> dict[str, Any]:
     return {"get_post": {"operationId": "get_post", "parameters": {"slug": slug}}}
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
-
-
-_LIST = _schema(PostList)
+_LIST = output_schema(PostList)
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -190,7 +193,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 required=True,
             ),
         ),
-        successes=(Success(200, "The post", _schema(PostRecord), headers=ETAG), UNCHANGED),
+        successes=(Success(200, "The post", output_schema(PostRecord), headers=ETAG), UNCHANGED),
         problems=("not_found",),
         tools=(FETCH, GET),
     ),

@@ -24,6 +24,7 @@ from edge_api.api.search_results import (
 )
 from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
+from edge_api.domain.site_files import TWIN
 from edge_api.schema import paths
 from edge_api.schema.index import Segments
 from edge_api.schema.kinds import parse_integer
@@ -34,8 +35,6 @@ _ADDRESS_LONGEST: Final = 2000
 """Characters of an address that a header repeats: clients read no header above 8 KiB."""
 _DESCRIPTION: Final = "/llms.txt"
 _ROBOTS: Final = ("X-Robots-Tag", "noindex")
-TWIN: Final = "index.md"
-"""The name of a post's Markdown, below its address."""
 
 
 class SearchQuery(BaseModel):

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from edge_api.api.operation import UNCHANGED, Ask, Operation, Success
+from edge_api.api.operation import UNCHANGED, Ask, Operation, Success, output_schema
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
 from edge_api.schema.paths import API_CATALOG, OPENAPI
@@ -115,11 +115,7 @@ async def api_catalog(service: Service, _ask: Ask) -> Reply:
     return Reply(service.papers.api_catalog)
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
-
-
-_DESCRIPTION = Success(200, "API info", _schema(Description))
+_DESCRIPTION = Success(200, "API info", output_schema(Description))
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -128,7 +124,7 @@ OPERATIONS: tuple[Operation, ...] = (
         path="/api/public/ping",
         summary="Liveness: the process runs",
         do=ping,
-        successes=(Success(200, "It runs", _schema(Alive), {"status": "ok"}),),
+        successes=(Success(200, "It runs", output_schema(Alive), {"status": "ok"}),),
     ),
     Operation(
         name="readiness",
@@ -137,11 +133,11 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Readiness: store, posts index and configuration are in order",
         do=readiness,
         successes=(
-            Success(200, "Ready", _schema(ReadinessReport)),
+            Success(200, "Ready", output_schema(ReadinessReport)),
             Success(
                 503,
                 "Not ready: a check fails, or the process is shutting down",
-                _schema(ReadinessReport),
+                output_schema(ReadinessReport),
                 headers={"Retry-After": "Seconds until another look makes sense."},
             ),
         ),
@@ -168,7 +164,7 @@ OPERATIONS: tuple[Operation, ...] = (
         path=OPENAPI,
         summary="The OpenAPI 3.1 description of every operation",
         do=openapi,
-        successes=(Success(200, "The document", _schema(ApiDocument)), UNCHANGED),
+        successes=(Success(200, "The document", output_schema(ApiDocument)), UNCHANGED),
     ),
     Operation(
         name="api_catalog",
@@ -177,7 +173,9 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Where the API's descriptions stand (RFC 9727)",
         do=api_catalog,
         successes=(
-            Success(200, "A linkset", _schema(Linkset), media_types=("application/linkset+json",)),
+            Success(
+                200, "A linkset", output_schema(Linkset), media_types=("application/linkset+json",)
+            ),
             UNCHANGED,
         ),
     ),

@@ -147,7 +147,7 @@ async def assemble(
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, LOOK_SECONDS, publishing.look))
-        settled = settle if alone else _leave_collector
+        settled = settle if alone else lambda: None
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
@@ -174,10 +174,6 @@ def _load_exchange(service: Service, settled: Settle) -> Exchange:
     exchange = load_exchange("edge_api.api.mcp.server", service, OPERATIONS)
     settled()
     return exchange
-
-
-def _leave_collector() -> None:
-    pass
 
 
 def make_papers(settings: Settings) -> Papers:

@@ -61,7 +61,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="how long the old secret signs as well (default: 24)",
     )
     rotating.add_argument("--json", action="store_true", help="print one JSON object")
-    _add_retry(actions)
+    retrying = add_command(actions, "retry", "queue again what was given up", EXAMPLE_ID)
+    retrying.add_argument("id", metavar="ID", nargs="?", help="of one endpoint; all without it")
     _add_one(actions, "discard", "forget what was given up of an endpoint")
     _add_one(actions, "test", "send a test event, and print what came of it")
 
@@ -132,11 +133,6 @@ def _add_one(actions: Subparsers, name: str, sentence: str) -> argparse.Argument
     parser = add_command(actions, name, sentence, EXAMPLE_ID)
     parser.add_argument("id", metavar="ID", help="of an endpoint, as `webhooks list` shows it")
     return parser
-
-
-def _add_retry(actions: Subparsers) -> None:
-    parser = add_command(actions, "retry", "queue again what was given up", EXAMPLE_ID)
-    parser.add_argument("id", metavar="ID", nargs="?", help="of one endpoint; all without it")
 
 
 def _hours(text: str) -> timedelta:

@@ -15,8 +15,8 @@ from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.kept import SharedWork
 from edge_api.domain.oauth.signing import Bearers
 from edge_api.domain.oauth.tokens import is_jwt
-from edge_api.domain.secrets import PREFIXES, SecretKind, digest_of, is_well_formed
-from edge_api.schema.credentials import DEFAULT_SCOPES, Scope
+from edge_api.domain.secrets import digest_of, is_well_formed
+from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, Scope, SecretKind
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.paths import DOORS, RESOURCE_METADATA, Door
 from edge_api.schema.problems import Problem
@@ -123,7 +123,7 @@ class Access:
         now = self._clock()
         digest = digest_of(secret)
         known = self._known.get(digest)
-        if known is None and not _may_be_ours(secret, door):
+        if known is None and not (is_jwt(secret) or is_well_formed(secret, _KINDS[door])):
             raise self._refusal(secret, door)
         try:
             version = self._store.version()
@@ -137,7 +137,7 @@ class Access:
             if problem.code != "unavailable" or is_late:
                 raise
             is_confirmed = False
-        if known is None or not _opens(known, door, now):
+        if known is None or door not in known.doors or _has_ended(known, now):
             raise self._refusal(secret, door)
         if is_confirmed:
             known.confirmed = now
@@ -210,10 +210,6 @@ class Access:
 _Found = tuple[Actor, datetime | None, frozenset[Door]]
 
 
-def _may_be_ours(secret: str, door: Door) -> bool:
-    return is_jwt(secret) or is_well_formed(secret, _KINDS[door])
-
-
 def _holder(row: Row) -> Actor:
     return Actor(
         credential_id=row["id"],
@@ -222,10 +218,6 @@ def _holder(row: Row) -> Actor:
         scopes=frozenset(row["scopes"].split()),
         tables=None if row["tables"] is None else frozenset(row["tables"].split()),
     )
-
-
-def _opens(known: _Known, door: Door, now: datetime) -> bool:
-    return door in known.doors and not _has_ended(known, now)
 
 
 def _has_ended(known: _Known, now: datetime) -> bool:

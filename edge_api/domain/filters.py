@@ -172,14 +172,10 @@ def _scan(text: str, position: int) -> tuple[tuple[str, ...], int]:
     while True:
         found = _ELEMENT.match(text, position)
         assert found is not None  # noqa: S101  an element may be empty
-        elements.append(found[0] if found["quoted"] is None else _unquote(found[0]))
+        elements.append(found[0] if found["quoted"] is None else _ESCAPE.sub(r"\1", found[0][1:-1]))
         if text[found.end() : found.end() + 1] != ",":
             return tuple(elements), found.end()
         position = found.end() + 1
-
-
-def _unquote(text: str) -> str:
-    return _ESCAPE.sub(r"\1", text[1:-1])
 
 
 def _read_state(column: Column, text: str) -> Value:

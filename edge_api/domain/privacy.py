@@ -222,7 +222,8 @@ class Retention:
             return 0
         before = spell_instant(self._clock() - timedelta(days=days))
         old = (UNUSED, Condition("created_at", "lt", before))
-        tokens = [row async for row in self._every_row(EMAIL_UNSUBSCRIBE_TOKENS, "email", old)]
+        found = self._pages(EMAIL_UNSUBSCRIBE_TOKENS, "email", old)
+        tokens = [row async for rows in found for row in rows]
         named = await self._named() if tokens else frozenset()
         ids = [row["id"] for row in tokens if fold_recipient(row["email"]) not in named]
         parts = (ids[start : start + ROWS_AT_ONCE] for start in range(0, len(ids), ROWS_AT_ONCE))
@@ -233,21 +234,12 @@ class Retention:
         return {
             fold_recipient(row[column])
             for table, column in MAILED.items()
-            async for row in self._every_row(table, column)
+            async for rows in self._pages(table, column)
+            for row in rows
         }
 
-    async def _every_row(self, table: Table, column: str, where: Where = ()) -> AsyncIterator[Row]:
-        """Yield the rows that match, a few at a time: others read in between."""
-        last = ""
-        while True:
-            beyond = (*where, Condition("id", "gt", last))
-            plan = Read(table, ("id", column), beyond, (Order("id"),), NAMES_AT_ONCE)
-            (outcome,) = await self._store.run(plan)
-            for row in outcome.rows:
-                yield row
-            if len(outcome.rows) < NAMES_AT_ONCE:
-                return
-            last = outcome.rows[-1]["id"]
+    def _pages(self, table: Table, column: str, where: Where = ()) -> AsyncIterator[Sequence[Row]]:
+        return pages(self._store, Read(table, ("id", column), where), NAMES_AT_ONCE)
 
     async def _delete_tokens(self, ids: tuple[str, ...], actor: Actor) -> int:
         change = Change("forget", EMAIL_UNSUBSCRIBE_TOKENS, AffectedBy(0), ("created_at",))

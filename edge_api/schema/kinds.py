@@ -153,14 +153,14 @@ PARSERS: dict[Kind, Callable[[str], str | int]] = {
 """How the text of a filter becomes a value of the column's kind. JSON columns have no filter."""
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """Return 3 for 3.0: to JSON they are one number, and to JSON Schema one integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Text = Annotated[str, AfterValidator(refuse_nul), Trait(Kind.TEXT)]
 Integer = Annotated[
-    int, BeforeValidator(_whole), Field(ge=-INTEGER_MOST, le=INTEGER_MOST), Trait(Kind.INTEGER)
+    int, BeforeValidator(whole), Field(ge=-INTEGER_MOST, le=INTEGER_MOST), Trait(Kind.INTEGER)
 ]
 Uuid = Annotated[
     str,

@@ -306,11 +306,7 @@ def _operation(condition: Condition, dialect: Dialect) -> tuple[str, tuple[Any, 
         return _WITH_NUL[operator], ()
     if isinstance(value, tuple):
         value = tuple(each for each in value if _NUL not in str(each))
-    return dialect.operations[operator], dialect.operands.get(operator, _itself)(value)
-
-
-def _itself(value: Any) -> tuple[Any, ...]:
-    return (value,)
+    return dialect.operations[operator], dialect.operands.get(operator, lambda each: (each,))(value)
 
 
 def _refuse_malformed(condition: Condition) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
@@ -144,20 +144,13 @@ class Pages:
         return Wire(status, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS))
 
 
-class PostedForm(Protocol):
-    """Takes what a form posts."""
-
-    async def answer(self, request: Request) -> Wire:
-        """Return the page that comes of it. Raises Problem."""
-
-
 class Site:
     """Serves the current edition's site, and takes the forms of the contact page."""
 
     def __init__(self, service: Service) -> None:
         self._shelf = service.shelf
         edge_pages = EdgePages(service.shelf)
-        self._forms: dict[str, PostedForm] = {
+        self._forms: dict[str, Contact | AccessForm] = {
             CONTACT: Contact(service, edge_pages),
             ACCESS: AccessForm(service, edge_pages),
         }

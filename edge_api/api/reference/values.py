@@ -76,7 +76,7 @@ def _make_parser() -> MarkdownIt:
     parser.add_render_rule("fence", _render_fence)
     parser.add_render_rule("table_open", lambda *_: _SCROLLER)
     parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
-    parser.add_render_rule("th_open", _render_head_cell)
+    parser.add_render_rule("th_open", lambda *_: '<th scope="col">')
     parser.add_render_rule("heading_open", _render_heading)
     return parser
 
@@ -85,10 +85,6 @@ def _render_fence(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
     token = tokens[index]
     html = Code(token.info or "text", token.content.rstrip("\n")).html
     return f'<div class="highlight"><pre tabindex="0"><code>{html}</code></pre></div>\n'
-
-
-def _render_head_cell(*_: Any) -> str:
-    return '<th scope="col">'
 
 
 def _render_heading(_: Any, tokens: Any, index: int, *_rest: Any) -> str:

@@ -206,7 +206,8 @@ class Pool:
         try:
             return await self._ask(await self._take(), job, seconds)
         except (TimeoutError, EOFError):
-            raise _too_costly() from None
+            sentence = "The document takes more time or memory than there is for one"
+            raise _unavailable(sentence) from None
         except UnheardError:
             if self._is_closed or not again:
                 raise _unavailable("Documents cannot be analysed now") from None
@@ -301,10 +302,6 @@ def _keep(tasks: set[Task[None]], work: Coroutine[Any, Any, None]) -> None:
     task = asyncio.ensure_future(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)
-
-
-def _too_costly() -> Problem:
-    return _unavailable("The document takes more time or memory than there is for one")
 
 
 def _unavailable(sentence: str) -> Problem:

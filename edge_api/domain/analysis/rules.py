@@ -84,10 +84,6 @@ def _title(facts: Facts) -> Value:
     return when(facts.title_length, facts.title_length <= TITLE_LONGEST)
 
 
-def _description(facts: Facts) -> Value:
-    return when(facts.is_page, 0 < facts.description_length <= DESCRIPTION_LONGEST)
-
-
 def _sections(facts: Facts) -> Value:
     words = facts.words / max(1, facts.headings)
     return when(facts.has_markup and facts.words > SHORT, ramp(words, 250, 800))
@@ -192,7 +188,7 @@ _STRUCTURED: Final = (
         "description",
         "structured_data",
         2,
-        _description,
+        lambda facts: when(facts.is_page, 0 < facts.description_length <= DESCRIPTION_LONGEST),
         "the description has {description_length} characters",
         f"Describe the page in a meta description of up to {DESCRIPTION_LONGEST} characters.",
     ),

@@ -16,6 +16,7 @@ from edge_api.domain.oauth.request import FormGuard
 from edge_api.domain.oauth.signing import Bearers, SigningKeys
 from edge_api.domain.oauth.token_endpoint import TokenEndpoint
 from edge_api.domain.oauth.tokens import Issuer
+from edge_api.domain.transfer import pages
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import (
@@ -38,7 +39,7 @@ from edge_api.schema.paths import (
     Door,
 )
 from edge_api.schema.table import Table
-from edge_api.store.plan import Condition, Delete, Order, Read, Store
+from edge_api.store.plan import Condition, Delete, Read, Store
 
 KEPT_AFTER: Final[Mapping[Table, timedelta]] = MappingProxyType(
     {
@@ -87,15 +88,8 @@ async def forget_strangers(store: Store, now: datetime) -> None:
 async def forget_grants(store: Store, now: datetime) -> None:
     """Delete old grants of which no code and no refresh token is left. Raises Problem."""
     old = Condition("created_at", "lte", spell_instant(now - 2 * REFRESH_LIFE))
-    last = ""
-    while True:
-        where, order = (old, Condition("id", "gt", last)), (Order("id"),)
-        (outcome,) = await store.run(Read(OAUTH_GRANTS, ("id",), where, order, GRANTS_AT_ONCE))
-        grants = [row["id"] for row in outcome.rows]
-        if not grants:
-            return
-        await _forget_unused(store, grants)
-        last = grants[-1]
+    async for rows in pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANTS_AT_ONCE):
+        await _forget_unused(store, [row["id"] for row in rows])
 
 
 async def _forget_unused(store: Store, grants: Sequence[str]) -> None:
