@@ -6,7 +6,7 @@ The answers speak the words of auth.md's first generation where it has any.
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter
 
 from edge_api.api.operation import Ask, Body, Operation, Success, output_schema
 from edge_api.api.reply import HTML, Reply
@@ -23,10 +23,8 @@ CLAIM_AGAIN_SECONDS: Final = 300
 _TAG: Final = "access"
 
 
-class ClaimInput(BaseModel):
+class ClaimInput(BaseModel, strict=True, frozen=True):
     """What fetches a credential."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
 
     claim_token: Annotated[
         str,
@@ -39,10 +37,8 @@ class ClaimInput(BaseModel):
     ]
 
 
-class Registration(BaseModel):
+class Registration(BaseModel, extra="forbid"):
     """A request that waits for a person."""
-
-    model_config = ConfigDict(extra="forbid")
 
     registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
     registration_type: Literal["anonymous"] = "anonymous"
@@ -60,10 +56,8 @@ class NewRegistration(Registration):
     claim_token: Annotated[str, Field(description="Shown this once: keep it secret.")]
 
 
-class Credential(BaseModel):
+class Credential(BaseModel, extra="forbid"):
     """A credential that was claimed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     credential: Annotated[str, Field(description="Kept nowhere: keep it secret.")]
     credential_type: KeyType

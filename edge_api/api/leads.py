@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Final
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
 
 from edge_api.api.operation import (
     ADDS,
@@ -29,10 +29,8 @@ IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
 
 
-class LeadSummary(BaseModel):
+class LeadSummary(BaseModel, extra="forbid"):
     """A lead without its message."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: Annotated[str, Field(description="A UUID.", json_schema_extra={"format": "uuid"})]
     name: str
@@ -53,10 +51,8 @@ class LeadCreated(LeadSummary):
     lead: Lead
 
 
-class RecentLeads(BaseModel):
+class RecentLeads(BaseModel, extra="forbid"):
     """The newest leads, newest first."""
-
-    model_config = ConfigDict(extra="forbid")
 
     leads: list[Lead]
     count: Annotated[int, Field(ge=0, description="How many leads are in this answer.")]

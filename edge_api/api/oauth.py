@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from edge_api.api.operation import UNCHANGED, Ask, Body, Operation, Success, output_schema
 from edge_api.api.reply import FORM, Document, Reply
@@ -32,10 +32,8 @@ Form = dict[str, str | list[str]]
 """A decoded form: a text for each name, or a list where a name is repeated."""
 
 
-class ServerMetadata(BaseModel):
+class ServerMetadata(BaseModel, extra="allow"):
     """The authorization server (RFC 8414, section 2)."""
-
-    model_config = ConfigDict(extra="allow")
 
     issuer: str
     authorization_endpoint: str
@@ -47,10 +45,8 @@ class ServerMetadata(BaseModel):
     agent_auth: dict[str, Any]
 
 
-class ResourceMetadata(BaseModel):
+class ResourceMetadata(BaseModel, extra="allow"):
     """A protected resource (RFC 9728, section 2)."""
-
-    model_config = ConfigDict(extra="allow")
 
     resource: str
     authorization_servers: list[str]
@@ -64,10 +60,8 @@ class KeySetDocument(BaseModel):
     keys: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
 
-class TokenAnswer(BaseModel):
+class TokenAnswer(BaseModel, extra="forbid"):
     """What a client is handed (RFC 6749, section 5.1)."""
-
-    model_config = ConfigDict(extra="forbid")
 
     access_token: str
     token_type: str
@@ -76,10 +70,8 @@ class TokenAnswer(BaseModel):
     refresh_token: str | None = None
 
 
-class ClientAnswer(BaseModel):
+class ClientAnswer(BaseModel, extra="forbid"):
     """What a client is told that registered itself (RFC 7591, section 3.2.1)."""
-
-    model_config = ConfigDict(extra="forbid")
 
     client_id: str
     client_id_issued_at: int

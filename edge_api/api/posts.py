@@ -8,7 +8,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     WithJsonSchema,
@@ -89,10 +88,8 @@ class ListQuery(BaseModel):
     )
 
 
-class PostList(BaseModel):
+class PostList(BaseModel, extra="forbid"):
     """Posts, newest first, slug as tie-breaker."""
-
-    model_config = ConfigDict(extra="forbid")
 
     posts: list[PostSummary]
     count: Annotated[int, Field(ge=0, description="How many posts are in this answer.")]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator
 
 from edge_api.api.operation import Ask
 from edge_api.api.reply import JSON, Reply
@@ -157,10 +157,8 @@ _INSTEAD: Mapping[str, str] = MappingProxyType(
 )
 
 
-class Removal(BaseModel):
+class Removal(BaseModel, extra="forbid", strict=True):
     """The body of a deletion."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     match: dict[str, Any]
 

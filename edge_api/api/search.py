@@ -6,7 +6,7 @@ Both are open, since they show what is public anyway, and both count against one
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
 
 from edge_api.api.markdown import escape
 from edge_api.api.operation import ETAG, UNCHANGED, Ask, Operation, Parameter, Success
@@ -52,19 +52,15 @@ class SearchQuery(BaseModel):
     )
 
 
-class Piece(BaseModel):
+class Piece(BaseModel, extra="forbid"):
     """A piece of a text."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: str
     match: Annotated[bool, Field(description="Whether it is a word that was looked for.")]
 
 
-class SearchResult(BaseModel):
+class SearchResult(BaseModel, extra="forbid"):
     """A post that was found."""
-
-    model_config = ConfigDict(extra="forbid")
 
     slug: str
     title: Annotated[str, Field(description="Plain text.")]
@@ -76,10 +72,8 @@ class SearchResult(BaseModel):
     tags: list[str]
 
 
-class SearchAnswer(BaseModel):
+class SearchAnswer(BaseModel, extra="forbid"):
     """Posts with all the words, best first: in the title, then as typed, then in other forms."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: Annotated[str, Field(description="What was looked for.")]
     count: Annotated[int, Field(ge=0, description="How many posts have all the words.")]

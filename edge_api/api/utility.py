@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from edge_api.api.operation import UNCHANGED, Ask, Operation, Success, output_schema
 from edge_api.api.reply import Reply
@@ -23,10 +23,8 @@ class Alive(BaseModel):
     status: Literal["ok"]
 
 
-class CheckReport(BaseModel):
+class CheckReport(BaseModel, extra="allow"):
     """What one look at one part found; further members are facts about the part."""
-
-    model_config = ConfigDict(extra="allow")
 
     status: State
     error: str | None = Field(default=None, description="What is wrong; absent where nothing is.")
@@ -56,10 +54,8 @@ class EndpointDescription(BaseModel):
     ]
 
 
-class Description(BaseModel):
+class Description(BaseModel, extra="allow"):
     """What the API is and where everything about it stands."""
-
-    model_config = ConfigDict(extra="allow")
 
     name: Literal["Public API"]
     version: str
@@ -70,10 +66,8 @@ class Description(BaseModel):
     limits: dict[str, str | None]
 
 
-class ApiDocument(BaseModel):
+class ApiDocument(BaseModel, extra="allow"):
     """An OpenAPI document."""
-
-    model_config = ConfigDict(extra="allow")
 
     openapi: Annotated[str, Field(pattern=r"^3\.1\.\d+$")]
     info: dict[str, Any]

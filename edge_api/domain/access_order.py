@@ -11,7 +11,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     model_validator,
 )
@@ -30,10 +29,8 @@ _NAME = TextRule(100)
 _PURPOSE = TextRule(2000, lines=True)
 
 
-class AccessOrder(BaseModel):
+class AccessOrder(BaseModel, strict=True, frozen=True):
     """A request for a credential."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
 
     type: Literal["api_key", "access_token", "both", "anonymous"]
     requested_credential_type: RequestedType = "api_key"

@@ -17,7 +17,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     WithJsonSchema,
@@ -136,10 +135,8 @@ def check_email(text: str) -> str:
     return address
 
 
-class LeadInput(BaseModel):
+class LeadInput(BaseModel, strict=True, frozen=True):
     """An enquiry, as somebody sends it."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
 
     name: Annotated[
         str,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from authlib.oauth2.rfc6749 import ClientMixin  # type: ignore[import-untyped]
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from edge_api.domain.lead_input import TextRule
 from edge_api.domain.oauth.request import URI_LONGEST, matches, refusal_of
@@ -94,10 +94,8 @@ Uri = Annotated[str, Field(min_length=1, max_length=URI_LONGEST)]
 Name = Annotated[str, AfterValidator(CLIENT_NAME.clean)]
 
 
-class ClientMetadata(BaseModel):
+class ClientMetadata(BaseModel, extra="ignore", strict=True):
     """The members that are looked at; others are ignored (RFC 7591, section 2)."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
 
     redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=REDIRECTS_MOST)]
     client_name: Name | None = None
