@@ -190,7 +190,6 @@ _LINKS: Final = MappingProxyType(
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="access_request_form",
-        method="GET",
         path=REQUEST_ACCESS,
         summary="Lead a browser on to the form that asks for a credential",
         tag=_TAG,

@@ -124,7 +124,6 @@ def _read(table: Table) -> Operation:
     return _operation(
         table,
         "read",
-        method="GET",
         summary=f"Rows of {table.name}. {table.sentence}",
         description="Each further parameter is a filter.",
         do=partial(read_rows, table),

@@ -245,7 +245,6 @@ _PAGES: Final = (
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="oauth_authorize",
-        method="GET",
         path=AUTHORIZE,
         summary="Ask a person whether a client may act in their name (OAuth 2.1, section 4.1.1)",
         tag="oauth",

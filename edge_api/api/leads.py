@@ -194,7 +194,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="list_leads",
-        method="GET",
         path=PATH,
         summary="List recent leads, newest first",
         description="Leads that were recognised as spam are left out.",

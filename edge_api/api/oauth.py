@@ -212,7 +212,6 @@ _EITHER: Final = TypeAdapter(Form)
 def _described(name: str, path: str, door: Door | None) -> Operation:
     return Operation(
         name=name,
-        method="GET",
         path=path,
         summary="Who hands out tokens for this resource (RFC 9728)",
         tag=_TAG,
@@ -229,7 +228,6 @@ def _form(schema: Mapping[str, Any], example: Mapping[str, str]) -> Body:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="oauth_metadata",
-        method="GET",
         path=METADATA,
         summary="What the authorization server can do (RFC 8414)",
         tag=_TAG,
@@ -241,7 +239,6 @@ OPERATIONS: tuple[Operation, ...] = (
     _described("oauth_mcp_resource", f"{RESOURCE_METADATA}{DOORS['mcp']}", "mcp"),
     Operation(
         name="oauth_keys",
-        method="GET",
         path=JWKS,
         summary="The keys that access tokens are signed with (RFC 7517)",
         tag=_TAG,

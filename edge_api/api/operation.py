@@ -182,12 +182,12 @@ class Operation:
 
     name: str
     """The `operationId`: lower case with underscores."""
-    method: Method
     path: str
     """From the root of the origin; a variable part in braces."""
     summary: str
     do: Callable[[Service, Ask], Awaitable[Reply]]
     successes: tuple[Success, ...]
+    method: Method = "GET"
     description: str = ""
     tag: str = "utility"
     credential: Literal["none", "optional", "required"] = "none"

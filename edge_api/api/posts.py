@@ -150,7 +150,6 @@ _LIST = output_schema(PostList)
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="list_posts",
-        method="GET",
         path=PATH,
         summary="List journal posts, newest first",
         description="Without parameters the whole list comes. Unknown parameters are ignored.",
@@ -174,7 +173,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="get_post",
-        method="GET",
         path=f"{PATH}/{{slug}}",
         summary="One post, with its Markdown and its HTML",
         tag="posts",

@@ -193,7 +193,6 @@ _ANY_TEXT: Final = {"type": "string"}
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="show_search",
-        method="GET",
         path=paths.SEARCH,
         summary="Search the journal, as a page for readers",
         description="Any words are taken. With `Accept: text/markdown` the page comes as Markdown.",
@@ -220,7 +219,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="search_posts",
-        method="GET",
         path=paths.SEARCH_DATA,
         summary="Search the journal, best results first",
         description="Open without a credential: it shows what is public, and where the words stand "

@@ -114,7 +114,6 @@ _DESCRIPTION = Success(200, "API info", output_schema(Description))
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="ping",
-        method="GET",
         path="/api/public/ping",
         summary="Liveness: the process runs",
         do=ping,
@@ -122,7 +121,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="readiness",
-        method="GET",
         path=f"{PREFIX}/readiness",
         summary="Readiness: store, posts index and configuration are in order",
         do=readiness,
@@ -138,7 +136,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="describe_api",
-        method="GET",
         path=f"{PREFIX}/",
         summary="What this API is: endpoints, authentication, limits",
         do=describe,
@@ -146,7 +143,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="describe_api_without_slash",
-        method="GET",
         path=PREFIX,
         summary="The same as with a slash behind it",
         do=describe,
@@ -154,7 +150,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="openapi",
-        method="GET",
         path=OPENAPI,
         summary="The OpenAPI 3.1 description of every operation",
         do=openapi,
@@ -162,7 +157,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="api_catalog",
-        method="GET",
         path=API_CATALOG,
         summary="Where the API's descriptions stand (RFC 9727)",
         do=api_catalog,

@@ -195,7 +195,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="mcp_server_card",
-        method="GET",
         path=SERVER_CARD,
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
@@ -204,7 +203,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="mcp_well_known_server_card",
-        method="GET",
         path=WELL_KNOWN_CARD,
         summary="The server card for clients that look for it in the root",
         tag="mcp",
@@ -213,7 +211,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="ai_catalog",
-        method="GET",
         path=AI_CATALOG,
         summary="What this site offers to agents (AI Catalog)",
         tag="mcp",
