@@ -6,7 +6,6 @@ says why (RFC 6749, section 4.1.2.1).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -27,9 +26,10 @@ Pairs = Sequence[tuple[str, str]]
 _OWN: Final = ("api_key", "granted", "decision", "seal")
 """Members of the form that are the person's answer, not the client's request."""
 _COOKIE: Final = "consent"
-_RESOURCES: Final[Mapping[str, str]] = MappingProxyType(
-    {DOORS["rest"]: "the REST API", DOORS["mcp"]: "the MCP endpoint"}
-)
+_RESOURCES: Final[Mapping[str, str]] = {
+    DOORS["rest"]: "the REST API",
+    DOORS["mcp"]: "the MCP endpoint",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,16 +216,14 @@ _ANSWER_FORM: Final[dict[str, Any]] = {
         "seal": {"type": "string", "minLength": 1, "description": "Proof that the form was shown."},
     },
 }
-_ANSWER_EXAMPLES: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "answer": {
-            "decision": "deny",
-            "seal": "as the page has it",
-            "client_id": "as it was asked",
-            "redirect_uri": "as it was asked",
-        }
+_ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
+    "answer": {
+        "decision": "deny",
+        "seal": "as the page has it",
+        "client_id": "as it was asked",
+        "redirect_uri": "as it was asked",
     }
-)
+}
 _HTML: Final = (HTML.partition(";")[0],)
 _BACK: Final = Success(
     303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}

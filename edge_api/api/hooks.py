@@ -105,36 +105,32 @@ async def take_email_event(service: Service, ask: Ask) -> Reply:
 
 
 _EMAIL_EVENT: Final = TypeAdapter(EmailEvent)
-_EVENT_SCHEMA: Final[Schema] = MappingProxyType(
-    {
-        "anyOf": [
-            EmailEvent.model_json_schema(),
-            {
-                "type": "object",
-                "description": "Any other event, which is ignored.",
-                "required": ["type", "data"],
-                "properties": {
-                    "type": {
-                        "type": "string",
-                        "minLength": 1,
-                        "maxLength": 200,
-                        "not": {"enum": list(REPORT_TYPES)},
-                    },
-                    "data": {"type": "object"},
+_EVENT_SCHEMA: Final[Schema] = {
+    "anyOf": [
+        EmailEvent.model_json_schema(),
+        {
+            "type": "object",
+            "description": "Any other event, which is ignored.",
+            "required": ["type", "data"],
+            "properties": {
+                "type": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 200,
+                    "not": {"enum": list(REPORT_TYPES)},
                 },
+                "data": {"type": "object"},
             },
-        ]
-    }
-)
-_EXAMPLES: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "bounce": {
-            "type": "email.bounced",
-            "data": {"email": "ann@example.org", "bounce_type": "permanent"},
         },
-        "complaint": {"type": "email.complained", "data": {"email": "ann@example.org"}},
-    }
-)
+    ]
+}
+_EXAMPLES: Final[Mapping[str, Any]] = {
+    "bounce": {
+        "type": "email.bounced",
+        "data": {"email": "ann@example.org", "bounce_type": "permanent"},
+    },
+    "complaint": {"type": "email.complained", "data": {"email": "ann@example.org"}},
+}
 _SENTENCES: Final = (
     "The id of the message, the same in each repetition.",
     "Seconds since 1970, within five minutes of now.",

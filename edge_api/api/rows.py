@@ -8,7 +8,6 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator
@@ -143,18 +142,18 @@ def _cell(value: Any) -> str:
 
 COUNT_EXACT: Final = "count=exact"
 """The one preference (RFC 7240) that is heeded."""
-WRITE_PARAMETERS: Mapping[str, Sequence[str]] = MappingProxyType(
-    {"POST": ("select", "columns"), "PATCH": ("select",), "DELETE": ("select",)}
-)
+WRITE_PARAMETERS: Mapping[str, Sequence[str]] = {
+    "POST": ("select", "columns"),
+    "PATCH": ("select",),
+    "DELETE": ("select",),
+}
 """The query parameters of each write. Any other is refused: a filter that was ignored would
 change more rows than its sender meant."""
-_INSTEAD: Mapping[str, str] = MappingProxyType(
-    {
-        "POST": "POST only inserts rows; change rows that exist with PATCH",
-        "PATCH": "rows are chosen by `match` in the body",
-        "DELETE": "rows are chosen by `match` in the body",
-    }
-)
+_INSTEAD: Mapping[str, str] = {
+    "POST": "POST only inserts rows; change rows that exist with PATCH",
+    "PATCH": "rows are chosen by `match` in the body",
+    "DELETE": "rows are chosen by `match` in the body",
+}
 
 
 class Removal(BaseModel, extra="forbid", strict=True):

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from email.message import EmailMessage
-from types import MappingProxyType
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
@@ -26,14 +25,12 @@ from edge_api.schema.tables import LEADS
 from edge_api.settings import Settings
 
 _HEAD = ("ID", "TEMPLATE", "TO", "STATE", "ATTEMPTS", "QUEUED", "DUE", "LAST WORD")
-_LEAD: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "name": "Ada Lovelace",
-        "email": "ada@example.org",
-        "budget_tier": "growth",
-        "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
-    }
-)
+_LEAD: Final[Mapping[str, Any]] = {
+    "name": "Ada Lovelace",
+    "email": "ada@example.org",
+    "budget_tier": "growth",
+    "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
+}
 _RECIPIENT: Final = "ada@example.org"
 
 

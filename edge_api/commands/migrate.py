@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from edge_api.commands.opened import opened
@@ -13,9 +12,7 @@ from edge_api.store.postgres.execution import SPELLING as POSTGRESQL
 from edge_api.store.sql import Spelling, create_all
 from edge_api.store.sqlite.execution import SPELLING as SQLITE
 
-_ENGINES: Final[Mapping[str, Spelling]] = MappingProxyType(
-    {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
-)
+_ENGINES: Final[Mapping[str, Spelling]] = {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

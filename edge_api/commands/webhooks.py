@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Any, Final
 
 from edge_api.commands import (
@@ -115,18 +114,16 @@ async def _test(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
 
 
 _Action = Callable[[Endpoints, argparse.Namespace], Awaitable[int | None]]
-_ACTIONS: Mapping[str, _Action] = MappingProxyType(
-    {
-        "add": _add,
-        "list": _list,
-        "remove": _remove,
-        "enable": _enable,
-        "rotate": _rotate,
-        "retry": _retry,
-        "discard": _discard,
-        "test": _test,
-    }
-)
+_ACTIONS: Mapping[str, _Action] = {
+    "add": _add,
+    "list": _list,
+    "remove": _remove,
+    "enable": _enable,
+    "rotate": _rotate,
+    "retry": _retry,
+    "discard": _discard,
+    "test": _test,
+}
 
 
 def _add_one(actions: Subparsers, name: str, sentence: str) -> argparse.ArgumentParser:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 from edge_api.domain.actor import Actor, Clock
@@ -24,17 +23,15 @@ from edge_api.schema.table import Row
 from edge_api.schema.tables import CREDENTIALS
 from edge_api.store.plan import Condition, Read, Store, Update
 
-_AT_THE_DOOR: Mapping[Door, tuple[Scope, ...]] = MappingProxyType({"rest": (), "mcp": ("mcp",)})
+_AT_THE_DOOR: Mapping[Door, tuple[Scope, ...]] = {"rest": (), "mcp": ("mcp",)}
 """What is needed for any request there: a client asks for all that a challenge names, and no more.
 """
-_WRONG_KIND: Mapping[Door, str] = MappingProxyType(
-    {
-        "rest": f"This access token is for the MCP endpoint, {DOORS['mcp']}: the REST API takes an "
-        "API key, or a token whose resource is the REST API",
-        "mcp": f"This API key is for the REST API, {DOORS['rest']}/: the MCP endpoint takes an "
-        "access token",
-    }
-)
+_WRONG_KIND: Mapping[Door, str] = {
+    "rest": f"This access token is for the MCP endpoint, {DOORS['mcp']}: the REST API takes an "
+    "API key, or a token whose resource is the REST API",
+    "mcp": f"This API key is for the REST API, {DOORS['rest']}/: the MCP endpoint takes an "
+    "access token",
+}
 """The sentence for a credential that only the other API takes."""
 
 
@@ -83,7 +80,7 @@ at which the store vouched for what is known. An engine vouches for 1.5 s after 
 store, so that a revocation by another edge counts within two seconds, whatever was cut off."""
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
-_KINDS: Mapping[Door, SecretKind] = MappingProxyType({"rest": "api_key", "mcp": "access_token"})
+_KINDS: Mapping[Door, SecretKind] = {"rest": "api_key", "mcp": "access_token"}
 """The kind of opaque credential that each door takes; beside it, signed tokens meant for it."""
 
 

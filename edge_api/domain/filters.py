@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from edge_api.schema.kinds import PARSERS, VALUE_FAULTS, Kind
@@ -28,27 +27,25 @@ class Operator:
     sentence: str
 
 
-OPERATORS: Mapping[str, Operator] = MappingProxyType(
-    {
-        "eq": Operator("value", COMPARABLE, "equal to the value"),
-        "neq": Operator("value", COMPARABLE, "not equal to the value, and not null"),
-        "gt": Operator("value", COMPARABLE, "greater than the value"),
-        "gte": Operator("value", COMPARABLE, "greater than the value or equal to it"),
-        "lt": Operator("value", COMPARABLE, "less than the value"),
-        "lte": Operator("value", COMPARABLE, "less than the value or equal to it"),
-        "like": Operator(
-            "pattern",
-            frozenset({Kind.TEXT}),
-            "like the pattern: `*` and `%` stand for any run, `_` for one character, "
-            "a backslash escapes; upper and lower case differ",
-        ),
-        "ilike": Operator(
-            "pattern", frozenset({Kind.TEXT}), "like the pattern, whatever the case of letters"
-        ),
-        "in": Operator("list", COMPARABLE, 'one of the values: `in.(a,b,"c,d")`'),
-        "is": Operator("state", frozenset(Kind), "`is.null` or `is.not_null`"),
-    }
-)
+OPERATORS: Mapping[str, Operator] = {
+    "eq": Operator("value", COMPARABLE, "equal to the value"),
+    "neq": Operator("value", COMPARABLE, "not equal to the value, and not null"),
+    "gt": Operator("value", COMPARABLE, "greater than the value"),
+    "gte": Operator("value", COMPARABLE, "greater than the value or equal to it"),
+    "lt": Operator("value", COMPARABLE, "less than the value"),
+    "lte": Operator("value", COMPARABLE, "less than the value or equal to it"),
+    "like": Operator(
+        "pattern",
+        frozenset({Kind.TEXT}),
+        "like the pattern: `*` and `%` stand for any run, `_` for one character, "
+        "a backslash escapes; upper and lower case differ",
+    ),
+    "ilike": Operator(
+        "pattern", frozenset({Kind.TEXT}), "like the pattern, whatever the case of letters"
+    ),
+    "in": Operator("list", COMPARABLE, 'one of the values: `in.(a,b,"c,d")`'),
+    "is": Operator("state", frozenset(Kind), "`is.null` or `is.not_null`"),
+}
 
 
 NEGATION: Final = "not."
@@ -184,14 +181,12 @@ def _read_state(column: Column, text: str) -> Value:
     return text.lower()
 
 
-_READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = MappingProxyType(
-    {
-        "value": _read_value,
-        "pattern": _read_pattern,
-        "list": _read_list,
-        "state": _read_state,
-    }
-)
+_READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = {
+    "value": _read_value,
+    "pattern": _read_pattern,
+    "list": _read_list,
+    "state": _read_state,
+}
 
 
 ALIAS: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
@@ -217,12 +212,10 @@ def spell_value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-CASTS: Mapping[str, Cast] = MappingProxyType(
-    {
-        "text": Cast(frozenset(Kind), spell_value),
-        "int": Cast(frozenset({Kind.INTEGER}), int),
-    }
-)
+CASTS: Mapping[str, Cast] = {
+    "text": Cast(frozenset(Kind), spell_value),
+    "int": Cast(frozenset({Kind.INTEGER}), int),
+}
 
 
 @dataclass(frozen=True, slots=True)

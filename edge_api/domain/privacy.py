@@ -10,7 +10,6 @@ of an unsubscribe link goes with the last row that names its address, unless it 
 import re
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Final
 from unicodedata import normalize
 
@@ -146,9 +145,9 @@ def _erase(table: Table, keys: tuple[str, ...]) -> Plan:
     return Delete(table, where)
 
 
-MAILED: Final[Mapping[Table, str]] = MappingProxyType(
-    {table: data.mailed for table in TABLES.values() if (data := table.personal) and data.mailed}
-)
+MAILED: Final[Mapping[Table, str]] = {
+    table: data.mailed for table in TABLES.values() if (data := table.personal) and data.mailed
+}
 """The tables whose rows keep the token of an address, and the column that names it.
 
 The outbox is read after the leads, so that an entry written meanwhile is seen.

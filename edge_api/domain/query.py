@@ -94,9 +94,12 @@ def _in_any_case(word: str) -> str:
     return "".join(letters)
 
 
-_OPERANDS: Mapping[str, Callable[[Kind], str]] = MappingProxyType(
-    {"value": _value, "pattern": _pattern, "list": _list, "state": _state}
-)
+_OPERANDS: Mapping[str, Callable[[Kind], str]] = {
+    "value": _value,
+    "pattern": _pattern,
+    "list": _list,
+    "state": _state,
+}
 
 
 RESERVED: Final = ("select", "limit", "offset", "order")

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -30,14 +29,12 @@ INSERT_MOST: Final = 1000
 CHANGE_MOST: Final = 10_000
 """Rows that one call may change or delete."""
 _STRICT: Final = ConfigDict(strict=True)
-_CHECKS: Mapping[Kind, TypeAdapter[Any]] = MappingProxyType(
-    {
-        Kind.TEXT: TypeAdapter(Text, config=_STRICT),
-        Kind.INTEGER: TypeAdapter(Integer, config=_STRICT),
-        Kind.UUID: TypeAdapter(Uuid, config=_STRICT),
-        Kind.TIMESTAMP: TypeAdapter(Timestamp, config=_STRICT),
-    }
-)
+_CHECKS: Mapping[Kind, TypeAdapter[Any]] = {
+    Kind.TEXT: TypeAdapter(Text, config=_STRICT),
+    Kind.INTEGER: TypeAdapter(Integer, config=_STRICT),
+    Kind.UUID: TypeAdapter(Uuid, config=_STRICT),
+    Kind.TIMESTAMP: TypeAdapter(Timestamp, config=_STRICT),
+}
 """A value of each kind, without a column's further bounds: what cannot be stored is not found."""
 
 

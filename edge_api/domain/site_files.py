@@ -82,7 +82,7 @@ TWIN: Final = "index.md"
 WELL_KNOWN: Final = ".well-known"
 """The one hidden folder that is public (RFC 8615), in the root only."""
 
-CODINGS: Final[Mapping[str, str]] = MappingProxyType({"br": ".br", "gzip": ".gz"})
+CODINGS: Final[Mapping[str, str]] = {"br": ".br", "gzip": ".gz"}
 """Content codings that a build makes, the tightest first, and the suffixes of their files."""
 
 

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from ssl import SSLContext
-from types import MappingProxyType
 from typing import Final
 from urllib.robotparser import RobotFileParser
 from weakref import WeakValueDictionary
@@ -35,15 +34,13 @@ LOOK_MOST: Final = 64 * 1024
 PORTS: Final = frozenset({80, 443})
 RETRY_SECONDS: Final = 5
 
-_KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
-    {
-        "text/html": "html",
-        "application/xhtml+xml": "html",
-        "text/markdown": "markdown",
-        "text/x-markdown": "markdown",
-        "text/plain": "text",
-    }
-)
+_KINDS: Final[Mapping[str, Kind]] = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/markdown": "markdown",
+    "text/x-markdown": "markdown",
+    "text/plain": "text",
+}
 _ACCEPT: Final = "text/html, text/markdown;q=0.9, text/plain;q=0.8"
 _LATIN: Final = frozenset({"iso-8859-1", "latin-1", "latin1", "windows-1252", "us-ascii"})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import quote
 
@@ -43,12 +42,10 @@ meaning."""
 FOREVER: Final = "public, max-age=31536000, immutable"
 BRIEFLY: Final = "public, max-age=300"
 
-_FOR_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "/llms.txt": 'rel="describedby"; type="text/plain"',
-        "/sitemap.xml": 'rel="sitemap"; type="application/xml"',
-    }
-)
+_FOR_MACHINES: Final[Mapping[str, str]] = {
+    "/llms.txt": 'rel="describedby"; type="text/plain"',
+    "/sitemap.xml": 'rel="sitemap"; type="application/xml"',
+}
 """Files that every page points at, where the build has them."""
 _FEEDS: Final = ("feed.xml", "feed.json")
 

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -50,7 +49,7 @@ _READING: Final = ("GET", "HEAD")
 _ALLOWED: Final = "GET, HEAD, OPTIONS"
 _ALLOWED_FORM: Final = "GET, HEAD, POST, OPTIONS"
 _MISSING: Final = "/404.html"
-_OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType({f"{SEARCH}/": SEARCH})
+_OTHER_NAMES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 """Of pages that operations answer with: whoever is used to the built pages puts a slash behind."""
 _LARGE: Final = 1024
 """Bytes that the cache counts for a file that is not kept in it."""

@@ -6,7 +6,6 @@ is found and how to mend it are sentences that name the facts.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Literal
 
 from edge_api.domain.analysis.facts import Facts
@@ -21,16 +20,14 @@ SignalName = Literal[
     "protocol_discovery",
 ]
 
-SIGNALS: Final[Mapping[SignalName, int]] = MappingProxyType(
-    {
-        "semantic_html": 25,
-        "structured_data": 15,
-        "citability": 25,
-        "readability": 20,
-        "llms_txt": 5,
-        "protocol_discovery": 10,
-    }
-)
+SIGNALS: Final[Mapping[SignalName, int]] = {
+    "semantic_html": 25,
+    "structured_data": 15,
+    "citability": 25,
+    "readability": 20,
+    "llms_txt": 5,
+    "protocol_discovery": 10,
+}
 """Each signal's weight in the whole."""
 
 SHORT: Final = 300
@@ -354,14 +351,12 @@ _DISCOVERY: Final = (
     ),
 )
 
-RULES: Final[Mapping[SignalName, tuple[Rule, ...]]] = MappingProxyType(
-    {
-        "semantic_html": _SEMANTIC,
-        "structured_data": _STRUCTURED,
-        "citability": _CITABILITY,
-        "readability": _READABILITY,
-        "llms_txt": _LLMS,
-        "protocol_discovery": _DISCOVERY,
-    }
-)
+RULES: Final[Mapping[SignalName, tuple[Rule, ...]]] = {
+    "semantic_html": _SEMANTIC,
+    "structured_data": _STRUCTURED,
+    "citability": _CITABILITY,
+    "readability": _READABILITY,
+    "llms_txt": _LLMS,
+    "protocol_discovery": _DISCOVERY,
+}
 """Every rule, by its signal; of equal suggestions, the first in this order stands first."""

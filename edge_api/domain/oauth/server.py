@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Any, Final
 
 from edge_api.domain.actor import Clock
@@ -41,15 +40,13 @@ from edge_api.schema.paths import (
 from edge_api.schema.table import Table
 from edge_api.store.plan import Condition, Delete, Read, Store
 
-KEPT_AFTER: Final[Mapping[Table, timedelta]] = MappingProxyType(
-    {
-        # As long as something that a replay would revoke may live.
-        AUTHORIZATION_CODES: REFRESH_LIFE,
-        REFRESH_TOKENS: REFRESH_LIFE,
-        REVOKED_TOKENS: timedelta(0),
-        USED_ASSERTIONS: timedelta(0),
-    }
-)
+KEPT_AFTER: Final[Mapping[Table, timedelta]] = {
+    # As long as something that a replay would revoke may live.
+    AUTHORIZATION_CODES: REFRESH_LIFE,
+    REFRESH_TOKENS: REFRESH_LIFE,
+    REVOKED_TOKENS: timedelta(0),
+    USED_ASSERTIONS: timedelta(0),
+}
 """How long a row is kept after it expired."""
 
 
