@@ -1,10 +1,8 @@
 """What the store keeps of people: of one it is shown or erased; in time it is deleted.
 
 The first is for the rights of access and to erasure (GDPR, Articles 15 and 17): each table declares
-where its rows name a person (`Table.personal`), who is found by their e-mail address. How rows are
-shown is not known here. Each table also declares how its rows age (`Table.retention`): what is
-older than the settings allow is deleted, and age alone counts, whatever became of a row. The secret
-of an unsubscribe link goes with the last row that names its address, unless it was used.
+where its rows name a person (`Table.personal`), and how they age (`Table.retention`). How rows are
+shown is not known here.
 """
 
 import re
@@ -161,7 +159,11 @@ NAMES_AT_ONCE: Final = 2000
 
 
 class Retention:
-    """Deletes what has been kept for long enough."""
+    """Deletes what is older than the settings allow.
+
+    Age alone counts, whatever became of a row. The secret of an unsubscribe link goes with the last
+    row that names its address, unless it was used.
+    """
 
     def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
         self._store = store
