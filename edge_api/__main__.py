@@ -5,27 +5,18 @@ as long as `keys list` alone.
 """
 
 import argparse
+import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from types import ModuleType
+from typing import Any
 
 from edge_api.commands import add_command
 from edge_api.schema.problems import Problem
-from edge_api.settings import Settings, SettingsError, read_settings
+from edge_api.settings import SettingsError, read_settings
 from edge_api.store.faults import StoreRefusal
-
-
-class Command(Protocol):
-    """What a module of `edge_api.commands` that holds a command offers."""
-
-    def add_options(self, parser: argparse.ArgumentParser, /) -> None:
-        """Declare the command's options, and the commands below it."""
-
-    def run(self, arguments: argparse.Namespace, settings: Settings, /) -> int:
-        """Run it and return the exit code."""
-
 
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": ("serve the journal and its API", "--port 8000"),
@@ -100,12 +91,19 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _load(name: str) -> Command:
-    return cast("Command", import_module(f"edge_api.commands.{name.replace('-', '_')}"))
+def _load(name: str) -> ModuleType:
+    """Return the module of a command.
+
+    Its `add_options` declares options and the commands below it on a parser; its `run` takes the
+    parsed arguments and the settings, and returns the exit code, or what is awaited for it.
+    """
+    return import_module(f"edge_api.commands.{name.replace('-', '_')}")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    code = _load(arguments.command).run(arguments, read_settings(os.environ))
+    command = _load(arguments.command)
+    ended: int | Coroutine[Any, Any, int] = command.run(arguments, read_settings(os.environ))
+    code = ended if isinstance(ended, int) else asyncio.run(ended)
     sys.stdout.flush()
     return code
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -151,93 +150,89 @@ class Setting:
     """How its value is printed."""
 
 
-SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {
-        "PORT": Setting(_port, "8000", "the TCP port to listen on"),
-        "SITE_URL": Setting(
-            read_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"
-        ),
-        "DATABASE_URL": Setting(
-            read_database, "sqlite:///var/edge.db", "where rows are kept", show=show_database
-        ),
-        "LITESTREAM_REPLICA": Setting(
-            _replica, None, "where Litestream keeps a copy of the store, always", secret=True
-        ),
-        "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
-        "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
-        "SECRET_KEY": Setting(
-            _secret,
-            None,
-            "keys what is only kept as a hash; made beside a SQLite store",
-            secret=True,
-        ),
-        "LEADS_REQUIRE_CREDENTIAL": Setting(
-            read_boolean, "false", "whether creating a lead needs a credential"
-        ),
-        "ANALYZE_FETCH": Setting(
-            _choice("off", "self", "on"),
-            "self",
-            "whose addresses analyze reads: nobody's, this site's, or everybody's public ones",
-        ),
-        "TRUSTED_PROXIES": Setting(
-            _networks, "", "networks whose forwarding headers count, separated by commas"
-        ),
-        "RATE_LEADS": Setting(
-            _rate, "5/10minutes;20/day", "leads stored for one address without a credential"
-        ),
-        "RATE_LEADS_ATTEMPTS": Setting(
-            _rate,
-            "60/minute",
-            "requests to create a lead, to ask for access or to claim it, for one address",
-        ),
-        "RATE_ANALYZE": Setting(
-            _rate, "10/minute;100/day", "documents analysed for one address or credential"
-        ),
-        "RATE_AUTHENTICATED": Setting(_rate, "600/minute", "requests for one credential"),
-        "RATE_FAILED_AUTH": Setting(
-            _rate, "300/minute", "failed authentications answered with 401 for one address"
-        ),
-        "RATE_TOKEN": Setting(
-            _rate, "30/minute", "requests to the authorization server for one address"
-        ),
-        "RATE_SEARCH": Setting(
-            _rate, "300/minute", "searches for one address, each letter of one being typed counted"
-        ),
-        "REDIRECT_SCHEMES": Setting(
-            _schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"
-        ),
-        "EMAIL_HOOK_SECRET": Setting(
-            _hook_secrets,
-            None,
-            "signs what the mail service tells of bounces and complaints; two while it changes",
-            secret=True,
-        ),
-        "RETAIN_LEADS_DAYS": Setting(_days, "0", "days until a lead is deleted; 0 is never"),
-        "RETAIN_MAIL_LOG_DAYS": Setting(
-            _days, "0", "days until a row of email_send_log is deleted; 0 is never"
-        ),
-        "RETAIN_AUDIT_DAYS": Setting(
-            _days, "0", "days until an entry of the audit log is deleted; 0 is never"
-        ),
-        "SMTP_URL": Setting(
-            read_relay, None, "the relay that takes mail; without one none is sent", secret=True
-        ),
-        "MAIL_FROM": Setting(read_mailbox, None, "whom mail is from; OWNER_EMAIL when absent"),
-        "OWNER_EMAIL": Setting(read_mailbox, None, "who is told of leads by mail"),
-        "ACKNOWLEDGE_LEADS": Setting(
-            read_boolean, "false", "whether who sends a lead is thanked by mail"
-        ),
-        "ACKNOWLEDGEMENTS_PER_HOUR": Setting(
-            _count, "60", "how many are thanked in an hour, at the most"
-        ),
-        "MAIL_DISPATCHER": Setting(
-            _choice("on", "off"),
-            "on",
-            "whether serve sends mail; off: python -m edge_api mail does",
-        ),
-        "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
-    }
-)
+SETTINGS: Mapping[str, Setting] = {
+    "PORT": Setting(_port, "8000", "the TCP port to listen on"),
+    "SITE_URL": Setting(read_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"),
+    "DATABASE_URL": Setting(
+        read_database, "sqlite:///var/edge.db", "where rows are kept", show=show_database
+    ),
+    "LITESTREAM_REPLICA": Setting(
+        _replica, None, "where Litestream keeps a copy of the store, always", secret=True
+    ),
+    "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
+    "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
+    "SECRET_KEY": Setting(
+        _secret,
+        None,
+        "keys what is only kept as a hash; made beside a SQLite store",
+        secret=True,
+    ),
+    "LEADS_REQUIRE_CREDENTIAL": Setting(
+        read_boolean, "false", "whether creating a lead needs a credential"
+    ),
+    "ANALYZE_FETCH": Setting(
+        _choice("off", "self", "on"),
+        "self",
+        "whose addresses analyze reads: nobody's, this site's, or everybody's public ones",
+    ),
+    "TRUSTED_PROXIES": Setting(
+        _networks, "", "networks whose forwarding headers count, separated by commas"
+    ),
+    "RATE_LEADS": Setting(
+        _rate, "5/10minutes;20/day", "leads stored for one address without a credential"
+    ),
+    "RATE_LEADS_ATTEMPTS": Setting(
+        _rate,
+        "60/minute",
+        "requests to create a lead, to ask for access or to claim it, for one address",
+    ),
+    "RATE_ANALYZE": Setting(
+        _rate, "10/minute;100/day", "documents analysed for one address or credential"
+    ),
+    "RATE_AUTHENTICATED": Setting(_rate, "600/minute", "requests for one credential"),
+    "RATE_FAILED_AUTH": Setting(
+        _rate, "300/minute", "failed authentications answered with 401 for one address"
+    ),
+    "RATE_TOKEN": Setting(
+        _rate, "30/minute", "requests to the authorization server for one address"
+    ),
+    "RATE_SEARCH": Setting(
+        _rate, "300/minute", "searches for one address, each letter of one being typed counted"
+    ),
+    "REDIRECT_SCHEMES": Setting(
+        _schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"
+    ),
+    "EMAIL_HOOK_SECRET": Setting(
+        _hook_secrets,
+        None,
+        "signs what the mail service tells of bounces and complaints; two while it changes",
+        secret=True,
+    ),
+    "RETAIN_LEADS_DAYS": Setting(_days, "0", "days until a lead is deleted; 0 is never"),
+    "RETAIN_MAIL_LOG_DAYS": Setting(
+        _days, "0", "days until a row of email_send_log is deleted; 0 is never"
+    ),
+    "RETAIN_AUDIT_DAYS": Setting(
+        _days, "0", "days until an entry of the audit log is deleted; 0 is never"
+    ),
+    "SMTP_URL": Setting(
+        read_relay, None, "the relay that takes mail; without one none is sent", secret=True
+    ),
+    "MAIL_FROM": Setting(read_mailbox, None, "whom mail is from; OWNER_EMAIL when absent"),
+    "OWNER_EMAIL": Setting(read_mailbox, None, "who is told of leads by mail"),
+    "ACKNOWLEDGE_LEADS": Setting(
+        read_boolean, "false", "whether who sends a lead is thanked by mail"
+    ),
+    "ACKNOWLEDGEMENTS_PER_HOUR": Setting(
+        _count, "60", "how many are thanked in an hour, at the most"
+    ),
+    "MAIL_DISPATCHER": Setting(
+        _choice("on", "off"),
+        "on",
+        "whether serve sends mail; off: python -m edge_api mail does",
+    ),
+    "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ The answers speak the words of auth.md's first generation where it has any.
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter
 
-from edge_api.api.operation import Ask, Body, Operation, Success
+from edge_api.api.operation import Ask, Body, Operation, Success, output_schema
 from edge_api.api.reply import HTML, Reply
 from edge_api.api.service import Service
 from edge_api.domain.access_order import AccessOrder, RequestedType, order_schema
@@ -23,10 +23,8 @@ CLAIM_AGAIN_SECONDS: Final = 300
 _TAG: Final = "access"
 
 
-class ClaimInput(BaseModel):
+class ClaimInput(BaseModel, strict=True, frozen=True):
     """What fetches a credential."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
 
     claim_token: Annotated[
         str,
@@ -39,10 +37,8 @@ class ClaimInput(BaseModel):
     ]
 
 
-class Registration(BaseModel):
+class Registration(BaseModel, extra="forbid"):
     """A request that waits for a person."""
-
-    model_config = ConfigDict(extra="forbid")
 
     registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
     registration_type: Literal["anonymous"] = "anonymous"
@@ -60,10 +56,8 @@ class NewRegistration(Registration):
     claim_token: Annotated[str, Field(description="Shown this once: keep it secret.")]
 
 
-class Credential(BaseModel):
+class Credential(BaseModel, extra="forbid"):
     """A credential that was claimed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     credential: Annotated[str, Field(description="Kept nowhere: keep it secret.")]
     credential_type: KeyType
@@ -140,10 +134,6 @@ def _handed_out(claimed: Claimed) -> dict[str, Any]:
     }
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
-
-
 _ABOUT: Final = """\
 Open without a credential, and rate-limited together with leads. A person reads the request and
 decides; requests wait for 14 days at the longest. Members that are not named here are ignored.
@@ -200,7 +190,6 @@ _LINKS: Final = MappingProxyType(
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="access_request_form",
-        method="GET",
         path=REQUEST_ACCESS,
         summary="Lead a browser on to the form that asks for a credential",
         tag=_TAG,
@@ -223,7 +212,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Success(
                 201,
                 "The request waits for a person",
-                _schema(NewRegistration),
+                output_schema(NewRegistration),
                 {**_PENDING_EXAMPLE, "claim_token": "fe_cl_..."},
                 links=_LINKS,
             ),
@@ -248,11 +237,11 @@ OPERATIONS: tuple[Operation, ...] = (
             MappingProxyType({"token": {"claim_token": "fe_cl_..."}}),
         ),
         successes=(
-            Success(200, "The credential", _schema(HandedOut), _CLAIMED_EXAMPLE),
+            Success(200, "The credential", output_schema(HandedOut), _CLAIMED_EXAMPLE),
             Success(
                 202,
                 "Nobody has decided yet",
-                _schema(Registration),
+                output_schema(Registration),
                 _PENDING_EXAMPLE,
                 headers={"Retry-After": "Seconds after which to ask again."},
             ),

@@ -39,9 +39,9 @@ from edge_api.api.rows import (
     update_rows,
 )
 from edge_api.api.service import Service
+from edge_api.domain.filters import OPERATORS
 from edge_api.domain.query import LIMIT_DEFAULT, LIMIT_MOST, order_pattern, selection_pattern
 from edge_api.domain.rows import CHANGE_MOST, INSERT_MOST
-from edge_api.schema.operators import OPERATORS
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Table
 from edge_api.schema.tables import ADMINISTRATIVE
@@ -105,10 +105,6 @@ REFUSALS: tuple[Operation, ...] = tuple(
 )
 
 
-def _operations(table: Table) -> tuple[Operation, ...]:
-    return (_read(table), _insert(table), _update(table), _delete(table))
-
-
 def _operation(table: Table, verb: str, **parts: Any) -> Operation:
     """Return an operation with what all four have in common."""
     return Operation(
@@ -124,25 +120,20 @@ def _operation(table: Table, verb: str, **parts: Any) -> Operation:
 
 
 def _read(table: Table) -> Operation:
+    columns = [table.columns[name] for name in table.readable]
     return _operation(
         table,
         "read",
-        method="GET",
         summary=f"Rows of {table.name}. {table.sentence}",
         description="Each further parameter is a filter.",
         do=partial(read_rows, table),
         scope="admin:read",
-        parameters=_parameters(table),
+        parameters=(*_paging(table), _filters(columns), _PREFER),
         successes=_answers(table, 200, "The rows", headers=_PAGE_HEADERS),
         problems=("not_acceptable",),
         ends_with_client=True,
         tools=(_QUERY,),
     )
-
-
-def _parameters(table: Table) -> tuple[Parameter, ...]:
-    columns = [table.columns[name] for name in table.readable]
-    return (*_paging(table), _filters(columns), _PREFER)
 
 
 def _paging(table: Table) -> tuple[Parameter, ...]:
@@ -301,10 +292,6 @@ def _links(table: Table) -> Mapping[str, Any]:
     }
 
 
-def _as_result(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {"rows": rows, "count": len(rows)}
-
-
 _QUERY: Final = Tool(
     name="query_table",
     title="Query an administrative table",
@@ -336,7 +323,7 @@ _QUERY: Final = Tool(
             },
         },
     },
-    present=_as_result,
+    present=lambda rows: {"rows": rows, "count": len(rows)},
     output={
         "type": "object",
         "properties": {
@@ -348,5 +335,7 @@ _QUERY: Final = Tool(
 )
 
 OPERATIONS: tuple[Operation, ...] = tuple(
-    operation for table in ADMINISTRATIVE.values() for operation in _operations(table)
+    operation(table)
+    for table in ADMINISTRATIVE.values()
+    for operation in (_read, _insert, _update, _delete)
 )

@@ -20,6 +20,7 @@ from edge_api.api.service import Service
 from edge_api.api.utility import PREFIX
 from edge_api.domain.analysis.analyst import Order
 from edge_api.domain.analysis.document import KINDS, Kind
+from edge_api.schema.kinds import whole
 
 PATH: Final = f"{PREFIX}/analyze"
 BODY_MOST: Final = 128 * 1024
@@ -50,11 +51,6 @@ def _check_language(text: str) -> str:
     return text
 
 
-def _whole(value: Any) -> Any:
-    """Return 5 for 5.0: JSON knows one kind of number."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _text(sentence: str, *, most: int = CONTENT_MOST, pattern: str = "") -> Any:
     """Return the schema of a member that may be left out, but is not empty when it stands."""
     shape = {"pattern": f"^{pattern}$"} if pattern else {}
@@ -63,7 +59,7 @@ def _text(sentence: str, *, most: int = CONTENT_MOST, pattern: str = "") -> Any:
 
 
 Content = Annotated[str, Field(min_length=1, max_length=CONTENT_MOST, default_factory=str)]
-_WHOLE: Final = BeforeValidator(_whole)
+_WHOLE: Final = BeforeValidator(whole)
 
 
 class AnalyzeInput(BaseModel):

@@ -6,7 +6,6 @@ says why (RFC 6749, section 4.1.2.1).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -27,9 +26,10 @@ Pairs = Sequence[tuple[str, str]]
 _OWN: Final = ("api_key", "granted", "decision", "seal")
 """Members of the form that are the person's answer, not the client's request."""
 _COOKIE: Final = "consent"
-_RESOURCES: Final[Mapping[str, str]] = MappingProxyType(
-    {DOORS["rest"]: "the REST API", DOORS["mcp"]: "the MCP endpoint"}
-)
+_RESOURCES: Final[Mapping[str, str]] = {
+    DOORS["rest"]: "the REST API",
+    DOORS["mcp"]: "the MCP endpoint",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,8 @@ async def ask_person(service: Service, ask: Ask) -> Reply:
         return await _refusal(service, problem)
     if isinstance(asked, SentBack):
         return await _send_back(service, asked)
-    return await _question(service, asked, _nonce(service, ask), [])
+    nonce = _cookie(ask) or service.oauth.guard.new_nonce()
+    return await _question(service, asked, nonce, [])
 
 
 async def _send_back(service: Service, sent: SentBack) -> Page:
@@ -130,6 +131,7 @@ async def _question(
     service: Service, asked: Asked, nonce: str, chosen: Sequence[str], fault: str = ""
 ) -> Page:
     """Return the page with the question; filled in as before where there is a fault."""
+    path = asked.resource.removeprefix(service.oauth.issuer.url)
     seal = service.oauth.guard.seal(nonce, asked.pairs, service.clock())
     body = await service.pages.render(
         "consent",
@@ -141,7 +143,7 @@ async def _question(
         client_kind=asked.client.row["kind"],
         redirect_host=host_of(asked.redirect_uri),
         is_loopback=is_loopback(asked.redirect_uri),
-        resource=_resource(service, asked),
+        resource=_RESOURCES.get(path, "the REST API and the MCP endpoint"),
         scopes=[_choice(name, chosen, fault) for name in SCOPES if name in asked.scopes],
         fault=fault,
     )
@@ -155,11 +157,6 @@ def _choice(name: Scope, chosen: Sequence[str], fault: str) -> Choice:
     return Choice(name, SCOPES[name], name in chosen if fault else True)
 
 
-def _resource(service: Service, asked: Asked) -> str:
-    path = asked.resource.removeprefix(service.oauth.issuer.url)
-    return _RESOURCES.get(path, "the REST API and the MCP endpoint")
-
-
 async def _refusal(service: Service, problem: Problem) -> Page:
     """Return the page that says why nobody is sent anywhere."""
     if problem.code not in ("invalid", "forbidden"):
@@ -170,10 +167,6 @@ async def _refusal(service: Service, problem: Problem) -> Page:
     ]
     body = await service.pages.render("notice", "This cannot be allowed", sentences=sentences)
     return Page(body, status=problem.status)
-
-
-def _nonce(service: Service, ask: Ask) -> str:
-    return _cookie(ask) or service.oauth.guard.new_nonce()
 
 
 def _cookie(ask: Ask) -> str:
@@ -223,16 +216,14 @@ _ANSWER_FORM: Final[dict[str, Any]] = {
         "seal": {"type": "string", "minLength": 1, "description": "Proof that the form was shown."},
     },
 }
-_ANSWER_EXAMPLES: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "answer": {
-            "decision": "deny",
-            "seal": "as the page has it",
-            "client_id": "as it was asked",
-            "redirect_uri": "as it was asked",
-        }
+_ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
+    "answer": {
+        "decision": "deny",
+        "seal": "as the page has it",
+        "client_id": "as it was asked",
+        "redirect_uri": "as it was asked",
     }
-)
+}
 _HTML: Final = (HTML.partition(";")[0],)
 _BACK: Final = Success(
     303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}
@@ -252,7 +243,6 @@ _PAGES: Final = (
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="oauth_authorize",
-        method="GET",
         path=AUTHORIZE,
         summary="Ask a person whether a client may act in their name (OAuth 2.1, section 4.1.1)",
         tag="oauth",

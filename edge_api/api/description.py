@@ -7,8 +7,8 @@ from edge_api.api.mcp import operations as mcp
 from edge_api.api.operation import Operation
 from edge_api.api.reply import JSON
 from edge_api.domain.limits import AUTHENTICATED, NO_LIMIT, list_rates
-from edge_api.domain.oauth.issuer import Issuer
-from edge_api.domain.oauth.metadata import server_metadata
+from edge_api.domain.oauth.server import server_metadata
+from edge_api.domain.oauth.tokens import Issuer
 from edge_api.schema import paths
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings
@@ -47,8 +47,8 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
             "url": f"{origin}{mcp.PATH}",
             "transport": "streamable-http",
             "protocol_versions": list(mcp.REVISIONS),
-            "server_card": f"{origin}{mcp.CARD_PATH}",
-            "catalog": f"{origin}{mcp.CATALOG_PATH}",
+            "server_card": f"{origin}{paths.SERVER_CARD}",
+            "catalog": f"{origin}{paths.AI_CATALOG}",
         },
         "oauth": {name: oauth[name] for name in _OAUTH}
         | {
@@ -89,7 +89,7 @@ def api_catalog(settings: Settings) -> Json:
             },
             {
                 "anchor": mcp_url,
-                "service-desc": [_link(f"{origin}{mcp.CARD_PATH}", mcp.CARD_TYPE)],
+                "service-desc": [_link(f"{origin}{paths.SERVER_CARD}", mcp.CARD_TYPE)],
                 "service-meta": [_link(protected, JSON)],
                 **described,
             },

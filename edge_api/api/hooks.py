@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, WithJsonSchema
 
 from edge_api.api.leads import REPLAYED
 from edge_api.api.operation import Ask, Body, Operation, Parameter, Schema, Success, check_body
@@ -20,7 +20,6 @@ from edge_api.schema.paths import EMAIL_HOOK
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import EMAIL_LONGEST
 
-_STRICT: Final = ConfigDict(strict=True, frozen=True)
 _CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": 'StandardWebhooks realm="email"'})
 
 
@@ -31,19 +30,15 @@ def _check_address(text: str) -> str:
     return address
 
 
-class Event(BaseModel):
+class Event(BaseModel, strict=True, frozen=True):
     """An event of any type."""
-
-    model_config = _STRICT
 
     type: Annotated[str, Field(min_length=1, max_length=200)]
     data: dict[str, Any]
 
 
-class EmailFacts(BaseModel):
+class EmailFacts(BaseModel, strict=True, frozen=True):
     """What came of one message."""
-
-    model_config = _STRICT
 
     email: Annotated[
         str,
@@ -61,28 +56,22 @@ class EmailFacts(BaseModel):
     ] = None
 
 
-class EmailEvent(BaseModel):
+class EmailEvent(BaseModel, strict=True, frozen=True):
     """An event that has an effect."""
-
-    model_config = _STRICT
 
     type: ReportType
     data: EmailFacts
 
 
-class Taken(BaseModel):
+class Taken(BaseModel, extra="forbid"):
     """What was written down."""
-
-    model_config = ConfigDict(extra="forbid")
 
     status: Annotated[Status, Field(description="As `email_send_log` has it.")]
     suppressed: Annotated[bool, Field(description="Whether nothing more is mailed there.")]
 
 
-class Ignored(BaseModel):
+class Ignored(BaseModel, extra="forbid"):
     """What had no effect."""
-
-    model_config = ConfigDict(extra="forbid")
 
     status: Literal["ignored"]
     sentence: Annotated[str, Field(description="Why.")]
@@ -116,36 +105,32 @@ async def take_email_event(service: Service, ask: Ask) -> Reply:
 
 
 _EMAIL_EVENT: Final = TypeAdapter(EmailEvent)
-_EVENT_SCHEMA: Final[Schema] = MappingProxyType(
-    {
-        "anyOf": [
-            EmailEvent.model_json_schema(),
-            {
-                "type": "object",
-                "description": "Any other event, which is ignored.",
-                "required": ["type", "data"],
-                "properties": {
-                    "type": {
-                        "type": "string",
-                        "minLength": 1,
-                        "maxLength": 200,
-                        "not": {"enum": list(REPORT_TYPES)},
-                    },
-                    "data": {"type": "object"},
+_EVENT_SCHEMA: Final[Schema] = {
+    "anyOf": [
+        EmailEvent.model_json_schema(),
+        {
+            "type": "object",
+            "description": "Any other event, which is ignored.",
+            "required": ["type", "data"],
+            "properties": {
+                "type": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 200,
+                    "not": {"enum": list(REPORT_TYPES)},
                 },
+                "data": {"type": "object"},
             },
-        ]
-    }
-)
-_EXAMPLES: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "bounce": {
-            "type": "email.bounced",
-            "data": {"email": "ann@example.org", "bounce_type": "permanent"},
         },
-        "complaint": {"type": "email.complained", "data": {"email": "ann@example.org"}},
-    }
-)
+    ]
+}
+_EXAMPLES: Final[Mapping[str, Any]] = {
+    "bounce": {
+        "type": "email.bounced",
+        "data": {"email": "ann@example.org", "bounce_type": "permanent"},
+    },
+    "complaint": {"type": "email.complained", "data": {"email": "ann@example.org"}},
+}
 _SENTENCES: Final = (
     "The id of the message, the same in each repetition.",
     "Seconds since 1970, within five minutes of now.",

@@ -2,11 +2,20 @@
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
 
-from edge_api.api.operation import ADDS, Ask, Body, HeaderArgument, Operation, Success, Tool
+from edge_api.api.operation import (
+    ADDS,
+    Ask,
+    Body,
+    HeaderArgument,
+    Operation,
+    Success,
+    Tool,
+    output_schema,
+)
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
 from edge_api.domain.lead_input import LeadInput
@@ -20,10 +29,8 @@ IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
 
 
-class LeadSummary(BaseModel):
+class LeadSummary(BaseModel, extra="forbid"):
     """A lead without its message."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: Annotated[str, Field(description="A UUID.", json_schema_extra={"format": "uuid"})]
     name: str
@@ -44,10 +51,8 @@ class LeadCreated(LeadSummary):
     lead: Lead
 
 
-class RecentLeads(BaseModel):
+class RecentLeads(BaseModel, extra="forbid"):
     """The newest leads, newest first."""
-
-    model_config = ConfigDict(extra="forbid")
 
     leads: list[Lead]
     count: Annotated[int, Field(ge=0, description="How many leads are in this answer.")]
@@ -83,10 +88,6 @@ def reply_with(created: Created) -> Reply:
 async def list_leads(service: Service, ask: Ask) -> Reply:
     """List the newest leads that are not spam."""
     return Reply(await service.leads.recent(ask.query.limit))
-
-
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
 
 
 # The header stands in words, not among the parameters: there it would say that each of its values
@@ -177,7 +178,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Success(
                 201,
                 "The lead is kept",
-                _schema(LeadCreated),
+                output_schema(LeadCreated),
                 {"lead": _LEAD_EXAMPLE, **_SUMMARY_EXAMPLE},
                 headers=MappingProxyType(
                     {
@@ -193,7 +194,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="list_leads",
-        method="GET",
         path=PATH,
         summary="List recent leads, newest first",
         description="Leads that were recognised as spam are left out.",
@@ -207,7 +207,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Success(
                 200,
                 "The newest leads",
-                _schema(RecentLeads),
+                output_schema(RecentLeads),
                 {"leads": [_LEAD_EXAMPLE], "count": 1},
             ),
         ),

@@ -5,15 +5,15 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
-from edge_api.api.operation import UNCHANGED, Ask, Body, Operation, Success
+from edge_api.api.operation import UNCHANGED, Ask, Body, Operation, Success, output_schema
 from edge_api.api.reply import FORM, Document, Reply
 from edge_api.api.service import Service
-from edge_api.domain.oauth.client_metadata import CLIENT_NAME
+from edge_api.domain.oauth.client import CLIENT_NAME
 from edge_api.domain.oauth.grants import GRANTS
-from edge_api.domain.oauth.metadata import agent_auth, resource_metadata, server_metadata
 from edge_api.domain.oauth.request import URI_LONGEST, WEB, pairs_of
+from edge_api.domain.oauth.server import agent_auth, resource_metadata, server_metadata
 from edge_api.schema.paths import (
     DOORS,
     JWKS,
@@ -32,10 +32,8 @@ Form = dict[str, str | list[str]]
 """A decoded form: a text for each name, or a list where a name is repeated."""
 
 
-class ServerMetadata(BaseModel):
+class ServerMetadata(BaseModel, extra="allow"):
     """The authorization server (RFC 8414, section 2)."""
-
-    model_config = ConfigDict(extra="allow")
 
     issuer: str
     authorization_endpoint: str
@@ -47,10 +45,8 @@ class ServerMetadata(BaseModel):
     agent_auth: dict[str, Any]
 
 
-class ResourceMetadata(BaseModel):
+class ResourceMetadata(BaseModel, extra="allow"):
     """A protected resource (RFC 9728, section 2)."""
-
-    model_config = ConfigDict(extra="allow")
 
     resource: str
     authorization_servers: list[str]
@@ -64,10 +60,8 @@ class KeySetDocument(BaseModel):
     keys: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
 
-class TokenAnswer(BaseModel):
+class TokenAnswer(BaseModel, extra="forbid"):
     """What a client is handed (RFC 6749, section 5.1)."""
-
-    model_config = ConfigDict(extra="forbid")
 
     access_token: str
     token_type: str
@@ -76,10 +70,8 @@ class TokenAnswer(BaseModel):
     refresh_token: str | None = None
 
 
-class ClientAnswer(BaseModel):
+class ClientAnswer(BaseModel, extra="forbid"):
     """What a client is told that registered itself (RFC 7591, section 3.2.1)."""
-
-    model_config = ConfigDict(extra="forbid")
 
     client_id: str
     client_id_issued_at: int
@@ -129,10 +121,6 @@ async def register_client(service: Service, ask: Ask) -> Reply:
 
 def _public(value: Any) -> Reply:
     return Reply(Document(orjson.dumps(value), cache_control=KEYS_CACHING, is_lasting=False))
-
-
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
 
 
 def _text(pattern: str, sentence: str, longest: int = 4096) -> dict[str, Any]:
@@ -224,12 +212,11 @@ _EITHER: Final = TypeAdapter(Form)
 def _described(name: str, path: str, door: Door | None) -> Operation:
     return Operation(
         name=name,
-        method="GET",
         path=path,
         summary="Who hands out tokens for this resource (RFC 9728)",
         tag=_TAG,
         do=describe_resource(door),
-        successes=(Success(200, "The metadata", _schema(ResourceMetadata)), UNCHANGED),
+        successes=(Success(200, "The metadata", output_schema(ResourceMetadata)), UNCHANGED),
     )
 
 
@@ -241,24 +228,22 @@ def _form(schema: Mapping[str, Any], example: Mapping[str, str]) -> Body:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="oauth_metadata",
-        method="GET",
         path=METADATA,
         summary="What the authorization server can do (RFC 8414)",
         tag=_TAG,
         do=describe_server,
-        successes=(Success(200, "The metadata", _schema(ServerMetadata)), UNCHANGED),
+        successes=(Success(200, "The metadata", output_schema(ServerMetadata)), UNCHANGED),
     ),
     _described("oauth_resource", RESOURCE_METADATA, None),
     _described("oauth_rest_resource", f"{RESOURCE_METADATA}{DOORS['rest']}", "rest"),
     _described("oauth_mcp_resource", f"{RESOURCE_METADATA}{DOORS['mcp']}", "mcp"),
     Operation(
         name="oauth_keys",
-        method="GET",
         path=JWKS,
         summary="The keys that access tokens are signed with (RFC 7517)",
         tag=_TAG,
         do=publish_keys,
-        successes=(Success(200, "The key set", _schema(KeySetDocument)), UNCHANGED),
+        successes=(Success(200, "The key set", output_schema(KeySetDocument)), UNCHANGED),
         problems=("unavailable",),
     ),
     Operation(
@@ -273,7 +258,7 @@ OPERATIONS: tuple[Operation, ...] = (
         do=issue_token,
         hands_out_secrets=True,
         body=_form(_TOKEN_FORM, {"grant_type": "client_credentials"}),
-        successes=(Success(200, "The token", _schema(TokenAnswer)),),
+        successes=(Success(200, "The token", output_schema(TokenAnswer)),),
         problems=("unauthenticated", "unavailable"),
     ),
     Operation(
@@ -306,7 +291,7 @@ OPERATIONS: tuple[Operation, ...] = (
             _CLIENT_SCHEMA,
             MappingProxyType({"agent": _CLIENT_EXAMPLE}),
         ),
-        successes=(Success(201, "The client", _schema(ClientAnswer)),),
+        successes=(Success(201, "The client", output_schema(ClientAnswer)),),
         problems=("unavailable",),
     ),
 )

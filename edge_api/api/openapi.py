@@ -50,7 +50,6 @@ DOCUMENTED: tuple[Operation, ...] = (
     *(
         Operation(
             name=name,
-            method="GET",
             path=path,
             summary=summary,
             do=mcp.exchange,

@@ -22,6 +22,11 @@ from edge_api.schema.problems import Code, Problem, sentence_of
 Json = dict[str, Any]
 
 
+def output_schema(model: type[BaseModel]) -> Json:
+    """Return the JSON Schema of what a model writes."""
+    return TypeAdapter(model).json_schema(mode="serialization")
+
+
 @dataclass(frozen=True, slots=True)
 class Hints:
     """How careful a client had best be with a tool; all four are always said."""
@@ -177,12 +182,12 @@ class Operation:
 
     name: str
     """The `operationId`: lower case with underscores."""
-    method: Method
     path: str
     """From the root of the origin; a variable part in braces."""
     summary: str
     do: Callable[[Service, Ask], Awaitable[Reply]]
     successes: tuple[Success, ...]
+    method: Method = "GET"
     description: str = ""
     tag: str = "utility"
     credential: Literal["none", "optional", "required"] = "none"

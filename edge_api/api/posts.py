@@ -8,14 +8,20 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
-    TypeAdapter,
     WithJsonSchema,
 )
 
-from edge_api.api.operation import ETAG, UNCHANGED, Ask, Operation, Parameter, Success
+from edge_api.api.operation import (
+    ETAG,
+    UNCHANGED,
+    Ask,
+    Operation,
+    Parameter,
+    Success,
+    output_schema,
+)
 from edge_api.api.post_tools import FETCH, GET, list_tool
 from edge_api.api.reply import Document, Reply
 from edge_api.api.service import Service
@@ -82,10 +88,8 @@ class ListQuery(BaseModel):
     )
 
 
-class PostList(BaseModel):
+class PostList(BaseModel, extra="forbid"):
     """Posts, newest first, slug as tie-breaker."""
-
-    model_config = ConfigDict(extra="forbid")
 
     posts: list[PostSummary]
     count: Annotated[int, Field(ge=0, description="How many posts are in this answer.")]
@@ -141,16 +145,11 @@ def link_to_post(member: str) -> dict[str, Any]:
     return {"get_post": {"operationId": "get_post", "parameters": {"slug": slug}}}
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
-
-
-_LIST = _schema(PostList)
+_LIST = output_schema(PostList)
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="list_posts",
-        method="GET",
         path=PATH,
         summary="List journal posts, newest first",
         description="Without parameters the whole list comes. Unknown parameters are ignored.",
@@ -174,7 +173,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="get_post",
-        method="GET",
         path=f"{PATH}/{{slug}}",
         summary="One post, with its Markdown and its HTML",
         tag="posts",
@@ -190,7 +188,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 required=True,
             ),
         ),
-        successes=(Success(200, "The post", _schema(PostRecord), headers=ETAG), UNCHANGED),
+        successes=(Success(200, "The post", output_schema(PostRecord), headers=ETAG), UNCHANGED),
         problems=("not_found",),
         tools=(FETCH, GET),
     ),

@@ -5,7 +5,6 @@ bounded by the service alone, since no schema can say it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from edge_api.api.operation import Schema
@@ -18,17 +17,15 @@ from edge_api.schema.table import Column, Row, Table
 SAMPLE_ID: Final = "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"
 SAMPLE_TIME: Final = "2026-01-31T08:05:09.000000Z"
 
-_TEXTS: Mapping[str, str] = MappingProxyType(
-    {
-        "name": "Ada Lovelace",
-        "email": "ada@example.org",
-        "recipient_email": "ada@example.org",
-        "budget_tier": "growth",
-        "message": "We would like to talk about a new journal.",
-        "template_name": "lead-acknowledgement",
-        "token": "5f1d7a84db00d2fce00b31a7fc73224f",
-    }
-)
+_TEXTS: Mapping[str, str] = {
+    "name": "Ada Lovelace",
+    "email": "ada@example.org",
+    "recipient_email": "ada@example.org",
+    "budget_tier": "growth",
+    "message": "We would like to talk about a new journal.",
+    "template_name": "lead-acknowledgement",
+    "token": "5f1d7a84db00d2fce00b31a7fc73224f",
+}
 """What is likely in a column of that name; for any other the name itself."""
 
 
@@ -99,25 +96,21 @@ def shared(name: str, schema: Schema) -> Schema:
     return {"$ref": f"#/$defs/{name}", "$defs": {name: schema}}
 
 
-_VALUES: Mapping[Kind, Schema] = MappingProxyType(
-    {
-        Kind.TEXT: _TEXT,
-        Kind.INTEGER: _INTEGER,
-        Kind.UUID: shared("Uuid", _UUID),
-        Kind.TIMESTAMP: shared("Instant", _INSTANT),
-        Kind.JSON: shared("JsonValue", _JSON_VALUE),
-    }
-)
+_VALUES: Mapping[Kind, Schema] = {
+    Kind.TEXT: _TEXT,
+    Kind.INTEGER: _INTEGER,
+    Kind.UUID: shared("Uuid", _UUID),
+    Kind.TIMESTAMP: shared("Instant", _INSTANT),
+    Kind.JSON: shared("JsonValue", _JSON_VALUE),
+}
 """What may be sent as a value of each kind."""
-_STORED: Mapping[Kind, Schema] = MappingProxyType(
-    {
-        Kind.TEXT: {"type": "string"},
-        Kind.INTEGER: {"type": "integer"},
-        Kind.UUID: {"type": "string", "format": "uuid"},
-        Kind.TIMESTAMP: {"type": "string", "format": "date-time"},
-        Kind.JSON: {},
-    }
-)
+_STORED: Mapping[Kind, Schema] = {
+    Kind.TEXT: {"type": "string"},
+    Kind.INTEGER: {"type": "integer"},
+    Kind.UUID: {"type": "string", "format": "uuid"},
+    Kind.TIMESTAMP: {"type": "string", "format": "date-time"},
+    Kind.JSON: {},
+}
 """What is answered as a value of each kind."""
 
 

@@ -8,18 +8,17 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator
 
 from edge_api.api.operation import Ask
 from edge_api.api.reply import JSON, Reply
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
+from edge_api.domain.filters import parse_selection, spell_value
 from edge_api.domain.query import check_columns, given_once
 from edge_api.domain.rows import Page, Returned
-from edge_api.domain.selection import parse_selection, spell_value
 from edge_api.schema.problems import Problem, not_one_row
 from edge_api.schema.table import Row, Table
 
@@ -143,24 +142,22 @@ def _cell(value: Any) -> str:
 
 COUNT_EXACT: Final = "count=exact"
 """The one preference (RFC 7240) that is heeded."""
-WRITE_PARAMETERS: Mapping[str, Sequence[str]] = MappingProxyType(
-    {"POST": ("select", "columns"), "PATCH": ("select",), "DELETE": ("select",)}
-)
+WRITE_PARAMETERS: Mapping[str, Sequence[str]] = {
+    "POST": ("select", "columns"),
+    "PATCH": ("select",),
+    "DELETE": ("select",),
+}
 """The query parameters of each write. Any other is refused: a filter that was ignored would
 change more rows than its sender meant."""
-_INSTEAD: Mapping[str, str] = MappingProxyType(
-    {
-        "POST": "POST only inserts rows; change rows that exist with PATCH",
-        "PATCH": "rows are chosen by `match` in the body",
-        "DELETE": "rows are chosen by `match` in the body",
-    }
-)
+_INSTEAD: Mapping[str, str] = {
+    "POST": "POST only inserts rows; change rows that exist with PATCH",
+    "PATCH": "rows are chosen by `match` in the body",
+    "DELETE": "rows are chosen by `match` in the body",
+}
 
 
-class Removal(BaseModel):
+class Removal(BaseModel, extra="forbid", strict=True):
     """The body of a deletion."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     match: dict[str, Any]
 

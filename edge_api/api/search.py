@@ -6,7 +6,7 @@ Both are open, since they show what is public anyway, and both count against one
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
 
 from edge_api.api.markdown import escape
 from edge_api.api.operation import ETAG, UNCHANGED, Ask, Operation, Parameter, Success
@@ -24,6 +24,7 @@ from edge_api.api.search_results import (
 )
 from edge_api.api.service import Service
 from edge_api.domain.edition import Edition
+from edge_api.domain.site_files import TWIN
 from edge_api.schema import paths
 from edge_api.schema.index import Segments
 from edge_api.schema.kinds import parse_integer
@@ -34,8 +35,6 @@ _ADDRESS_LONGEST: Final = 2000
 """Characters of an address that a header repeats: clients read no header above 8 KiB."""
 _DESCRIPTION: Final = "/llms.txt"
 _ROBOTS: Final = ("X-Robots-Tag", "noindex")
-TWIN: Final = "index.md"
-"""The name of a post's Markdown, below its address."""
 
 
 class SearchQuery(BaseModel):
@@ -53,19 +52,15 @@ class SearchQuery(BaseModel):
     )
 
 
-class Piece(BaseModel):
+class Piece(BaseModel, extra="forbid"):
     """A piece of a text."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: str
     match: Annotated[bool, Field(description="Whether it is a word that was looked for.")]
 
 
-class SearchResult(BaseModel):
+class SearchResult(BaseModel, extra="forbid"):
     """A post that was found."""
-
-    model_config = ConfigDict(extra="forbid")
 
     slug: str
     title: Annotated[str, Field(description="Plain text.")]
@@ -77,10 +72,8 @@ class SearchResult(BaseModel):
     tags: list[str]
 
 
-class SearchAnswer(BaseModel):
+class SearchAnswer(BaseModel, extra="forbid"):
     """Posts with all the words, best first: in the title, then as typed, then in other forms."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: Annotated[str, Field(description="What was looked for.")]
     count: Annotated[int, Field(ge=0, description="How many posts have all the words.")]
@@ -200,7 +193,6 @@ _ANY_TEXT: Final = {"type": "string"}
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="show_search",
-        method="GET",
         path=paths.SEARCH,
         summary="Search the journal, as a page for readers",
         description="Any words are taken. With `Accept: text/markdown` the page comes as Markdown.",
@@ -227,7 +219,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="search_posts",
-        method="GET",
         path=paths.SEARCH_DATA,
         summary="Search the journal, best results first",
         description="Open without a credential: it shows what is public, and where the words stand "

@@ -93,7 +93,6 @@ _UNKNOWN: Final = Success(
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="show_unsubscribe",
-        method="GET",
         path=UNSUBSCRIBE,
         summary="Ask whether to unsubscribe the address that a link belongs to",
         description="Nothing is changed: programs fetch links to look at them.",

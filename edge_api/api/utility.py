@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, Field
 
-from edge_api.api.operation import UNCHANGED, Ask, Operation, Success
+from edge_api.api.operation import UNCHANGED, Ask, Operation, Success, output_schema
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
 from edge_api.schema.paths import API_CATALOG, OPENAPI
@@ -23,10 +23,8 @@ class Alive(BaseModel):
     status: Literal["ok"]
 
 
-class CheckReport(BaseModel):
+class CheckReport(BaseModel, extra="allow"):
     """What one look at one part found; further members are facts about the part."""
-
-    model_config = ConfigDict(extra="allow")
 
     status: State
     error: str | None = Field(default=None, description="What is wrong; absent where nothing is.")
@@ -56,10 +54,8 @@ class EndpointDescription(BaseModel):
     ]
 
 
-class Description(BaseModel):
+class Description(BaseModel, extra="allow"):
     """What the API is and where everything about it stands."""
-
-    model_config = ConfigDict(extra="allow")
 
     name: Literal["Public API"]
     version: str
@@ -70,10 +66,8 @@ class Description(BaseModel):
     limits: dict[str, str | None]
 
 
-class ApiDocument(BaseModel):
+class ApiDocument(BaseModel, extra="allow"):
     """An OpenAPI document."""
-
-    model_config = ConfigDict(extra="allow")
 
     openapi: Annotated[str, Field(pattern=r"^3\.1\.\d+$")]
     info: dict[str, Any]
@@ -115,40 +109,33 @@ async def api_catalog(service: Service, _ask: Ask) -> Reply:
     return Reply(service.papers.api_catalog)
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return TypeAdapter(model).json_schema(mode="serialization")
-
-
-_DESCRIPTION = Success(200, "API info", _schema(Description))
+_DESCRIPTION = Success(200, "API info", output_schema(Description))
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="ping",
-        method="GET",
         path="/api/public/ping",
         summary="Liveness: the process runs",
         do=ping,
-        successes=(Success(200, "It runs", _schema(Alive), {"status": "ok"}),),
+        successes=(Success(200, "It runs", output_schema(Alive), {"status": "ok"}),),
     ),
     Operation(
         name="readiness",
-        method="GET",
         path=f"{PREFIX}/readiness",
         summary="Readiness: store, posts index and configuration are in order",
         do=readiness,
         successes=(
-            Success(200, "Ready", _schema(ReadinessReport)),
+            Success(200, "Ready", output_schema(ReadinessReport)),
             Success(
                 503,
                 "Not ready: a check fails, or the process is shutting down",
-                _schema(ReadinessReport),
+                output_schema(ReadinessReport),
                 headers={"Retry-After": "Seconds until another look makes sense."},
             ),
         ),
     ),
     Operation(
         name="describe_api",
-        method="GET",
         path=f"{PREFIX}/",
         summary="What this API is: endpoints, authentication, limits",
         do=describe,
@@ -156,7 +143,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="describe_api_without_slash",
-        method="GET",
         path=PREFIX,
         summary="The same as with a slash behind it",
         do=describe,
@@ -164,20 +150,20 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="openapi",
-        method="GET",
         path=OPENAPI,
         summary="The OpenAPI 3.1 description of every operation",
         do=openapi,
-        successes=(Success(200, "The document", _schema(ApiDocument)), UNCHANGED),
+        successes=(Success(200, "The document", output_schema(ApiDocument)), UNCHANGED),
     ),
     Operation(
         name="api_catalog",
-        method="GET",
         path=API_CATALOG,
         summary="Where the API's descriptions stand (RFC 9727)",
         do=api_catalog,
         successes=(
-            Success(200, "A linkset", _schema(Linkset), media_types=("application/linkset+json",)),
+            Success(
+                200, "A linkset", output_schema(Linkset), media_types=("application/linkset+json",)
+            ),
             UNCHANGED,
         ),
     ),

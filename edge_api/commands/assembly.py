@@ -52,8 +52,7 @@ from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.rows import Rows
 from edge_api.domain.webhooks.dispatcher import Dispatcher
 from edge_api.domain.webhooks.events import look
-from edge_api.outgoing.fetch import Fetcher
-from edge_api.outgoing.visitor import WebVisitor
+from edge_api.outgoing.visitor import Fetcher, WebVisitor
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.store.search import open_search
@@ -148,7 +147,7 @@ async def assemble(
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, LOOK_SECONDS, publishing.look))
-        settled = settle if alone else _leave_collector
+        settled = settle if alone else lambda: None
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
@@ -175,10 +174,6 @@ def _load_exchange(service: Service, settled: Settle) -> Exchange:
     exchange = load_exchange("edge_api.api.mcp.server", service, OPERATIONS)
     settled()
     return exchange
-
-
-def _leave_collector() -> None:
-    pass
 
 
 def make_papers(settings: Settings) -> Papers:

@@ -1,11 +1,10 @@
 """`audit`: who changed what in the administrative tables and among the keys, newest first."""
 
 import argparse
-import asyncio
 import json
 
+from edge_api.commands import read_count
 from edge_api.commands.opened import opened
-from edge_api.commands.output import read_count
 from edge_api.domain.actor import recent_entries
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
@@ -21,9 +20,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the newest entries. Returns 0; raises Problem."""
-    entries = asyncio.run(_read(arguments.limit, settings))
+    async with opened(settings) as store:
+        entries = await recent_entries(store, arguments.limit)
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0
@@ -32,11 +32,6 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if not entries:
         print("nothing was changed yet")
     return 0
-
-
-async def _read(limit: int, settings: Settings) -> list[Row]:
-    async with opened(settings) as store:
-        return await recent_entries(store, limit)
 
 
 def _line(entry: Row) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from edge_api.commands import read_count
 from edge_api.commands.backup_folder import (
     BackupFolder,
     checksum_beside,
@@ -14,7 +15,6 @@ from edge_api.commands.backup_folder import (
     key_beside,
 )
 from edge_api.commands.opened import embedded_store, system_clock
-from edge_api.commands.output import read_count
 from edge_api.commands.private_file import secret_key_path, write_private
 from edge_api.commands.verification import Result, keep_result
 from edge_api.schema.kinds import spell_instant

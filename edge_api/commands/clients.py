@@ -1,15 +1,21 @@
 """`clients`: register, list, rotate and revoke OAuth clients on the machine itself."""
 
 import argparse
-import asyncio
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from edge_api.commands import EXAMPLE_ID, Subparsers, add_command
+from edge_api.commands import (
+    EXAMPLE_ID,
+    Subparsers,
+    add_command,
+    add_list,
+    print_list,
+    printable,
+    words,
+)
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.output import print_columns, printable, words
 from edge_api.domain.oauth.clients import ClientOrder, Clients, Registered
 from edge_api.domain.oauth.grants import AUTH_METHODS, GRANTS
 from edge_api.schema.credentials import UNVETTED_SCOPES
@@ -30,8 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
     _add_register(actions)
-    listing = add_command(actions, "list", "list all clients, newest first", "--json")
-    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    add_list(actions, "list all clients, newest first")
     rotate = "give a client a new secret; the old one ends at once"
     rotating = add_command(actions, "rotate", rotate, EXAMPLE_ID)
     rotating.add_argument("id", help="the id of the client, as `clients list` shows it")
@@ -41,17 +46,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     revoking.add_argument("id", help="the id of the client, as `clients list` shows it")
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0; raises Problem."""
-    asyncio.run(_act(arguments, settings))
-    return 0
-
-
-async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
-    registers = arguments.action == "register"
-    async with opened(settings, create=registers) as store:
+    async with opened(settings, create=arguments.action == "register") as store:
         clients = Clients(store, system_clock, _fetch_nothing, settings.redirect_schemes)
         await _ACTIONS[arguments.action](clients, arguments)
+    return 0
 
 
 async def _fetch_nothing(_url: str) -> bytes:
@@ -74,12 +74,8 @@ async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
 
 async def _list(clients: Clients, arguments: argparse.Namespace) -> None:
     rows = [_shown(row) for row in await clients.all()]
-    if arguments.json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
-    elif rows:
-        print_columns([_HEAD, *map(_cells, rows)])
-    else:
-        print("there are no clients yet; they may also register themselves")
+    none = "there are no clients yet; they may also register themselves"
+    print_list(rows, _HEAD, _cells, none, as_json=arguments.json)
 
 
 async def _rotate(clients: Clients, arguments: argparse.Namespace) -> None:

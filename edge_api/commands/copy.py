@@ -33,7 +33,8 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
         raise Problem("invalid", "--from and --to name the same store")
     copied = asyncio.run(_copy(arguments.source, arguments.target))
     for each in copied:
-        print(_line(each))
+        proof = each.proof
+        print(f"{each.table.name}: {proof.rows:,} rows, {each.stored:,} copied, {proof.digest}")
     rows, stored = sum(each.proof.rows for each in copied), sum(each.stored for each in copied)
     print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
     file = file_of(arguments.source)
@@ -69,11 +70,6 @@ def _progress(table: Table, looked: int) -> None:
 def _end_progress() -> None:
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
-
-
-def _line(copied: Copied) -> str:
-    proof = copied.proof
-    return f"{copied.table.name}: {proof.rows:,} rows, {copied.stored:,} copied, {proof.digest}"
 
 
 def _url(text: str) -> str:

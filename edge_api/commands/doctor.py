@@ -4,7 +4,6 @@ import argparse
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from edge_api.commands.assembly import Assembly, assemble
@@ -20,15 +19,6 @@ from edge_api.store.faults import StoreRefusal
 from edge_api.store.sqlite.claim import is_outdated
 
 
-@dataclass(frozen=True, slots=True)
-class _Findings:
-    """What opening every part has shown."""
-
-    complaints: list[str]
-    notes: list[str] = field(default_factory=list)
-    """What somebody has to do though nothing is wrong."""
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument(
@@ -40,14 +30,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each thing that is wrong. Returns 1 when there is one."""
-    findings = asyncio.run(_parts(settings))
+    opened, tasks = asyncio.run(_parts(settings))
     faults, notes = report(settings, deep=arguments.deep)
-    complaints = [*_files(settings), *findings.complaints, *find_lag(settings), *faults]
+    complaints = [*_files(settings), *opened, *find_lag(settings), *faults]
     for complaint in complaints:
         print(f"- {complaint}")
     if not complaints:
         print("nothing is wrong")
-    for note in (*findings.notes, *notes):
+    for note in (*tasks, *notes):
         print(note)
     return 1 if complaints else 0
 
@@ -77,8 +67,8 @@ def _private_files(settings: Settings) -> Iterator[Path]:
     yield development_key_path(settings)
 
 
-async def _parts(settings: Settings) -> _Findings:
-    """Open every part as the service would, and pass on what readiness says."""
+async def _parts(settings: Settings) -> tuple[list[str], list[str]]:
+    """Open every part as the service would; return what readiness complains of, and what waits."""
     try:
         async with assemble(settings, create=False) as assembly:
             readiness = await assembly.service.health.report()
@@ -86,10 +76,10 @@ async def _parts(settings: Settings) -> _Findings:
             keys = [] if settings.is_loopback else await _development_keys(assembly)
             notes = await _waiting(assembly)
     except StoreRefusal as refusal:
-        return _Findings([str(refusal)])
+        return [str(refusal)], []
     faults = [check["error"] for check in readiness["checks"].values() if "error" in check]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    return _Findings([*faults, *builds, *keys], notes)
+    return [*faults, *builds, *keys], notes
 
 
 async def _waiting(assembly: Assembly) -> list[str]:

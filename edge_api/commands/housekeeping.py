@@ -25,7 +25,7 @@ from edge_api.commands.verification import (
 )
 from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Check, Look
-from edge_api.domain.retention import Retention
+from edge_api.domain.privacy import Retention
 from edge_api.schema.problems import Problem, is_unavailable
 from edge_api.settings import Settings
 

@@ -1,14 +1,20 @@
 """`keys`: issue, list, rotate and revoke API keys and access tokens on the machine itself."""
 
 import argparse
-import asyncio
 import json
 import sys
 from typing import Any
 
-from edge_api.commands import EXAMPLE_ID, Subparsers, add_command
+from edge_api.commands import (
+    EXAMPLE_ID,
+    Subparsers,
+    add_command,
+    add_list,
+    print_list,
+    printable,
+    words,
+)
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.output import print_columns, printable, words
 from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
 from edge_api.schema.kinds import parse_timestamp, spell_instant
 from edge_api.schema.table import Row
@@ -25,8 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
     _add_issue(actions)
-    listing = add_command(actions, "list", "list all keys, newest first", "--json")
-    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    add_list(actions, "list all keys, newest first")
     rotate = "issue a successor of a key; the old key works for 7 more days"
     rotating = add_command(actions, "rotate", rotate, EXAMPLE_ID)
     rotating.add_argument("id", help="the id of the key, as `keys list` shows it")
@@ -35,16 +40,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     revoking.add_argument("id", help="the id of the key, as `keys list` shows it")
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0; raises Problem."""
-    asyncio.run(_act(arguments, settings))
-    return 0
-
-
-async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
-    issues = arguments.action == "issue"
-    async with opened(settings, create=issues) as store:
+    async with opened(settings, create=arguments.action == "issue") as store:
         await _ACTIONS[arguments.action](Keys(store, system_clock), arguments)
+    return 0
 
 
 async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
@@ -61,12 +61,8 @@ async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
 async def _list(keys: Keys, arguments: argparse.Namespace) -> None:
     now = spell_instant(system_clock())
     rows = [_shown(row, now) for row in await keys.all()]
-    if arguments.json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
-    elif rows:
-        print_columns([_HEAD, *(_cells(row) for row in rows)])
-    else:
-        print('there are no keys yet; make one: python -m edge_api keys issue --name "my client"')
+    none = 'there are no keys yet; make one: python -m edge_api keys issue --name "my client"'
+    print_list(rows, _HEAD, _cells, none, as_json=arguments.json)
 
 
 async def _rotate(keys: Keys, arguments: argparse.Namespace) -> None:

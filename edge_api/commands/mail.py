@@ -2,20 +2,17 @@
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from email.message import EmailMessage
-from types import MappingProxyType
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
-from edge_api.commands import add_command
+from edge_api.commands import add_command, add_list, print_list, printable
 from edge_api.commands.mailing import make_mailing, site_title
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.output import print_columns, printable
 from edge_api.commands.private_file import secret_key
 from edge_api.domain.actor import new_id
 from edge_api.domain.mail.compose import Envelope, TemplateName, compose
@@ -28,14 +25,12 @@ from edge_api.schema.tables import LEADS
 from edge_api.settings import Settings
 
 _HEAD = ("ID", "TEMPLATE", "TO", "STATE", "ATTEMPTS", "QUEUED", "DUE", "LAST WORD")
-_LEAD: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "name": "Ada Lovelace",
-        "email": "ada@example.org",
-        "budget_tier": "growth",
-        "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
-    }
-)
+_LEAD: Final[Mapping[str, Any]] = {
+    "name": "Ada Lovelace",
+    "email": "ada@example.org",
+    "budget_tier": "growth",
+    "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
+}
 _RECIPIENT: Final = "ada@example.org"
 
 
@@ -44,8 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action")
     parser.set_defaults(action="run")
     add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
-    listing = add_command(actions, "list", "list what waits and what was given up", "--json")
-    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    add_list(actions, "list what waits and what was given up")
     for name, sentence in (("retry", "queue again"), ("discard", "forget")):
         mending = add_command(actions, name, f"{sentence} what was given up", "--all")
         which = mending.add_mutually_exclusive_group(required=True)
@@ -60,9 +54,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--eml", action="store_true", help="all of it, as it is sent")
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0, or 2 where there is nothing to send through."""
-    return asyncio.run(_ACTIONS[arguments.action](arguments, settings))
+    return await _ACTIONS[arguments.action](arguments, settings)
 
 
 async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
@@ -89,13 +83,9 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings) as store:
-        found = await MailByHand(store, system_clock).all()
-    if arguments.json:
-        print(json.dumps([_shown(waiting) for waiting in found], indent=2, ensure_ascii=False))
-    elif found:
-        print_columns([_HEAD, *map(_cells, found)])
-    else:
-        print("no mail waits, and none was given up")
+        found = [_shown(waiting) for waiting in await MailByHand(store, system_clock).all()]
+    none = "no mail waits, and none was given up"
+    print_list(found, _HEAD, _cells, none, as_json=arguments.json)
     return 0
 
 
@@ -143,8 +133,7 @@ def _shown(waiting: Waiting) -> dict[str, Any]:
     }
 
 
-def _cells(waiting: Waiting) -> tuple[str, ...]:
-    shown = _shown(waiting)
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
     return (
         shown["id"],
         printable(shown["template"]),

@@ -46,7 +46,7 @@ def make_mailing(
 
     Without a `transport` it is the one of the settings.
     """
-    carrier = transport or _open(settings)
+    carrier = transport or (open_transport(settings.smtp_url) if settings.smtp_url else NoRelay())
     sender = settings.mail_from or NO_SENDER
     links = UnsubscribeLinks(store, clock, settings.site_url)
     preparation = Preparation(
@@ -60,10 +60,6 @@ def make_mailing(
     rules = mail_rules(settings)
     outbox = Outbox(rules, clock, dispatcher.wake)
     return Mailing(outbox, dispatcher, MailStatus(store, clock, rules, dispatcher), links)
-
-
-def _open(settings: Settings) -> Transport:
-    return open_transport(settings.smtp_url) if settings.smtp_url else NoRelay()
 
 
 def mail_rules(settings: Settings) -> MailRules:

@@ -1,22 +1,18 @@
 """`migrate`: bring the store to the present schema, or print that schema."""
 
 import argparse
-import asyncio
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from edge_api.commands.opened import opened
 from edge_api.schema.environment import show_database
 from edge_api.schema.tables import TABLES
 from edge_api.settings import Settings
-from edge_api.store.postgres.dialect import SPELLING as POSTGRESQL
+from edge_api.store.postgres.execution import SPELLING as POSTGRESQL
 from edge_api.store.sql import Spelling, create_all
 from edge_api.store.sqlite.execution import SPELLING as SQLITE
 
-_ENGINES: Final[Mapping[str, Spelling]] = MappingProxyType(
-    {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
-)
+_ENGINES: Final[Mapping[str, Spelling]] = {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Open the store, which applies the steps that are missing, or print the DDL. Returns 0."""
     if arguments.prints:
         for engine, spelling in _ENGINES.items():
@@ -39,13 +35,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
             )
             print()
         return 0
-    asyncio.run(_migrate(settings))
+    async with opened(settings, create=True):
+        pass
     print(
         f"{settings.database_path or show_database(settings.database_url)} is at the present schema"
     )
     return 0
-
-
-async def _migrate(settings: Settings) -> None:
-    async with opened(settings, create=True):
-        pass

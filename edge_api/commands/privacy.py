@@ -7,12 +7,10 @@ import sys
 import time
 from typing import Any, Final
 
-from edge_api.commands import add_command
+from edge_api.commands import add_command, printable
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.output import printable
 from edge_api.domain.actor import OPERATOR
-from edge_api.domain.privacy import Found, Privacy
-from edge_api.domain.retention import Retention
+from edge_api.domain.privacy import Found, Privacy, Retention
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.problems import Problem
@@ -41,12 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_command(actions, "retain", "delete what is older than the RETAIN settings allow", "")
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0, or 1 for what was not done; raises Problem."""
-    return asyncio.run(_act(arguments, settings))
-
-
-async def _act(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings) as store:
         return await _ACTIONS[arguments.action](store, arguments, settings)
 

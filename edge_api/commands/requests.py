@@ -1,14 +1,11 @@
 """`requests`: who asks for access, and what whoever runs the service decides."""
 
 import argparse
-import asyncio
-import json
 from typing import Any
 
-from edge_api.commands import EXAMPLE_ID, add_command
+from edge_api.commands import EXAMPLE_ID, add_command, add_list, print_list, printable, words
 from edge_api.commands.mailing import mail_rules
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.output import print_columns, printable, words
 from edge_api.domain.access_requests import AccessDecisions, requested_type
 from edge_api.domain.mail.outbox import Outbox
 from edge_api.schema.table import Row
@@ -27,8 +24,7 @@ _PURPOSE_SHOWN = 60
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
-    listing = add_command(actions, "list", "list all requests, newest first", "--json")
-    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    add_list(actions, "list all requests, newest first")
     approve = "approve a request, so that its claim token fetches a credential"
     approving = add_command(actions, "approve", approve, f"{EXAMPLE_ID} --scopes posts:read")
     approving.add_argument("id", help="the id of the request, as `requests list` shows it")
@@ -44,27 +40,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     denying.add_argument("id", help="the id of the request, as `requests list` shows it")
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0; raises Problem."""
-    asyncio.run(_act(arguments, settings))
-    return 0
-
-
-async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
     async with opened(settings) as store:
         outbox = Outbox(mail_rules(settings), system_clock)
         decisions = AccessDecisions(store, system_clock, outbox)
         await _ACTIONS[arguments.action](decisions, arguments)
+    return 0
 
 
 async def _list(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
-    rows = await decisions.all()
-    if arguments.json:
-        print(json.dumps([_shown(row) for row in rows], indent=2, ensure_ascii=False))
-    elif rows:
-        print_columns([_HEAD, *map(_cells, rows)])
-    else:
-        print("nobody has asked for access")
+    rows = [_shown(row) for row in await decisions.all()]
+    print_list(rows, _HEAD, _cells, "nobody has asked for access", as_json=arguments.json)
 
 
 async def _approve(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
@@ -88,17 +75,17 @@ def _shown(row: Row) -> dict[str, Any]:
     return {**shown, "type": requested_type(row), "scopes": row["scopes"].split()}
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    purpose = " ".join(row["purpose"].split())
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
+    purpose = " ".join(shown["purpose"].split())
     is_long = len(purpose) > _PURPOSE_SHOWN
     return (
-        row["id"],
-        printable(row["name"]),
-        printable(row["email"] or "none"),
-        requested_type(row),
-        row["status"],
-        ",".join(row["scopes"].split()),
-        row["created_at"][:16],
-        row["expires_at"][:16],
+        shown["id"],
+        printable(shown["name"]),
+        printable(shown["email"] or "none"),
+        shown["type"],
+        shown["status"],
+        ",".join(shown["scopes"]),
+        shown["created_at"][:16],
+        shown["expires_at"][:16],
         printable(f"{purpose[: _PURPOSE_SHOWN - 1]}…" if is_long else purpose),
     )

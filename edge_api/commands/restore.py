@@ -64,7 +64,7 @@ class RestoredKey:
         """Put it in its place, the former one aside; say what was done. Raises OSError."""
         if self._content is None:
             return self._tell_missing()
-        if self._is_there():
+        if self._place.exists() and self._place.read_bytes() == self._content:
             return f"the secret key is the same: {self._place}"
         aside = ""
         if self._place.exists():
@@ -73,9 +73,6 @@ class RestoredKey:
         self._draft.replace(self._place)
         sync(self._place.parent)
         return f"the secret key of the backup is in its place: {self._place}{aside}"
-
-    def _is_there(self) -> bool:
-        return self._place.exists() and self._place.read_bytes() == self._content
 
     def _tell_missing(self) -> str:
         if self._place.exists():
@@ -176,16 +173,12 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     carried = asyncio.run(_bring_up(draft, store if store.exists() else None))
     require_whole(draft)
     aside = beside(store, now) if store.exists() else None
-    key = _find_key(arguments.file, settings, now)
+    place = secret_key_path(embedded_store(settings, "restore"))
+    key = RestoredKey(place, None if settings.secret_key else arguments.file, now)
     with key.prepared():
         replace(store, draft, aside or beside(store, now))
         placed = _SEALED if settings.secret_key else key.put()
     return _Restored(contents, aside, carried, placed)
-
-
-def _find_key(backup: Path | None, settings: Settings, now: datetime) -> RestoredKey:
-    place = secret_key_path(embedded_store(settings, "restore"))
-    return RestoredKey(place, None if settings.secret_key else backup, now)
 
 
 def _draft(store: Path) -> Path:

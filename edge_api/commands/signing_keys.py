@@ -1,11 +1,9 @@
 """`signing-keys`: list and rotate the keys that access tokens are signed with."""
 
 import argparse
-import asyncio
 
-from edge_api.commands import add_command
+from edge_api.commands import add_command, print_columns
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.output import print_columns
 from edge_api.commands.private_file import secret_key
 from edge_api.domain.oauth.signing import SigningKeys
 from edge_api.settings import Settings
@@ -18,17 +16,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_command(actions, "rotate", "publish a new key, which signs tokens after an hour", "")
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0; raises Problem."""
-    asyncio.run(_act(arguments, settings))
-    return 0
-
-
-async def _act(arguments: argparse.Namespace, settings: Settings) -> None:
     async with opened(settings) as store:
         keys = SigningKeys(store, system_clock, secret_key(settings))
         if arguments.action == "rotate":
             print(await keys.rotate())
-            return
-        lines = [(row["id"], row["active_from"][:19] + "Z") for row in await keys.rows()]
-        print_columns([("KEY", "SIGNS FROM"), *lines])
+        else:
+            lines = [(row["id"], row["active_from"][:19] + "Z") for row in await keys.rows()]
+            print_columns([("KEY", "SIGNS FROM"), *lines])
+    return 0

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Self
 
-from edge_api.commands.assembly import Assembly, assemble
+from edge_api.commands.assembly import assemble
 from edge_api.commands.development_key import greet
 from edge_api.commands.inheritance import Inheritance, Line
 from edge_api.settings import Settings
@@ -36,7 +36,8 @@ async def work(inherited: Inheritance, host: str, settings: Settings) -> int:
         return 2
     told, line = heed_signals(), await Line.open(end)
     async with assemble(settings, alone=True) as assembly:
-        line.say(await _find_fault(assembly))
+        report = await assembly.service.health.report()
+        line.say(str(report.get("error", "")))
         if not await line.wanted():
             line.close()
             return 0
@@ -48,11 +49,6 @@ async def work(inherited: Inheritance, host: str, settings: Settings) -> int:
         leaving.cancel()
     line.close()
     return 0
-
-
-async def _find_fault(assembly: Assembly) -> str:
-    report = await assembly.service.health.report()
-    return str(report.get("error", ""))
 
 
 async def _leave_at_the_last(line: Line, server: Server, told: asyncio.Event) -> None:

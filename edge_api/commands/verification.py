@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from edge_api.commands.backup_folder import digest_of, read_checksum
@@ -31,9 +30,7 @@ from edge_api.store.sqlite.claim import is_claimed
 from edge_api.store.sqlite.copying import count_lost, note_keys, verify
 from edge_api.store.sqlite.replicator import ReplicatorError, sync_replica
 
-PARTS: Final[Mapping[str, str]] = MappingProxyType(
-    {"replica": "the replica", "backup": "the newest backup"}
-)
+PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}
 """What is verified, and how sentences call it."""
 DUE_SECONDS: Final = 24 * 3600.0
 """How old a good result may be before the next verification."""

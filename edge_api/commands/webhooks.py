@@ -1,17 +1,21 @@
 """`webhooks`: which addresses are told of new leads, and what did not arrive there."""
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Any, Final
 
-from edge_api.commands import EXAMPLE_ID, Subparsers, add_command
+from edge_api.commands import (
+    EXAMPLE_ID,
+    Subparsers,
+    add_command,
+    add_list,
+    print_list,
+    printable,
+)
 from edge_api.commands.opened import opened, system_clock
-from edge_api.commands.output import print_columns, printable
 from edge_api.commands.private_file import secret_key
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.endpoints import OVERLAP, Endpoints, Keyed, Standing
@@ -44,8 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     adding = add_command(actions, "add", add, "https://example.org/hooks/leads")
     adding.add_argument("url", metavar="URL", help="an https address that is public")
     adding.add_argument("--json", action="store_true", help="print one JSON object")
-    listing = add_command(actions, "list", "list all endpoints, oldest first", "--json")
-    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    add_list(actions, "list all endpoints, oldest first")
     _add_one(actions, "remove", "remove an endpoint, and forget the events that it did not get")
     _add_one(actions, "enable", "enable an endpoint that was disabled because it answered 410")
     rotating = _add_one(actions, "rotate", "give an endpoint a new secret; print it, once")
@@ -57,17 +60,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="how long the old secret signs as well (default: 24)",
     )
     rotating.add_argument("--json", action="store_true", help="print one JSON object")
-    _add_retry(actions)
+    retrying = add_command(actions, "retry", "queue again what was given up", EXAMPLE_ID)
+    retrying.add_argument("id", metavar="ID", nargs="?", help="of one endpoint; all without it")
     _add_one(actions, "discard", "forget what was given up of an endpoint")
     _add_one(actions, "test", "send a test event, and print what came of it")
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0, or 1 for a test that failed; raises Problem."""
-    return asyncio.run(_act(arguments, settings))
-
-
-async def _act(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings, create=arguments.action == "add") as store:
         wrapping, teller = webhook_wrapping(settings), webhook_teller(settings)
         endpoints = Endpoints(store, system_clock, wrapping, teller)
@@ -79,13 +79,9 @@ async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 
 
 async def _list(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    found = await endpoints.all()
-    if arguments.json:
-        print(json.dumps([_shown(each) for each in found], indent=2, ensure_ascii=False))
-    elif found:
-        print_columns([_HEAD, *map(_cells, found)])
-    else:
-        print("there are no webhook endpoints yet; nobody is told of new leads")
+    found = [_shown(each) for each in await endpoints.all()]
+    none = "there are no webhook endpoints yet; nobody is told of new leads"
+    print_list(found, _HEAD, _cells, none, as_json=arguments.json)
 
 
 async def _remove(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
@@ -118,29 +114,22 @@ async def _test(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
 
 
 _Action = Callable[[Endpoints, argparse.Namespace], Awaitable[int | None]]
-_ACTIONS: Mapping[str, _Action] = MappingProxyType(
-    {
-        "add": _add,
-        "list": _list,
-        "remove": _remove,
-        "enable": _enable,
-        "rotate": _rotate,
-        "retry": _retry,
-        "discard": _discard,
-        "test": _test,
-    }
-)
+_ACTIONS: Mapping[str, _Action] = {
+    "add": _add,
+    "list": _list,
+    "remove": _remove,
+    "enable": _enable,
+    "rotate": _rotate,
+    "retry": _retry,
+    "discard": _discard,
+    "test": _test,
+}
 
 
 def _add_one(actions: Subparsers, name: str, sentence: str) -> argparse.ArgumentParser:
     parser = add_command(actions, name, sentence, EXAMPLE_ID)
     parser.add_argument("id", metavar="ID", help="of an endpoint, as `webhooks list` shows it")
     return parser
-
-
-def _add_retry(actions: Subparsers) -> None:
-    parser = add_command(actions, "retry", "queue again what was given up", EXAMPLE_ID)
-    parser.add_argument("id", metavar="ID", nargs="?", help="of one endpoint; all without it")
 
 
 def _hours(text: str) -> timedelta:
@@ -164,14 +153,13 @@ def _shown(standing: Standing) -> dict[str, Any]:
     return {**members, "waiting": standing.waiting, "given_up": standing.given_up}
 
 
-def _cells(standing: Standing) -> tuple[str, ...]:
-    row = standing.row
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
     return (
-        row["id"],
-        f"disabled: {row['disabled_for']}" if row["disabled_at"] else "enabled",
-        str(standing.waiting),
-        str(standing.given_up),
-        printable(row["url"]),
+        shown["id"],
+        f"disabled: {shown['disabled_for']}" if shown["disabled_at"] else "enabled",
+        str(shown["waiting"]),
+        str(shown["given_up"]),
+        printable(shown["url"]),
     )
 
 

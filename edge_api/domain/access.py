@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 from edge_api.domain.actor import Actor, Clock
 from edge_api.domain.kept import SharedWork
 from edge_api.domain.oauth.signing import Bearers
 from edge_api.domain.oauth.tokens import is_jwt
-from edge_api.domain.secrets import PREFIXES, SecretKind, digest_of, is_well_formed
-from edge_api.schema.credentials import DEFAULT_SCOPES, Scope
+from edge_api.domain.secrets import digest_of, is_well_formed
+from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, Scope, SecretKind
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.paths import DOORS, RESOURCE_METADATA, Door
 from edge_api.schema.problems import Problem
@@ -24,17 +23,15 @@ from edge_api.schema.table import Row
 from edge_api.schema.tables import CREDENTIALS
 from edge_api.store.plan import Condition, Read, Store, Update
 
-_AT_THE_DOOR: Mapping[Door, tuple[Scope, ...]] = MappingProxyType({"rest": (), "mcp": ("mcp",)})
+_AT_THE_DOOR: Mapping[Door, tuple[Scope, ...]] = {"rest": (), "mcp": ("mcp",)}
 """What is needed for any request there: a client asks for all that a challenge names, and no more.
 """
-_WRONG_KIND: Mapping[Door, str] = MappingProxyType(
-    {
-        "rest": f"This access token is for the MCP endpoint, {DOORS['mcp']}: the REST API takes an "
-        "API key, or a token whose resource is the REST API",
-        "mcp": f"This API key is for the REST API, {DOORS['rest']}/: the MCP endpoint takes an "
-        "access token",
-    }
-)
+_WRONG_KIND: Mapping[Door, str] = {
+    "rest": f"This access token is for the MCP endpoint, {DOORS['mcp']}: the REST API takes an "
+    "API key, or a token whose resource is the REST API",
+    "mcp": f"This API key is for the REST API, {DOORS['rest']}/: the MCP endpoint takes an "
+    "access token",
+}
 """The sentence for a credential that only the other API takes."""
 
 
@@ -83,7 +80,7 @@ at which the store vouched for what is known. An engine vouches for 1.5 s after 
 store, so that a revocation by another edge counts within two seconds, whatever was cut off."""
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
-_KINDS: Mapping[Door, SecretKind] = MappingProxyType({"rest": "api_key", "mcp": "access_token"})
+_KINDS: Mapping[Door, SecretKind] = {"rest": "api_key", "mcp": "access_token"}
 """The kind of opaque credential that each door takes; beside it, signed tokens meant for it."""
 
 
@@ -123,7 +120,7 @@ class Access:
         now = self._clock()
         digest = digest_of(secret)
         known = self._known.get(digest)
-        if known is None and not _may_be_ours(secret, door):
+        if known is None and not (is_jwt(secret) or is_well_formed(secret, _KINDS[door])):
             raise self._refusal(secret, door)
         try:
             version = self._store.version()
@@ -137,7 +134,7 @@ class Access:
             if problem.code != "unavailable" or is_late:
                 raise
             is_confirmed = False
-        if known is None or not _opens(known, door, now):
+        if known is None or door not in known.doors or _has_ended(known, now):
             raise self._refusal(secret, door)
         if is_confirmed:
             known.confirmed = now
@@ -210,10 +207,6 @@ class Access:
 _Found = tuple[Actor, datetime | None, frozenset[Door]]
 
 
-def _may_be_ours(secret: str, door: Door) -> bool:
-    return is_jwt(secret) or is_well_formed(secret, _KINDS[door])
-
-
 def _holder(row: Row) -> Actor:
     return Actor(
         credential_id=row["id"],
@@ -222,10 +215,6 @@ def _holder(row: Row) -> Actor:
         scopes=frozenset(row["scopes"].split()),
         tables=None if row["tables"] is None else frozenset(row["tables"].split()),
     )
-
-
-def _opens(known: _Known, door: Door, now: datetime) -> bool:
-    return door in known.doors and not _has_ended(known, now)
 
 
 def _has_ended(known: _Known, now: datetime) -> bool:

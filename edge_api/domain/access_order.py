@@ -11,15 +11,13 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     model_validator,
 )
 
 from edge_api.domain.keys import KeyType
-from edge_api.domain.lead_input import HONEYPOT, TextRule, check_form, unfold
+from edge_api.domain.lead_input import HONEYPOT, TextRule, check_email, check_form, unfold
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
-from edge_api.schema.mailbox import fold_address
 from edge_api.schema.tables import EMAIL_LONGEST
 
 RequestedType = Literal["api_key", "access_token", "both"]
@@ -28,25 +26,16 @@ NAMELESS: Final = "An agent that gave no name"
 UNTOLD: Final = "Nothing was said about the purpose."
 
 _NAME = TextRule(100)
-_EMAIL = TextRule(EMAIL_LONGEST)
 _PURPOSE = TextRule(2000, lines=True)
 
 
-def _check_email(text: str) -> str:
-    address = _EMAIL.clean(text)
-    fold_address(address)
-    return address
-
-
-class AccessOrder(BaseModel):
+class AccessOrder(BaseModel, strict=True, frozen=True):
     """A request for a credential."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
 
     type: Literal["api_key", "access_token", "both", "anonymous"]
     requested_credential_type: RequestedType = "api_key"
     name: Annotated[str, AfterValidator(_NAME.clean)]
-    email: Annotated[str, AfterValidator(_check_email)] | None = None
+    email: Annotated[str, AfterValidator(check_email)] | None = None
     purpose: Annotated[str, AfterValidator(_PURPOSE.clean)]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))] | None = None
     trapped: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)

@@ -8,7 +8,7 @@ secret, so that for ten minutes a client whose answer was lost fetches the same 
 import asyncio
 import hmac
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -54,10 +54,7 @@ class AccessDecisions:
 
     async def count_pending(self) -> int:
         """Return how many wait for a decision."""
-        where = pending(spell_instant(self._clock()))
-        plan = Read(ACCESS_REQUESTS, ("id",), where, limit=1, counted=True)
-        (outcome,) = await self._store.run(plan)
-        return outcome.total or 0
+        return await _count_pending(self._store, self._clock())
 
     async def approve(self, request_id: str, scopes: tuple[str, ...] = ()) -> Row:
         """Let the holder of the claim token fetch the credential; return the request as it is now.
@@ -218,10 +215,7 @@ class AccessRequests:
         return ACCESS_REQUESTS.new_row(given, present, partial(new_id, now))
 
     async def _check_room(self) -> None:
-        waiting = pending(spell_instant(self._clock()))
-        plan = Read(ACCESS_REQUESTS, ("id",), waiting, limit=1, counted=True)
-        (outcome,) = await self._store.run(plan)
-        if (outcome.total or 0) >= PENDING_MOST:
+        if await _count_pending(self._store, self._clock()) >= PENDING_MOST:
             headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
             sentence = "Too many requests for access wait for a decision: try again another day"
             raise Problem("unavailable", sentence, headers=headers)
@@ -310,6 +304,8 @@ def alive(now: str) -> Where:
     return (Condition("expires_at", "gt", now),)
 
 
-def pending(now: str) -> Where:
-    """Return what holds for a request that waits for a decision at an instant."""
-    return (Condition("status", "eq", "pending"), *alive(now))
+async def _count_pending(store: Store, now: datetime) -> int:
+    """Return how many requests wait for a decision at an instant."""
+    where = (Condition("status", "eq", "pending"), *alive(spell_instant(now)))
+    (outcome,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, counted=True))
+    return outcome.total or 0

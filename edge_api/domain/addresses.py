@@ -5,7 +5,7 @@ it, and is read from its end, which the nearest proxy wrote.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -78,8 +78,9 @@ def client_address(peer: str, headers: HeaderLines, trusted: tuple[str, ...]) ->
     networks = _networks(trusted)
     if not _is_within(_parse(peer), networks):
         return Caller(peer, address_key(peer), untrusted_forwarding=True)
-    chains = [_common_chain(common)] if common else []
-    chains += [_standard_chain(standard)] if standard else []
+    names = (name.strip() for line in common for name in line.split(","))
+    chains = [[name for name in names if name]] if common else []
+    chains += [[name for line in standard for name in _nodes(line)]] if standard else []
     found = {_walk(peer, chain, networks) for chain in chains}
     address = found.pop() if len(found) == 1 else peer
     return Caller(address, address_key(address))
@@ -96,15 +97,6 @@ def _walk(peer: str, chain: Sequence[str], networks: tuple[IPv4Network | IPv6Net
         if not _is_within(address, networks):
             break
     return farthest
-
-
-def _common_chain(lines: Iterable[str]) -> list[str]:
-    names = (name.strip() for line in lines for name in line.split(","))
-    return [name for name in names if name]
-
-
-def _standard_chain(lines: Iterable[str]) -> list[str]:
-    return [name for line in lines for name in _nodes(line)]
 
 
 def _nodes(line: str) -> list[str]:

@@ -1,19 +1,52 @@
-"""One filter of PostgREST's dialect: from `[not.]operator.operand` to a Condition, or a Problem.
+"""PostgREST's dialect: a filter, `[not.]operator.operand`, and which columns an answer shows.
 
-What each operator is called and which kinds it fits stands in `schema.operators`; here is how its
-operand is written. `domain.grammar` says the same as regular expressions.
+What each operator means to a person stands here, and how its operand is written; what it means in
+SQL stands with the store. `domain.query` says the same as regular expressions.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from edge_api.schema.kinds import PARSERS, VALUE_FAULTS, Kind
-from edge_api.schema.operators import OPERATORS, Operator
 from edge_api.schema.problems import Problem
-from edge_api.schema.table import Column, Table, unknown_column
+from edge_api.schema.table import Column, Row, Table, unknown_column
 from edge_api.store.plan import Condition, Value
+
+COMPARABLE = frozenset({Kind.TEXT, Kind.INTEGER, Kind.UUID, Kind.TIMESTAMP})
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator: what follows its dot, for which kinds of column, and what it asks."""
+
+    operand: Literal["value", "pattern", "list", "state"]
+    kinds: frozenset[Kind]
+    sentence: str
+
+
+OPERATORS: Mapping[str, Operator] = {
+    "eq": Operator("value", COMPARABLE, "equal to the value"),
+    "neq": Operator("value", COMPARABLE, "not equal to the value, and not null"),
+    "gt": Operator("value", COMPARABLE, "greater than the value"),
+    "gte": Operator("value", COMPARABLE, "greater than the value or equal to it"),
+    "lt": Operator("value", COMPARABLE, "less than the value"),
+    "lte": Operator("value", COMPARABLE, "less than the value or equal to it"),
+    "like": Operator(
+        "pattern",
+        frozenset({Kind.TEXT}),
+        "like the pattern: `*` and `%` stand for any run, `_` for one character, "
+        "a backslash escapes; upper and lower case differ",
+    ),
+    "ilike": Operator(
+        "pattern", frozenset({Kind.TEXT}), "like the pattern, whatever the case of letters"
+    ),
+    "in": Operator("list", COMPARABLE, 'one of the values: `in.(a,b,"c,d")`'),
+    "is": Operator("state", frozenset(Kind), "`is.null` or `is.not_null`"),
+}
+
 
 NEGATION: Final = "not."
 STATES: Final = ("null", "not_null")
@@ -136,14 +169,10 @@ def _scan(text: str, position: int) -> tuple[tuple[str, ...], int]:
     while True:
         found = _ELEMENT.match(text, position)
         assert found is not None  # noqa: S101  an element may be empty
-        elements.append(found[0] if found["quoted"] is None else _unquote(found[0]))
+        elements.append(found[0] if found["quoted"] is None else _ESCAPE.sub(r"\1", found[0][1:-1]))
         if text[found.end() : found.end() + 1] != ",":
             return tuple(elements), found.end()
         position = found.end() + 1
-
-
-def _unquote(text: str) -> str:
-    return _ESCAPE.sub(r"\1", text[1:-1])
 
 
 def _read_state(column: Column, text: str) -> Value:
@@ -152,11 +181,124 @@ def _read_state(column: Column, text: str) -> Value:
     return text.lower()
 
 
-_READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = MappingProxyType(
-    {
-        "value": _read_value,
-        "pattern": _read_pattern,
-        "list": _read_list,
-        "state": _read_state,
-    }
+_READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = {
+    "value": _read_value,
+    "pattern": _read_pattern,
+    "list": _read_list,
+    "state": _read_state,
+}
+
+
+ALIAS: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
+"""As long as PostgreSQL lets a name be."""
+
+_SELECTED: Final = re.compile(
+    rf"(?:(?P<alias>{ALIAS}):(?!:))?(?P<column>[^:]*)(?:::(?P<cast>[^:]*))?"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A form that a value can be given, and the kinds of column for which that is possible."""
+
+    kinds: frozenset[Kind]
+    change: Callable[[Any], Any]
+
+
+def spell_value(value: object) -> str:
+    """Return a value as text; JSON in its compact form."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+CASTS: Mapping[str, Cast] = {
+    "text": Cast(frozenset(Kind), spell_value),
+    "int": Cast(frozenset({Kind.INTEGER}), int),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One member of each row of an answer."""
+
+    name: str
+    column: str
+    cast: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the member is the column as it is."""
+        return self.name == self.column and self.cast is None
+
+    def of(self, row: Row) -> Any:
+        """Return what the member holds for a stored row; NULL stays NULL whatever the cast."""
+        value = row[self.column]
+        return value if self.cast is None or value is None else CASTS[self.cast].change(value)
+
+
+Selection = tuple[Output, ...]
+
+ELEMENTS_MOST: Final = 200
+"""Of one `select`: each is worked out for each row."""
+
+
+def parse_selection(table: Table, text: str = "") -> Selection:
+    """Return the members that `text` asks for: every readable column when it is blank.
+
+    Of two that are called alike the last one counts. Raises Problem `invalid` for too many (54011),
+    an unknown column (42703), an unknown cast (42704), a cast that the column does not allow
+    (42846), and what is no element at all (PGRST100).
+    """
+    if not text.strip(" "):
+        return _everything(table)
+    elements = text.split(",")
+    if len(elements) > ELEMENTS_MOST:
+        raise Problem(
+            "invalid", f"select: takes at most {ELEMENTS_MOST} elements", sqlstate="54011"
+        )
+    chosen = (_parse_element(table, element.strip(" ")) for element in elements)
+    return tuple({output.name: output for outputs in chosen for output in outputs}.values())
+
+
+def _everything(table: Table) -> Selection:
+    return tuple(Output(name, name) for name in table.readable)
+
+
+def _parse_element(table: Table, text: str) -> Selection:
+    if text == "*":
+        return _everything(table)
+    found = _SELECTED.fullmatch(text)
+    if found is None or not found["column"] or "(" in text:
+        raise Problem(
+            "invalid",
+            "select: must be a list of column, alias:column or column::text, or *",
+            details="Other tables cannot be embedded",
+        )
+    column = readable_column(table, found["column"])
+    if found["cast"] is not None:
+        _check_cast(column, found["cast"])
+    return (Output(found["alias"] or column.name, column.name, found["cast"]),)
+
+
+def _check_cast(column: Column, name: str) -> None:
+    cast = CASTS.get(name)
+    if cast is None:
+        known = " or ".join(f"::{known}" for known in CASTS)
+        raise Problem(
+            "invalid", f"select: {column.name} can only be cast by {known}", sqlstate="42704"
+        )
+    if column.kind not in cast.kinds:
+        raise Problem(
+            "invalid",
+            f"select: {column.name} holds {column.kind} and cannot be cast to {name}",
+            sqlstate="42846",
+        )
+
+
+def present(rows: list[Row], selection: Selection) -> list[Row]:
+    """Return stored rows, which have at least the columns of the selection, as it shows them."""
+    names = [output.name for output in selection if output.is_plain]
+    if not rows or (len(names) == len(selection) and list(rows[0]) == names):
+        return rows  # as nearly always, and copying them would cost a fifth of the page
+    return [{output.name: output.of(row) for output in selection} for row in rows]

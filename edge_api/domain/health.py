@@ -66,7 +66,7 @@ class Health:
         checks = {
             "store": store,
             "index": self._index(),
-            "shutdown": self._shutdown(),
+            "shutdown": Check("fail", "shutting down") if self.draining else Check("pass"),
             "proxies": self._proxies(),
             **others,
         }
@@ -100,9 +100,6 @@ class Health:
         if edition.site_url != self.shelf.site_url:
             return Check("fail", "the build was made for another SITE_URL", facts)
         return Check("warn" if trouble else "pass", trouble, facts)
-
-    def _shutdown(self) -> Check:
-        return Check("fail", "shutting down") if self.draining else Check("pass")
 
     def _proxies(self) -> Check:
         if self.untrusted_forwarding:

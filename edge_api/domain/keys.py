@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Final, Literal
 
 from edge_api.domain.actor import OPERATOR, Change, Clock, audit_entry, new_id
@@ -27,9 +26,10 @@ OVERLAP: Final = timedelta(days=7)
 TOKEN_LIFE: Final = timedelta(days=90)
 """How long an access token lives unless its issuer says otherwise."""
 
-USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = MappingProxyType(
-    {"api_key": DEFAULT_SCOPES, "access_token": ("mcp", *DEFAULT_SCOPES)}
-)
+USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
+    "api_key": DEFAULT_SCOPES,
+    "access_token": ("mcp", *DEFAULT_SCOPES),
+}
 """What a key gets when nobody names scopes."""
 
 

@@ -17,7 +17,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     WithJsonSchema,
@@ -129,16 +128,15 @@ HONEYPOT: Final = "_gotcha"
 """A member that no person sees in the form: what fills it in is a machine."""
 
 
-def _check_email(text: str) -> str:
+def check_email(text: str) -> str:
+    """Return an address as it is kept. Raises ValueError."""
     address = _EMAIL.clean(text)
     fold_address(address)
     return address
 
 
-class LeadInput(BaseModel):
+class LeadInput(BaseModel, strict=True, frozen=True):
     """An enquiry, as somebody sends it."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
 
     name: Annotated[
         str,
@@ -148,7 +146,7 @@ class LeadInput(BaseModel):
     ]
     email: Annotated[
         str,
-        AfterValidator(_check_email),
+        AfterValidator(check_email),
         WithJsonSchema(
             {
                 "type": "string",
@@ -255,22 +253,6 @@ def likeness(lead: LeadInput) -> str:
     return sha256(f"{fold_address(lead.email)}\n{message}".encode()).hexdigest()
 
 
-def _has_links(lead: LeadInput) -> bool:
-    return _LINK.search(lead.message) is not None
-
-
-def _has_many_links(lead: LeadInput) -> bool:
-    return sum(1 for _ in _LINK.finditer(lead.message)) >= _MANY_LINKS
-
-
-def _has_link_in_name(lead: LeadInput) -> bool:
-    return _LINK.search(f"{lead.name} {lead.budget_tier}") is not None
-
-
-def _has_markup(lead: LeadInput) -> bool:
-    return _MARKUP.search(f"{lead.name}\n{lead.message}") is not None
-
-
 def _mixes_scripts(lead: LeadInput) -> bool:
     """Tell whether one word is written in letters of two scripts that look alike."""
     text = f"{lead.name} {lead.message}"
@@ -289,10 +271,10 @@ def _shouts(lead: LeadInput) -> bool:
 
 _SIGNS: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
     ("honeypot", 10, lambda lead: lead.trapped),
-    ("link", 1, _has_links),
-    ("many_links", 3, _has_many_links),
-    ("link_in_name", 5, _has_link_in_name),
-    ("markup", 3, _has_markup),
+    ("link", 1, lambda lead: bool(_LINK.search(lead.message))),
+    ("many_links", 3, lambda lead: len(_LINK.findall(lead.message)) >= _MANY_LINKS),
+    ("link_in_name", 5, lambda lead: bool(_LINK.search(f"{lead.name} {lead.budget_tier}"))),
+    ("markup", 3, lambda lead: bool(_MARKUP.search(f"{lead.name}\n{lead.message}"))),
     ("mixed_scripts", 4, _mixes_scripts),
     ("shouting", 1, _shouts),
 )

@@ -97,7 +97,7 @@ class Leads:
         """
         take = partial(self._take, lead, sender)
         if idempotency_key is None:
-            answer, replayed = await take(_keep_nothing), False
+            answer, replayed = await take(lambda _answer: ()), False
         else:
             scope, request = _scope(lead, sender), lead.canonical()
             claim = make_claim(self._secret, scope, idempotency_key, request)
@@ -193,7 +193,3 @@ def _answer(row: Row) -> str:
     """Return the answer to a new lead: both published shapes at once."""
     lead = {name: row[name] for name in PUBLIC}
     return orjson.dumps({"lead": lead, **{name: row[name] for name in BRIEF}}).decode()
-
-
-def _keep_nothing(_answer: str) -> tuple[Plan, ...]:
-    return ()

@@ -80,19 +80,17 @@ class SharedWindows:
         return answer
 
 
-COUNTED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "leads": "address, without a credential: leads that are stored",
-        "leads_attempts": (
-            "address, without a credential: leads and requests for access that are sent"
-        ),
-        "analyze": "address",
-        "authenticated": "credential",
-        "failed_auth": "address: credentials that are not valid",
-        "token": "address: tokens, revocations and registrations",
-        "search": "address: searches, as a page and as data",
-    }
-)
+COUNTED: Final[Mapping[str, str]] = {
+    "leads": "address, without a credential: leads that are stored",
+    "leads_attempts": (
+        "address, without a credential: leads and requests for access that are sent"
+    ),
+    "analyze": "address",
+    "authenticated": "credential",
+    "failed_auth": "address: credentials that are not valid",
+    "token": "address: tokens, revocations and registrations",
+    "search": "address: searches, as a page and as data",
+}
 """Every limit, and what it counts by.
 
 Each has a setting of that name in capitals behind `RATE_`; `0` switches it off.

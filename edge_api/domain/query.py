@@ -10,10 +10,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from edge_api.domain.filters import STATES, operators_of, parse_filter, readable_column, split_list
-from edge_api.domain.selection import ALIAS, CASTS, Selection, parse_selection
+from edge_api.domain.filters import (
+    ALIAS,
+    CASTS,
+    COMPARABLE,
+    OPERATORS,
+    STATES,
+    Selection,
+    operators_of,
+    parse_filter,
+    parse_selection,
+    readable_column,
+    split_list,
+)
 from edge_api.schema.kinds import PATTERNS, Kind
-from edge_api.schema.operators import COMPARABLE, OPERATORS
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Column, Table
 from edge_api.store.plan import Order, Read
@@ -84,9 +94,12 @@ def _in_any_case(word: str) -> str:
     return "".join(letters)
 
 
-_OPERANDS: Mapping[str, Callable[[Kind], str]] = MappingProxyType(
-    {"value": _value, "pattern": _pattern, "list": _list, "state": _state}
-)
+_OPERANDS: Mapping[str, Callable[[Kind], str]] = {
+    "value": _value,
+    "pattern": _pattern,
+    "list": _list,
+    "state": _state,
+}
 
 
 RESERVED: Final = ("select", "limit", "offset", "order")

@@ -69,7 +69,7 @@ class _Bearer:
                 Update(
                     table,
                     {column: row[column] for column in ending.columns},
-                    (_same(table, row), _goes_on(ending, row)),
+                    (Condition(table.key, "eq", row[table.key]), _goes_on(ending, row)),
                 )
                 for row in rows
             ]
@@ -110,10 +110,6 @@ class _Bearer:
 
 async def _count_missing(source: Store, target: Store, table: Table) -> int:
     return sum([len(rows) async for rows in missing(source, target, table)])
-
-
-def _same(table: Table, row: Row) -> Condition:
-    return Condition(table.key, "eq", row[table.key])
 
 
 def _has_ended(ending: Ending) -> Condition:

@@ -8,17 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from edge_api.domain.actor import Actor, Change, Clock, audit_entry, new_id
-from edge_api.domain.filters import readable_column
+from edge_api.domain.filters import Selection, parse_selection, present, readable_column
 from edge_api.domain.kept import KeptAnswers
 from edge_api.domain.query import Pairs, Question, parse_query
-from edge_api.domain.selection import Selection, parse_selection, present
 from edge_api.schema.kinds import VALUE_FAULTS, Integer, Kind, Text, Timestamp, Uuid, spell_instant
 from edge_api.schema.problems import Problem, not_one_row, sentence_of
 from edge_api.schema.table import Column, Row, Table
@@ -31,14 +29,12 @@ INSERT_MOST: Final = 1000
 CHANGE_MOST: Final = 10_000
 """Rows that one call may change or delete."""
 _STRICT: Final = ConfigDict(strict=True)
-_CHECKS: Mapping[Kind, TypeAdapter[Any]] = MappingProxyType(
-    {
-        Kind.TEXT: TypeAdapter(Text, config=_STRICT),
-        Kind.INTEGER: TypeAdapter(Integer, config=_STRICT),
-        Kind.UUID: TypeAdapter(Uuid, config=_STRICT),
-        Kind.TIMESTAMP: TypeAdapter(Timestamp, config=_STRICT),
-    }
-)
+_CHECKS: Mapping[Kind, TypeAdapter[Any]] = {
+    Kind.TEXT: TypeAdapter(Text, config=_STRICT),
+    Kind.INTEGER: TypeAdapter(Integer, config=_STRICT),
+    Kind.UUID: TypeAdapter(Uuid, config=_STRICT),
+    Kind.TIMESTAMP: TypeAdapter(Timestamp, config=_STRICT),
+}
 """A value of each kind, without a column's further bounds: what cannot be stored is not found."""
 
 

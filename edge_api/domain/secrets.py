@@ -20,8 +20,6 @@ from edge_api.schema.credentials import (
     SecretKind,
 )
 
-__all__ = ["PREFIXES", "SecretKind", "derive", "digest_of", "is_well_formed", "last_four", "mint"]
-
 LAST: Final = 4
 """How many characters of a secret are kept in the clear, for people to tell keys apart."""
 

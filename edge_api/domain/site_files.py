@@ -76,11 +76,13 @@ def _ratio(one: str, other: str) -> float:
 
 HOME: Final = "/"
 INDEX: Final = "index.html"
+TWIN: Final = "index.md"
+"""The name of a page's Markdown, beside it."""
 """The file that answers for its folder."""
 WELL_KNOWN: Final = ".well-known"
 """The one hidden folder that is public (RFC 8615), in the root only."""
 
-CODINGS: Final[Mapping[str, str]] = MappingProxyType({"br": ".br", "gzip": ".gz"})
+CODINGS: Final[Mapping[str, str]] = {"br": ".br", "gzip": ".gz"}
 """Content codings that a build makes, the tightest first, and the suffixes of their files."""
 
 

@@ -18,16 +18,21 @@ from edge_api.store.plan import Condition, Delete, Insert, Order, Read, Store, U
 ROWS_AT_ONCE: Final = 500
 
 
-async def pages(store: Store, plan: Read) -> AsyncIterator[Sequence[Row]]:
-    """Yield the rows of a plan without order, limit and offset. Raises Problem."""
+async def pages(
+    store: Store, plan: Read, at_once: int = ROWS_AT_ONCE
+) -> AsyncIterator[Sequence[Row]]:
+    """Yield the rows of a plan without order, limit and offset: others read in between.
+
+    Of its columns the key has to be one. Raises Problem.
+    """
     key = plan.table.key
     where = plan.where
     while True:
-        page = Read(plan.table, where=where, order=(Order(key),), limit=ROWS_AT_ONCE)
+        page = Read(plan.table, plan.columns, where, (Order(key),), at_once)
         (outcome,) = await store.run(page)
         if outcome.rows:
             yield outcome.rows
-        if len(outcome.rows) < ROWS_AT_ONCE:
+        if len(outcome.rows) < at_once:
             return
         where = (*plan.where, Condition(key, "gt", outcome.rows[-1][key]))
 

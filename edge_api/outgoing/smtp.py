@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from ssl import SSLContext, create_default_context
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Final, Self
 
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
@@ -27,15 +27,13 @@ FAULTS: Final = (SMTPException, OSError)
 _ENHANCED: Final = re.compile(r"([245])\.\d{1,3}\.\d{1,3}(?![\d.])")
 """RFC 2034, section 4: the enhanced code stands before a reply's text."""
 _CODES: Final = range(200, 600)
-_WHAT: Final[Mapping[Stage, str]] = MappingProxyType(
-    {
-        "connect": "the connection",
-        "login": "the login",
-        "sender": "the sender",
-        "recipient": "the recipient",
-        "data": "the message",
-    }
-)
+_WHAT: Final[Mapping[Stage, str]] = {
+    "connect": "the connection",
+    "login": "the login",
+    "sender": "the sender",
+    "recipient": "the recipient",
+    "data": "the message",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Reading a document where a stranger says that it stands, and what its origin tells of itself.
+"""Reading documents of others: where a stranger says that one stands, or a client of OAuth.
 
-Public addresses alone, ports 80 and 443, no credentials, at most three redirects, six requests and
-ten seconds in all; robots are asked first. Nothing here depends on what the document says.
+Public addresses alone, no credentials. A visit goes to ports 80 and 443 with at most three
+redirects, six requests and ten seconds in all; robots are asked first. Nothing here depends on what
+the document says.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from types import MappingProxyType
+from ssl import SSLContext
 from typing import Final
 from urllib.robotparser import RobotFileParser
 from weakref import WeakValueDictionary
@@ -20,7 +21,7 @@ from yarl import URL
 from edge_api.domain.analysis.analyst import DOCUMENT_MOST, Visit, too_large
 from edge_api.domain.analysis.document import Kind
 from edge_api.domain.analysis.facts import PLACES, ROBOTS, Discovery
-from edge_api.outgoing.gate import Forbidden, Gate, read_chunks
+from edge_api.outgoing.gate import Allowed, Forbidden, Gate, is_public, read_chunks
 from edge_api.schema.problems import Problem
 
 VISIT_SECONDS: Final = 10.0
@@ -33,15 +34,13 @@ LOOK_MOST: Final = 64 * 1024
 PORTS: Final = frozenset({80, 443})
 RETRY_SECONDS: Final = 5
 
-_KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
-    {
-        "text/html": "html",
-        "application/xhtml+xml": "html",
-        "text/markdown": "markdown",
-        "text/x-markdown": "markdown",
-        "text/plain": "text",
-    }
-)
+_KINDS: Final[Mapping[str, Kind]] = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/markdown": "markdown",
+    "text/x-markdown": "markdown",
+    "text/plain": "text",
+}
 _ACCEPT: Final = "text/html, text/markdown;q=0.9, text/plain;q=0.8"
 _LATIN: Final = frozenset({"iso-8859-1", "latin-1", "latin1", "windows-1252", "us-ascii"})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -228,3 +227,47 @@ def _forbidden(reason: str) -> Problem:
 
 def _failed(reason: str) -> Problem:
     return Problem("fetch_failed", f"url: {reason}")
+
+
+FETCH_SECONDS: Final = 5.0
+BODY_MOST: Final = 64 * 1024
+"""Bytes."""
+_HEADERS: Final = {"Accept": "application/json"}
+
+
+class Fetcher:
+    """Fetches documents over https; `allowed` says which addresses may be connected to."""
+
+    def __init__(self, allowed: Allowed = is_public, ssl: SSLContext | None = None) -> None:
+        """Take what to trust, if that is not what the system trusts."""
+        self._gate = Gate(allowed, ssl)
+
+    async def __call__(self, url: str) -> bytes:
+        """Return what stands at `url`: 200, without redirects, 64 KiB at the most, in 5 s.
+
+        Raises Problem `invalid` that says why not.
+        """
+        try:
+            async with asyncio.timeout(FETCH_SECONDS):
+                return await self._fetch(url)
+        except TimeoutError:
+            raise _failure(f"it took longer than {FETCH_SECONDS:.0f} s") from None
+        except Forbidden:
+            raise _failure("its address is not public") from None
+        except (aiohttp.ClientError, OSError, ValueError):
+            raise _failure("its server cannot be reached") from None
+
+    async def _fetch(self, url: str) -> bytes:
+        if not url.isascii():  # a digit of another script would become one of ours later on
+            raise Forbidden
+        async with self._gate.ask("GET", URL(url), _HEADERS) as answer:
+            if answer.status != 200:  # noqa: PLR2004  anything else is no document
+                raise _failure(f"its server answers {answer.status}")
+            body = b"".join([chunk async for chunk in read_chunks(answer, BODY_MOST)])
+        if len(body) > BODY_MOST:
+            raise _failure(f"it is larger than {BODY_MOST // 1024} KiB")
+        return body
+
+
+def _failure(reason: str) -> Problem:
+    return Problem("invalid", f"The client's document cannot be fetched: {reason}")

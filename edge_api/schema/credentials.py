@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, get_args
 
 import limits
@@ -16,16 +15,14 @@ SecretKind = Literal[
     "claim_token",
 ]
 
-PREFIXES: Mapping[SecretKind, str] = MappingProxyType(
-    {
-        "api_key": "fe_sk_",
-        "access_token": "fe_mt_",
-        "client_secret": "fe_cs_",
-        "refresh_token": "fe_rt_",
-        "authorization_code": "fe_ac_",
-        "claim_token": "fe_cl_",
-    }
-)
+PREFIXES: Mapping[SecretKind, str] = {
+    "api_key": "fe_sk_",
+    "access_token": "fe_mt_",
+    "client_secret": "fe_cs_",
+    "refresh_token": "fe_rt_",
+    "authorization_code": "fe_ac_",
+    "claim_token": "fe_cl_",
+}
 assert tuple(PREFIXES) == get_args(SecretKind)  # noqa: S101  one list, stated twice for the type
 
 RANDOM_WIDTH = 43
@@ -87,16 +84,14 @@ def _window(item: limits.RateLimitItem) -> str:
 
 Scope = Literal["posts:read", "leads:read", "leads:write", "admin:read", "admin:write", "mcp"]
 
-SCOPES: Mapping[Scope, str] = MappingProxyType(
-    {
-        "posts:read": "read posts",
-        "leads:read": "read leads",
-        "leads:write": "create leads",
-        "admin:read": "read administrative tables",
-        "admin:write": "insert, change and delete rows of administrative tables",
-        "mcp": "call the MCP endpoint",
-    }
-)
+SCOPES: Mapping[Scope, str] = {
+    "posts:read": "read posts",
+    "leads:read": "read leads",
+    "leads:write": "create leads",
+    "admin:read": "read administrative tables",
+    "admin:write": "insert, change and delete rows of administrative tables",
+    "mcp": "call the MCP endpoint",
+}
 assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice for the type
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")

@@ -6,7 +6,6 @@ hands them over; the edge gives them exactly what is named here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 TEMPLATES_FOLDER = "templates"
@@ -54,28 +53,24 @@ ACCESS_FORM = Form(
 FORMS = (CONTACT_FORM, ACCESS_FORM)
 
 PageName = Literal["consent", "notice", "access_requested", "unsubscribe", "search"]
-PAGES: Mapping[PageName, tuple[str, ...]] = MappingProxyType(
-    {
-        "consent": (
-            *("action", "hidden", "fault"),
-            *("client_name", "client_id", "client_kind", "redirect_host", "is_loopback"),
-            *("resource", "scopes"),
-        ),
-        "notice": ("sentences", "link"),
-        "access_requested": ("claim_token", "claim_uri", "credential_type", "expires"),
-        "unsubscribe": ("address", "action"),
-        "search": ("words", "results", "leaf_size"),
-    }
-)
+PAGES: Mapping[PageName, tuple[str, ...]] = {
+    "consent": (
+        *("action", "hidden", "fault"),
+        *("client_name", "client_id", "client_kind", "redirect_host", "is_loopback"),
+        *("resource", "scopes"),
+    ),
+    "notice": ("sentences", "link"),
+    "access_requested": ("claim_token", "claim_uri", "credential_type", "expires"),
+    "unsubscribe": ("address", "action"),
+    "search": ("words", "results", "leaf_size"),
+}
 """What the template of each page is given; its file is the name with `.html` behind it."""
 
 DOCS_PAGE, DOCS_TRY = "docs.html", "docs_try.html"
-REFERENCE: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        DOCS_PAGE: ("page", "pages"),
-        DOCS_TRY: ("docs", "sheets", "scripts", "document"),
-    }
-)
+REFERENCE: Mapping[str, tuple[str, ...]] = {
+    DOCS_PAGE: ("page", "pages"),
+    DOCS_TRY: ("docs", "sheets", "scripts", "document"),
+}
 """The templates of the reference by file name, and what each is given.
 
 `docs.html` makes what stands in the frame: `page` is this page and `pages` are all of them, as

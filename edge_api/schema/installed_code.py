@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel
 
 HEARTBEAT_FILE = ".watcher"
 """In BUILD_DIR, beside the builds."""
@@ -17,10 +17,8 @@ BEAT_SECONDS = 20.0
 """How often the watcher writes it."""
 
 
-class Heartbeat(BaseModel):
+class Heartbeat(BaseModel, frozen=True):
     """The whole file, a JSON object. Members that a later version adds are ignored."""
-
-    model_config = ConfigDict(frozen=True)
 
     at: AwareDatetime
     """When it was written, UTC."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -32,14 +31,12 @@ class Kind(StrEnum):
     JSON = "json"
 
 
-VALUE_FAULTS: Mapping[Kind, str] = MappingProxyType(
-    {
-        Kind.TEXT: "22021",
-        Kind.INTEGER: "22P02",
-        Kind.UUID: "22P02",
-        Kind.TIMESTAMP: "22007",
-    }
-)
+VALUE_FAULTS: Mapping[Kind, str] = {
+    Kind.TEXT: "22021",
+    Kind.INTEGER: "22P02",
+    Kind.UUID: "22P02",
+    Kind.TIMESTAMP: "22007",
+}
 """PostgreSQL's code for text that is no value of the kind."""
 
 
@@ -72,17 +69,13 @@ _HOUR = r"(?:[01][0-9]|2[0-3])"
 _TIME = rf"{_HOUR}:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?"
 _ZONE = rf"(?:[Zz]|[+-]{_HOUR}(?::?[0-5][0-9])?)"
 
-PATTERNS: Mapping[Kind, str] = MappingProxyType(
-    {
-        Kind.TEXT: r"[^\u0000]*",
-        Kind.INTEGER: r"[+-]?[0-9]{1,18}",
-        Kind.UUID: r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
-        # The first and the last day admit no zone that carries them beyond four-digit years.
-        Kind.TIMESTAMP: (
-            rf"(?!1000-01-01[^,]*\+|9999-12-31[^,]*-){_DATE}(?:[Tt ]{_TIME}{_ZONE}?)?"
-        ),
-    }
-)
+PATTERNS: Mapping[Kind, str] = {
+    Kind.TEXT: r"[^\u0000]*",
+    Kind.INTEGER: r"[+-]?[0-9]{1,18}",
+    Kind.UUID: r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    # The first and the last day admit no zone that carries them beyond four-digit years.
+    Kind.TIMESTAMP: (rf"(?!1000-01-01[^,]*\+|9999-12-31[^,]*-){_DATE}(?:[Tt ]{_TIME}{_ZONE}?)?"),
+}
 """How the whole text of a value must look: regular expressions that Python and JSON Schema
 (ECMA-262) read alike. What fits is a value, real dates included; JSON columns take no text."""
 
@@ -153,14 +146,14 @@ PARSERS: dict[Kind, Callable[[str], str | int]] = {
 """How the text of a filter becomes a value of the column's kind. JSON columns have no filter."""
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """Return 3 for 3.0: to JSON they are one number, and to JSON Schema one integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Text = Annotated[str, AfterValidator(refuse_nul), Trait(Kind.TEXT)]
 Integer = Annotated[
-    int, BeforeValidator(_whole), Field(ge=-INTEGER_MOST, le=INTEGER_MOST), Trait(Kind.INTEGER)
+    int, BeforeValidator(whole), Field(ge=-INTEGER_MOST, le=INTEGER_MOST), Trait(Kind.INTEGER)
 ]
 Uuid = Annotated[
     str,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Literal
 
 
@@ -15,38 +14,32 @@ class Group:
     tags: tuple[str, ...]
 
 
-GROUPS: Final[Mapping[str, Group]] = MappingProxyType(
-    {
-        "posts": Group(
-            "Posts",
-            "Read the journal: lists, search, one post as Markdown and HTML.",
-            ("posts", "search"),
-        ),
-        "leads": Group("Leads", "Send an enquiry, and list those that came.", ("leads",)),
-        "analyze": Group(
-            "Analysis", "Measure a document, and hear what to mend in it.", ("analyze",)
-        ),
-        "admin": Group(
-            "Administrative tables", "Read, insert, change and delete rows.", ("admin",)
-        ),
-        "oauth": Group(
-            "Access and OAuth",
-            "Ask for a credential, or let a person grant one: registration, tokens, keys.",
-            ("access", "oauth"),
-        ),
-        "mcp": Group("MCP", "The Model Context Protocol, and how agents find it.", ("mcp",)),
-        "utility": Group(
-            "Service and mail",
-            "Whether the service runs, what describes it, and what mail programs call.",
-            ("utility", "mail"),
-        ),
-    }
-)
+GROUPS: Final[Mapping[str, Group]] = {
+    "posts": Group(
+        "Posts",
+        "Read the journal: lists, search, one post as Markdown and HTML.",
+        ("posts", "search"),
+    ),
+    "leads": Group("Leads", "Send an enquiry, and list those that came.", ("leads",)),
+    "analyze": Group("Analysis", "Measure a document, and hear what to mend in it.", ("analyze",)),
+    "admin": Group("Administrative tables", "Read, insert, change and delete rows.", ("admin",)),
+    "oauth": Group(
+        "Access and OAuth",
+        "Ask for a credential, or let a person grant one: registration, tokens, keys.",
+        ("access", "oauth"),
+    ),
+    "mcp": Group("MCP", "The Model Context Protocol, and how agents find it.", ("mcp",)),
+    "utility": Group(
+        "Service and mail",
+        "Whether the service runs, what describes it, and what mail programs call.",
+        ("utility", "mail"),
+    ),
+}
 
 Door = Literal["rest", "mcp"]
 """Where a credential is shown."""
 
-DOORS: Mapping[Door, str] = MappingProxyType({"rest": "/api/public/v1", "mcp": "/api/public/mcp"})
+DOORS: Mapping[Door, str] = {"rest": "/api/public/v1", "mcp": "/api/public/mcp"}
 """The path of each protected resource."""
 
 OPENAPI: Final = f"{DOORS['rest']}/openapi.json"

@@ -76,40 +76,36 @@ class ProblemKind:
     """The error code of RFC 6749, section 5.2, which OAuth clients look at."""
 
 
-PROBLEMS: Mapping[Code, ProblemKind] = MappingProxyType(
-    {
-        "invalid": ProblemKind(400, "The request is not valid", "PGRST100"),
-        "unauthenticated": ProblemKind(
-            401, "Missing or invalid credential", "PGRST301", "invalid_client"
-        ),
-        "forbidden": ProblemKind(403, "Not allowed", "42501"),
-        "insufficient_scope": ProblemKind(403, "The credential lacks the scope", "42501"),
-        "table_not_allowed": ProblemKind(403, "Table not allowed", "PGRST205"),
-        "not_found": ProblemKind(404, "Not found", "PGRST125"),
-        "method_not_allowed": ProblemKind(405, "Method not allowed", "PGRST117"),
-        "not_acceptable": ProblemKind(406, "No acceptable representation", "PGRST116"),
-        "body_timeout": ProblemKind(408, "The body took longer than 10 seconds", OVERDUE),
-        "conflict": ProblemKind(409, "The row exists already", "23505"),
-        "in_progress": ProblemKind(409, "The first request with this key is running", "55P03"),
-        "too_large": ProblemKind(413, "The body is too large", "54000"),
-        "unsupported_media_type": ProblemKind(415, "Send application/json", "PGRST102"),
-        "range_not_satisfiable": ProblemKind(416, "The range lies outside the file", "PGRST103"),
-        "misdirected": ProblemKind(421, "This service does not answer for this host", "PGRST100"),
-        "idempotency_mismatch": ProblemKind(
-            422, "This Idempotency-Key was used with another body", "PGRST102"
-        ),
-        "fetch_failed": ProblemKind(
-            422, "What stands at the address could not be fetched", "08006"
-        ),
-        "too_many_requests": ProblemKind(
-            429, "Too many requests", "PGRST003", "temporarily_unavailable"
-        ),
-        "internal": ProblemKind(500, "Internal error", "XX000", "server_error"),
-        "unavailable": ProblemKind(
-            503, "The service cannot do this now", "57P03", "temporarily_unavailable"
-        ),
-    }
-)
+PROBLEMS: Mapping[Code, ProblemKind] = {
+    "invalid": ProblemKind(400, "The request is not valid", "PGRST100"),
+    "unauthenticated": ProblemKind(
+        401, "Missing or invalid credential", "PGRST301", "invalid_client"
+    ),
+    "forbidden": ProblemKind(403, "Not allowed", "42501"),
+    "insufficient_scope": ProblemKind(403, "The credential lacks the scope", "42501"),
+    "table_not_allowed": ProblemKind(403, "Table not allowed", "PGRST205"),
+    "not_found": ProblemKind(404, "Not found", "PGRST125"),
+    "method_not_allowed": ProblemKind(405, "Method not allowed", "PGRST117"),
+    "not_acceptable": ProblemKind(406, "No acceptable representation", "PGRST116"),
+    "body_timeout": ProblemKind(408, "The body took longer than 10 seconds", OVERDUE),
+    "conflict": ProblemKind(409, "The row exists already", "23505"),
+    "in_progress": ProblemKind(409, "The first request with this key is running", "55P03"),
+    "too_large": ProblemKind(413, "The body is too large", "54000"),
+    "unsupported_media_type": ProblemKind(415, "Send application/json", "PGRST102"),
+    "range_not_satisfiable": ProblemKind(416, "The range lies outside the file", "PGRST103"),
+    "misdirected": ProblemKind(421, "This service does not answer for this host", "PGRST100"),
+    "idempotency_mismatch": ProblemKind(
+        422, "This Idempotency-Key was used with another body", "PGRST102"
+    ),
+    "fetch_failed": ProblemKind(422, "What stands at the address could not be fetched", "08006"),
+    "too_many_requests": ProblemKind(
+        429, "Too many requests", "PGRST003", "temporarily_unavailable"
+    ),
+    "internal": ProblemKind(500, "Internal error", "XX000", "server_error"),
+    "unavailable": ProblemKind(
+        503, "The service cannot do this now", "57P03", "temporarily_unavailable"
+    ),
+}
 assert set(PROBLEMS) == set(get_args(Code))  # noqa: S101  one list, stated twice for the type
 
 

@@ -1,40 +1,38 @@
 """Headers of the site's files: the policy of its pages, and media types by the files' names."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
-_TYPES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "html": "text/html; charset=utf-8",
-        "md": "text/markdown; charset=utf-8",
-        "txt": "text/plain; charset=utf-8",
-        "css": "text/css; charset=utf-8",
-        "js": "text/javascript; charset=utf-8",
-        "csv": "text/csv; charset=utf-8",
-        "json": "application/json",
-        "xml": "application/xml",
-        "pdf": "application/pdf",
-        "zip": "application/zip",
-        "webmanifest": "application/manifest+json",
-        "svg": "image/svg+xml",
-        "png": "image/png",
-        "jpg": "image/jpeg",
-        "jpeg": "image/jpeg",
-        "gif": "image/gif",
-        "webp": "image/webp",
-        "avif": "image/avif",
-        "ico": "image/x-icon",
-        "mp3": "audio/mpeg",
-        "ogg": "audio/ogg",
-        "mp4": "video/mp4",
-        "webm": "video/webm",
-        "woff2": "font/woff2",
-    }
-)
-FEEDS: Final[Mapping[str, str]] = MappingProxyType(
-    {"feed.xml": "application/atom+xml", "feed.json": "application/feed+json"}
-)
+_TYPES: Final[Mapping[str, str]] = {
+    "html": "text/html; charset=utf-8",
+    "md": "text/markdown; charset=utf-8",
+    "txt": "text/plain; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "xml": "application/xml",
+    "pdf": "application/pdf",
+    "zip": "application/zip",
+    "webmanifest": "application/manifest+json",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "avif": "image/avif",
+    "ico": "image/x-icon",
+    "mp3": "audio/mpeg",
+    "ogg": "audio/ogg",
+    "mp4": "video/mp4",
+    "webm": "video/webm",
+    "woff2": "font/woff2",
+}
+FEEDS: Final[Mapping[str, str]] = {
+    "feed.xml": "application/atom+xml",
+    "feed.json": "application/feed+json",
+}
 """By file name: an ending alone does not tell that it is a feed."""
 
 

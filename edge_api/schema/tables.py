@@ -289,6 +289,6 @@ TABLES: Final = by_name(
     IDEMPOTENCY_KEYS,
 )
 """Every table by name, in the order in which rows are exported, erased and copied."""
-ADMINISTRATIVE: Mapping[str, Table] = MappingProxyType(
-    {name: table for name, table in TABLES.items() if table.administrative}
-)
+ADMINISTRATIVE: Mapping[str, Table] = {
+    name: table for name, table in TABLES.items() if table.administrative
+}

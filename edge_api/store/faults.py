@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
-from types import MappingProxyType
 from typing import Final
 
 from edge_api.schema.history import HISTORY
@@ -100,7 +99,7 @@ class Outage:
         _log.warning("the store is available again after %.1f s; %d attempts failed", away, failed)
 
 
-_RETRY: Mapping[str, str] = MappingProxyType({"Retry-After": "2"})
+_RETRY: Mapping[str, str] = {"Retry-After": "2"}
 """In seconds: a lock is gone by then, or a person has to act anyway."""
 
 

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from edge_api.schema.kinds import Kind
@@ -135,17 +134,15 @@ def read_json(text: str) -> Any:
     return json.loads(text)
 
 
-COMPARISONS: Mapping[str, str] = MappingProxyType(
-    {
-        "eq": "{column} = ?",
-        "neq": "{column} <> ?",
-        "gt": "{column} > ?",
-        "gte": "{column} >= ?",
-        "lt": "{column} < ?",
-        "lte": "{column} <= ?",
-        "is": "{column} IS NULL",
-    }
-)
+COMPARISONS: Mapping[str, str] = {
+    "eq": "{column} = ?",
+    "neq": "{column} <> ?",
+    "gt": "{column} > ?",
+    "gte": "{column} >= ?",
+    "lt": "{column} < ?",
+    "lte": "{column} <= ?",
+    "is": "{column} IS NULL",
+}
 """What filter operators ask that every engine is asked alike."""
 
 
@@ -306,11 +303,7 @@ def _operation(condition: Condition, dialect: Dialect) -> tuple[str, tuple[Any, 
         return _WITH_NUL[operator], ()
     if isinstance(value, tuple):
         value = tuple(each for each in value if _NUL not in str(each))
-    return dialect.operations[operator], dialect.operands.get(operator, _itself)(value)
-
-
-def _itself(value: Any) -> tuple[Any, ...]:
-    return (value,)
+    return dialect.operations[operator], dialect.operands.get(operator, lambda each: (each,))(value)
 
 
 def _refuse_malformed(condition: Condition) -> None:

@@ -14,6 +14,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
+from yarl import URL
 
 from edge_api.api.operation import Operation
 from edge_api.api.service import Pages, Service
@@ -169,18 +170,6 @@ class App:
         return send(error_answer(Problem("misdirected", _MISDIRECTED)), request)
 
 
-class Address(Protocol):
-    """What of a URL (yarl's) is looked at."""
-
-    @property
-    def raw_path(self) -> str:
-        """The path as it was sent."""
-
-    @property
-    def path_safe(self) -> str:
-        """The path decoded, but for encoded slashes and percent signs."""
-
-
 class Match(NamedTuple, Generic[Target]):
     """What stands on a path, and what its variable parts are."""
 
@@ -202,11 +191,13 @@ class Routes(Generic[Target]):
             path: Match(target, none) for path, target in targets.items() if "{" not in path
         }
         self._patterns = [
-            (_pattern(path), target) for path, target in targets.items() if "{" in path
+            (re.compile(_VARIABLE.sub(r"(?P<\1>[^/]+)", re.escape(path))), target)
+            for path, target in targets.items()
+            if "{" in path
         ]
         self._remembered: dict[str, Match[Target] | None] = dict(self._fixed)
 
-    def find(self, url: Address) -> Match[Target] | None:
+    def find(self, url: URL) -> Match[Target] | None:
         """Return what stands on the path of `url`."""
         path = url.raw_path
         if path in self._remembered:
@@ -230,10 +221,6 @@ class Routes(Generic[Target]):
         if len(self._remembered) >= _REMEMBERED_MOST:
             self._remembered = dict(self._fixed)
         self._remembered[path] = found
-
-
-def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(_VARIABLE.sub(r"(?P<\1>[^/]+)", re.escape(path)))
 
 
 def _decode(part: str) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -19,7 +18,7 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 CODINGS: Final = ("gzip", "deflate", "br")
 """Content codings that are undone while a body is read."""
 _CHARSETS: Final = (None, "utf-8", "utf8")
-_CLOSE: Mapping[str, str] = MappingProxyType({"Connection": "close"})
+_CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Of a body that was not read to its end, nobody knows where the next request begins."""
 FORM_FIELDS_MOST: Final = 100
 """Members of a form; none of ours has a third of that."""

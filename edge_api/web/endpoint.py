@@ -93,19 +93,11 @@ class Endpoint:
         return await compress(wire, request)
 
     async def _actor(self, request: Request) -> Actor | None:
-        """Return whose credential was sent, if any; a failure is counted for its address."""
-        access = self._service.access
-        try:
-            secret = secret_of(request.headers)
-            if secret is not None:
-                return await access.actor_for(secret)
-            if self.operation.credential == "required":
-                raise access.no_credential()
-        except Problem as problem:
-            if problem.code == "unauthenticated":
-                await self._service.limiter.hit("failed_auth", self._callers.address_of(request))
-            raise
-        return None
+        """Return whose credential was sent, if it need be or was. Raises Problem."""
+        if self.operation.credential == "optional" and secret_of(request.headers) is None:
+            return None
+        _, actor = await self._callers.identify(request)
+        return actor
 
     async def _admit(self, request: Request, actor: Actor | None) -> str:
         """Count the request and let it go on; return the address where it is counted by that."""

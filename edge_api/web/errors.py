@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -53,15 +52,13 @@ def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
-_MEMBERS: Mapping[Dialect, Callable[[Problem], Mapping[str, Any]]] = MappingProxyType(
-    {
-        "plain": _plain,
-        "postgrest": _postgrest,
-        "oauth": _oauth,
-        "jsonrpc": jsonrpc_error,
-        "page": _plain,  # for want of a page
-    }
-)
+_MEMBERS: Mapping[Dialect, Callable[[Problem], Mapping[str, Any]]] = {
+    "plain": _plain,
+    "postgrest": _postgrest,
+    "oauth": _oauth,
+    "jsonrpc": jsonrpc_error,
+    "page": _plain,  # for want of a page
+}
 
 
 def error_answer(problem: Problem, dialect: Dialect = "plain") -> Wire:

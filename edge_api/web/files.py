@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
 
 from edge_api.api.reply import NEGOTIATED, REVALIDATED
-from edge_api.domain.site_files import CODINGS, INDEX, WELL_KNOWN, SiteFile
+from edge_api.domain.site_files import CODINGS, INDEX, TWIN, WELL_KNOWN, SiteFile
 from edge_api.schema.problems import Problem
 from edge_api.schema.site_policy import (
     FEEDS,
@@ -40,17 +39,13 @@ _HASHED: Final = re.compile(
 """What carries the hash of its content in its name or its folder: such a name never changes
 meaning."""
 
-_TWIN: Final = "index.md"
-
 FOREVER: Final = "public, max-age=31536000, immutable"
 BRIEFLY: Final = "public, max-age=300"
 
-_FOR_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "/llms.txt": 'rel="describedby"; type="text/plain"',
-        "/sitemap.xml": 'rel="sitemap"; type="application/xml"',
-    }
-)
+_FOR_MACHINES: Final[Mapping[str, str]] = {
+    "/llms.txt": 'rel="describedby"; type="text/plain"',
+    "/sitemap.xml": 'rel="sitemap"; type="application/xml"',
+}
 """Files that every page points at, where the build has them."""
 _FEEDS: Final = ("feed.xml", "feed.json")
 
@@ -97,8 +92,8 @@ def is_for_scripts(file: SiteFile) -> bool:
 def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
     """Return where machines find more about a page (RFC 8288), and the page of a twin."""
     if file.name.endswith(".md"):
-        page = f"/{file.name.removesuffix('index.md')}"
-        is_twin = file.name.endswith("index.md") and page in files
+        page = f"/{file.name.removesuffix(TWIN)}"
+        is_twin = file.name.endswith(TWIN) and page in files
         return (("Link", f'<{quote(page)}>; rel="canonical"'),) if is_twin else ()
     if not file.name.endswith(".html"):
         return ()
@@ -126,10 +121,10 @@ def list_redirects(
     """Yield the address that each name of a moved page leads to; its Markdown leads to Markdown."""
     for former, present in moved.items():
         address = quote(present)
-        twin = f"{present}{_TWIN}"
+        twin = f"{present}{TWIN}"
         if former.endswith("/"):
             yield from ((name, address) for name in (former[:-1], f"{former}{INDEX}"))
-        name = f"{former}{_TWIN}" if former.endswith("/") else f"{former.removesuffix('.html')}.md"
+        name = f"{former}{TWIN}" if former.endswith("/") else f"{former.removesuffix('.html')}.md"
         yield name, quote(twin) if twin in files else address
         yield former, address
 
@@ -185,7 +180,8 @@ def encode(file: SiteFile, body: bytes, coding: str, said: Said) -> Representati
     """Return one form of a file that is in no folder, in a thread: it is compressed here."""
     if coding:
         body = CODERS[coding](body)
-    return _represent(Path(file.name), _validate(body), len(body), body, coding, said)
+    etag = _quote(sha256(body).hexdigest())
+    return _represent(Path(file.name), etag, len(body), body, coding, said)
 
 
 def _represent(  # noqa: PLR0913, PLR0917  what a form is made of
@@ -214,10 +210,6 @@ def _read(path: Path) -> tuple[str, int, bytes | None]:
             size += len(piece)
             small = piece if size <= SMALL else b""
     return _quote(digest.hexdigest()), size, small if size <= SMALL else None
-
-
-def _validate(body: bytes) -> str:
-    return _quote(sha256(body).hexdigest())
 
 
 def _quote(digest: str) -> str:
@@ -275,7 +267,9 @@ async def _stream(
             if request.method != "HEAD":
                 await _copy(file, span, response)
         except (OSError, EOFError):
-            _break_off(request)
+            # The head is out, and nothing else can say that the rest is missing.
+            if request.transport is not None:
+                request.transport.abort()
     return response
 
 
@@ -290,9 +284,3 @@ async def _copy(file: BinaryIO, span: Span, response: web.StreamResponse) -> Non
         left -= len(piece)
         await response.write(piece)
     await response.write_eof()
-
-
-def _break_off(request: Request) -> None:
-    """End the connection: the head is out, and nothing else can say that the rest is missing."""
-    if request.transport is not None:
-        request.transport.abort()

@@ -204,8 +204,6 @@ def _encode(message: Message) -> bytes:
     return b"event: message\ndata: " + orjson.dumps(message) + b"\n\n"
 
 
-__all__ = ["Admit", "Caller", "Exchange", "McpEndpoint", "load_exchange"]
-
 ALLOW: Final = "POST, OPTIONS"
 
 _log = logging.getLogger(__name__)
@@ -272,7 +270,8 @@ class McpEndpoint:
         check_origin(request, self._site_url)
         caller = await self._admit(request)
         check_media_type(request, BODY)
-        _check_accept(request)
+        if media_weight(whole_list(request.headers, "Accept") or "*/*", JSON) == 0:
+            raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
         raw = await read_bytes(request, BODY.most)
         exchange = self._exchange or await self._loaded()
         conversation = Conversation(request, caller, self.slots, self._is_draining)
@@ -283,12 +282,6 @@ class McpEndpoint:
             if self._exchange is None:
                 self._exchange = await asyncio.to_thread(self._load)
             return self._exchange
-
-
-def _check_accept(request: Request) -> None:
-    """Raise Problem `not_acceptable` where the client would not take JSON."""
-    if media_weight(whole_list(request.headers, "Accept") or "*/*", JSON) == 0:
-        raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
 
 
 def load_exchange(make_server: str, *parts: Any) -> Exchange:

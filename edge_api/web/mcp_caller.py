@@ -11,7 +11,7 @@ from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.schema.problems import Problem
 from edge_api.settings import is_loopback
-from edge_api.web.request import Callers, Request, secret_of
+from edge_api.web.request import Callers, Request
 from edge_api.web.wire import tell_limits
 
 STREAMS_MOST: Final = 200
@@ -47,7 +47,7 @@ class Admission:
 
     async def __call__(self, request: Request) -> Caller:
         """Return who calls. Raises Problem for a bad credential, one time too many, no scope."""
-        secret, actor = await self._identify(request)
+        secret, actor = await self._callers.identify(request, "mcp")
 
         async def count() -> None:
             quota = await self._limiter.hit("authenticated", actor.holder)
@@ -63,18 +63,6 @@ class Admission:
                 return False
 
         return Caller(actor, holds, count)
-
-    async def _identify(self, request: Request) -> tuple[str, Actor]:
-        """Return the credential and its holder; a failure is counted for its address."""
-        try:
-            secret = secret_of(request.headers)
-            if secret is None:
-                raise self._access.no_credential("mcp")
-            return secret, await self._access.actor_for(secret, "mcp")
-        except Problem as problem:
-            if problem.code == "unauthenticated":
-                await self._limiter.hit("failed_auth", self._callers.address_of(request))
-            raise
 
 
 class Slots:

@@ -17,7 +17,7 @@ import jinja2
 from edge_api.api.reference.pages import write_markdown
 from edge_api.api.reference.values import Page
 from edge_api.domain.edition import Shelf
-from edge_api.domain.site_files import CODINGS, INDEX, SiteFile
+from edge_api.domain.site_files import CODINGS, INDEX, TWIN, SiteFile
 from edge_api.schema.edge_pages import (
     CONTACT_PAGE,
     DOCS_DESCRIPTION,
@@ -120,7 +120,6 @@ def make_environment(loader: jinja2.BaseLoader | None = None) -> jinja2.Environm
 
 
 _TEMPLATES: Final = (DOCS_SHELL, DOCS_PAGE, SHELL, DOCS_TRY)
-_TWIN: Final = "index.md"
 
 _ENVIRONMENT: Final = make_environment()
 
@@ -156,9 +155,12 @@ class Reference:
         self._parts = {**read_parts(SHEETS), **read_parts(SCRIPTS)}
         self._turn = asyncio.Lock()
         self._press: _Press | None = None
-        pages = [address for path in DOCS_PAGES for address in (path, f"{path}{_TWIN}")]
+        pages = [address for path in DOCS_PAGES for address in (path, f"{path}{TWIN}")]
         self.files: Mapping[str, SiteFile] = MappingProxyType(
-            {path: _declare(path) for path in (*pages, TRY_DOCS, *self._parts)}
+            {
+                each: SiteFile(_name(each), 0, tuple(CODINGS))
+                for each in (*pages, TRY_DOCS, *self._parts)
+            }
         )
         """What there is, by the path at which it answers."""
         self._own = frozenset(self.files.values())
@@ -209,7 +211,7 @@ class _Press:
         if name == _name(TRY_DOCS):
             return self._render_try()
         page = self._by_folder[name.rpartition("/")[0]]
-        if name.endswith(_TWIN):
+        if name.endswith(TWIN):
             return write_markdown(page, self._site_url)
         return self._render(page)
 
@@ -239,10 +241,6 @@ def _fill(
         shell = shell.replace(mark, escape(text))
     before, _, after = shell.partition(SHELL_CONTENT)
     return f"{before}{template.render(values)}{after}"
-
-
-def _declare(path: str) -> SiteFile:
-    return SiteFile(_name(path), 0, tuple(CODINGS))
 
 
 def _name(path: str) -> str:

@@ -14,7 +14,9 @@ from aiohttp.web_request import BaseRequest
 from multidict import CIMultiDictProxy, istr
 
 from edge_api.api.service import Service
+from edge_api.domain.actor import Actor
 from edge_api.domain.addresses import client_address
+from edge_api.schema.paths import Door
 from edge_api.schema.problems import Problem
 from edge_api.schema.site_policy import Headers
 
@@ -73,11 +75,13 @@ _NONE: Final[tuple[str, ...]] = ()
 
 
 class Callers:
-    """Finds the client's address, seen through trusted proxies only."""
+    """Finds who calls, and from which address, seen through trusted proxies only."""
 
     def __init__(self, service: Service) -> None:
         self._trusted = service.settings.trusted_proxies
         self._health = service.health
+        self._access = service.access
+        self._limiter = service.limiter
 
     def address_of(self, request: Request) -> str:
         """Return the address that stands for the client; note forwarding by a stranger."""
@@ -85,6 +89,21 @@ class Callers:
         if caller.untrusted_forwarding:
             self._health.untrusted_forwarding = True
         return caller.key
+
+    async def identify(self, request: Request, door: Door = "rest") -> tuple[str, Actor]:
+        """Return the credential that was sent and its holder.
+
+        A failure is counted for its address. Raises Problem.
+        """
+        try:
+            secret = secret_of(request.headers)
+            if secret is None:
+                raise self._access.no_credential(door)
+            return secret, await self._access.actor_for(secret, door)
+        except Problem as problem:
+            if problem.code == "unauthenticated":
+                await self._limiter.hit("failed_auth", self.address_of(request))
+            raise
 
 
 def secret_of(headers: CIMultiDictProxy[str]) -> str | None:

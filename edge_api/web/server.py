@@ -308,11 +308,6 @@ def close_all(sockets: Sequence[socket.socket]) -> None:
         each.close()
 
 
-async def start(handler: Handler, host: str, port: int) -> Server:
-    """Listen on `host:port` (0 chooses a free port). Raises OSError when that cannot be."""
-    return await start_on(handler, await listen(host, port))
-
-
 async def start_on(handler: Handler, sockets: Sequence[socket.socket]) -> Server:
     """Serve on sockets that are open already, and may be shared with other processes."""
     loop = asyncio.get_running_loop()

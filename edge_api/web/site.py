@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
-from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
@@ -50,7 +49,7 @@ _READING: Final = ("GET", "HEAD")
 _ALLOWED: Final = "GET, HEAD, OPTIONS"
 _ALLOWED_FORM: Final = "GET, HEAD, POST, OPTIONS"
 _MISSING: Final = "/404.html"
-_OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType({f"{SEARCH}/": SEARCH})
+_OTHER_NAMES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 """Of pages that operations answer with: whoever is used to the built pages puts a slash behind."""
 _LARGE: Final = 1024
 """Bytes that the cache counts for a file that is not kept in it."""
@@ -144,20 +143,13 @@ class Pages:
         return Wire(status, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS))
 
 
-class PostedForm(Protocol):
-    """Takes what a form posts."""
-
-    async def answer(self, request: Request) -> Wire:
-        """Return the page that comes of it. Raises Problem."""
-
-
 class Site:
     """Serves the current edition's site, and takes the forms of the contact page."""
 
     def __init__(self, service: Service) -> None:
         self._shelf = service.shelf
         edge_pages = EdgePages(service.shelf)
-        self._forms: dict[str, PostedForm] = {
+        self._forms: dict[str, Contact | AccessForm] = {
             CONTACT: Contact(service, edge_pages),
             ACCESS: AccessForm(service, edge_pages),
         }

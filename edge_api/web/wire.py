@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Final, cast
 
 from aiohttp import web
@@ -30,7 +29,7 @@ _DRAINED_FROM: Final = 64 * 1024
 """Bytes not yet taken above which what follows an answer waits: a client that asks on and on and
 reads nothing would else fill the memory."""
 _LIMIT_FIELDS: Final = ("RateLimit-Policy", "RateLimit")
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_NOTHING: Final[Mapping[str, str]] = {}
 
 
 def header_lines(headers: Iterable[Header]) -> bytes:

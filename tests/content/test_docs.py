@@ -8,9 +8,9 @@ import pytest
 
 from edge_api.__main__ import main as edge_command
 from edge_api.api.openapi import OPERATIONS
+from edge_api.domain.filters import OPERATORS
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.kinds import Kind
-from edge_api.schema.operators import OPERATORS
 from edge_api.schema.problems import PROBLEMS
 from edge_api.schema.table import Column
 from edge_api.schema.tables import ADMINISTRATIVE

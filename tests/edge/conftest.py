@@ -5,7 +5,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from edge_api.domain.keys import KeyOrder, Keys
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, read_settings
 from edge_api.store.plan import Store
-from edge_api.web.server import Handler, Server, start
+from edge_api.web.server import Handler, Server, listen, start_on
 from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed
 from tests.edge.postgresql import PostgreSQL
 from tests.own_journal import TEST_CONTENT
@@ -81,12 +80,12 @@ class EdgeServer(BaseTestServer):
 
     def __init__(self, handler: Handler) -> None:
         super().__init__()
-        self._start = partial(start, handler, self.host, 0)
+        self._handler = handler
         self._running: Server | None = None
 
     async def start_server(self, *_: Any, **__: Any) -> None:
         """Serve on a free port, as the service does."""
-        self._running = await self._start()
+        self._running = await start_on(self._handler, await listen(self.host, 0))
         self.port = self._running.port
 
     async def _make_runner(self, **_: Any) -> BaseRunner:

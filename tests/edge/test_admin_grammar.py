@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_api.domain.filters import operators_of, parse_filter
+from edge_api.domain.filters import OPERATORS, operators_of, parse_filter, parse_selection
 from edge_api.domain.query import filter_pattern, order_pattern, parse_order, selection_pattern
-from edge_api.domain.selection import parse_selection
 from edge_api.schema.kinds import Kind
-from edge_api.schema.operators import OPERATORS
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Table
 from edge_api.schema.tables import ADMINISTRATIVE, LEADS

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge_api.domain.filters import Output, present
 from edge_api.domain.query import OFFSET_MOST, Question, parse_query
-from edge_api.domain.selection import Output, present
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import ADMINISTRATIVE, LEADS
 from edge_api.store.plan import Order

@@ -171,7 +171,9 @@ async def big_server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BigServer
         mark(request)
         return big if request.path == "/big" else small
 
-    serving = BigServer(await server_module.start(handler, "127.0.0.1", 0))
+    serving = BigServer(
+        await server_module.start_on(handler, await server_module.listen("127.0.0.1", 0))
+    )
     try:
         yield serving
     finally:

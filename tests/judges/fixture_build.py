@@ -9,7 +9,8 @@ from mcp.server import Server
 
 from edge_api.domain.actor import Actor
 from edge_api.schema.problems import Problem
-from edge_api.web.mcp import Caller, McpEndpoint
+from edge_api.web.mcp import McpEndpoint
+from edge_api.web.mcp_caller import Caller
 from edge_api.web.mcp_exchange import Exchange
 from edge_api.web.request import Request, mark
 from tests.edge.conftest import EdgeServer

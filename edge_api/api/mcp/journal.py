@@ -15,13 +15,12 @@ from edge_api.api.operation import Json, Operation, authorise
 from edge_api.api.service import Service
 from edge_api.domain.actor import Actor
 from edge_api.domain.edition import Edition
+from edge_api.domain.site_files import TWIN
 from edge_api.schema.credentials import Scope
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.problems import Problem
 
 SCOPE: Final[Scope] = "posts:read"
-TWIN: Final = "index.md"
-"""Beside each page lies the same in Markdown."""
 
 
 class Journal:

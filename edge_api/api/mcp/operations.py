@@ -4,6 +4,7 @@ The endpoint itself is answered by a handler of its own, since it speaks JSON-RP
 all the same, so that documents and self-description name it.
 """
 
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,9 +22,6 @@ from edge_api.schema.paths import AI_CATALOG, DOCS, DOORS, SERVER_CARD, WELL_KNO
 from edge_api.schema.problems import Problem
 
 PATH: Final = DOORS["mcp"]
-CARD_PATH: Final = SERVER_CARD
-WELL_KNOWN_CARD_PATH: Final = WELL_KNOWN_CARD
-CATALOG_PATH: Final = AI_CATALOG
 CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
@@ -121,7 +119,7 @@ def ai_catalog(site_url: str, title: str) -> Document:
         "identifier": f"urn:air:{host}:mcp:{NAME}",
         "displayName": title,
         "type": CARD_TYPE,
-        "url": f"{site_url}{CARD_PATH}",
+        "url": f"{site_url}{SERVER_CARD}",
         "description": SENTENCE,
         "tags": ["journal", "search", "reading"],
         "representativeQueries": list(_QUERIES),
@@ -139,19 +137,13 @@ def ai_catalog(site_url: str, title: str) -> Document:
     return Document(orjson.dumps(catalog), CATALOG_TYPE)
 
 
-async def give_card(service: Service, _ask: Ask) -> Reply:
-    """Give the server card."""
-    return Reply(server_card(service.settings.site_url, site_title(service)))
+def _give(make: Callable[[str, str], Document]) -> Callable[[Service, Ask], Awaitable[Reply]]:
+    """Return what answers with a document about the site."""
 
+    async def give(service: Service, _ask: Ask) -> Reply:
+        return Reply(make(service.settings.site_url, site_title(service)))
 
-async def give_well_known_card(service: Service, _ask: Ask) -> Reply:
-    """Give the server card where it stood before."""
-    return Reply(well_known_card(service.settings.site_url, site_title(service)))
-
-
-async def give_catalog(service: Service, _ask: Ask) -> Reply:
-    """Give the catalog."""
-    return Reply(ai_catalog(service.settings.site_url, site_title(service)))
+    return give
 
 
 async def exchange(_service: Service, _ask: Ask) -> Reply:
@@ -203,29 +195,26 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="mcp_server_card",
-        method="GET",
-        path=CARD_PATH,
+        path=SERVER_CARD,
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
-        do=give_card,
+        do=_give(server_card),
         successes=(Success(200, "The card", CARD, media_types=(CARD_TYPE,)), UNCHANGED),
     ),
     Operation(
         name="mcp_well_known_server_card",
-        method="GET",
-        path=WELL_KNOWN_CARD_PATH,
+        path=WELL_KNOWN_CARD,
         summary="The server card for clients that look for it in the root",
         tag="mcp",
-        do=give_well_known_card,
+        do=_give(well_known_card),
         successes=(Success(200, "The card", EARLIER_CARD), UNCHANGED),
     ),
     Operation(
         name="ai_catalog",
-        method="GET",
-        path=CATALOG_PATH,
+        path=AI_CATALOG,
         summary="What this site offers to agents (AI Catalog)",
         tag="mcp",
-        do=give_catalog,
+        do=_give(ai_catalog),
         successes=(Success(200, "The catalog", CATALOG, media_types=(CATALOG_TYPE,)), UNCHANGED),
     ),
 )

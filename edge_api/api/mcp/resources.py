@@ -203,17 +203,13 @@ class PromptHandlers:
         given = params.arguments or {}
         _check(prompt, given)
         try:
-            messages = await self._fill(prompt, actor, given)
+            if prompt is SUMMARIZE:
+                messages = await self._summarize(actor, given["slug"])
+            else:
+                messages = await self._digest(actor, given)
         except Problem as problem:
             refuse(problem, context)
         return GetPromptResult(description=prompt.description, messages=messages)
-
-    async def _fill(
-        self, prompt: Prompt, actor: Actor, given: Mapping[str, str]
-    ) -> list[PromptMessage]:
-        if prompt is SUMMARIZE:
-            return await self._summarize(actor, given["slug"])
-        return await self._digest(actor, given)
 
     async def _summarize(self, actor: Actor, slug: str) -> list[PromptMessage]:
         post = await self._journal.post(actor, slug)

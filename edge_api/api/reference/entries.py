@@ -9,8 +9,7 @@ from limits import RateLimitItem, parse_many
 
 from edge_api.api.operation import Operation
 from edge_api.api.reference.languages import is_callable, make_call, make_examples
-from edge_api.api.reference.prose import Code, Prose
-from edge_api.api.reference.values import Answer, Body, Entry, Field
+from edge_api.api.reference.values import Answer, Body, Code, Entry, Field, Prose
 from edge_api.domain.limits import NO_LIMIT
 
 Schema = Mapping[str, Any]
@@ -45,7 +44,7 @@ class Schemas:
             mark = marks.there if name in owner.get("required", ()) else marks.absent
             yield self.field(f"{prefix}{name}", member, mark)
             if prefix.count(".") < LEVELS - 1:
-                step = "[]." if self._is_list(member) else "."
+                step = "[]." if self._resolve(member).get("type") == "array" else "."
                 yield from self.fields(member, marks, f"{prefix}{name}{step}")
 
     def example(self, schema: Schema) -> Any:
@@ -110,9 +109,6 @@ class Schemas:
         choices = schema.get("anyOf", schema.get("oneOf", ()))
         owners = [self._owner(each, within) for each in choices]
         return max(owners, key=lambda each: len(each.get("properties", ())), default={})
-
-    def _is_list(self, schema: Schema) -> bool:
-        return self._resolve(schema).get("type") == "array"
 
     def _limits(self, schema: Schema) -> Iterator[str]:
         """Yield sentences on what a value may be."""
@@ -254,11 +250,12 @@ class Entries:
         return self._body(tuple(content), first["schema"], example, RECEIVED)
 
     def _body(self, media_types: tuple[str, ...], schema: Json, example: Any, marks: Marks) -> Body:
+        text = json.dumps(example, ensure_ascii=False, indent=2)
         return Body(
             media_types=media_types,
             fields=tuple(self._schemas.fields(schema, marks)),
             is_deeper=self._schemas.is_deeper(schema),
-            example=None if example is None else Code("json", _write_json(example)),
+            example=None if example is None else Code("json", text),
         )
 
 
@@ -282,10 +279,6 @@ def _spell_window(item: RateLimitItem) -> str:
     if item.multiples > 1:
         return f"in {item.multiples} {unit}s"
     return f"{'an' if unit == 'hour' else 'a'} {unit}"
-
-
-def _write_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _remark(operation: Operation) -> str:

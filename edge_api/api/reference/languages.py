@@ -10,8 +10,7 @@ from typing import Any, Final, Literal
 from urllib.parse import quote, urlencode
 
 from edge_api.api.operation import Operation
-from edge_api.api.reference.prose import Code
-from edge_api.api.reference.values import Example
+from edge_api.api.reference.values import Code, Example
 from edge_api.api.reply import JSON
 
 Json = Mapping[str, Any]

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from edge_api.api.operation import Operation
 from edge_api.api.reference.entries import Entries, spell_rate
-from edge_api.api.reference.prose import Prose
-from edge_api.api.reference.values import Answer, Body, Entry, Field, Page
+from edge_api.api.reference.values import Answer, Body, Entry, Field, Page, Prose
 from edge_api.domain.limits import COUNTED
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import DOCS, DOORS, GROUPS, OPENAPI, Group

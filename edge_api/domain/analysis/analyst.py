@@ -19,7 +19,7 @@ from edge_api.domain.analysis.metrics import Keyword
 from edge_api.domain.analysis.pool import Pool
 from edge_api.domain.analysis.report import Job
 from edge_api.domain.edition import Edition, Shelf
-from edge_api.domain.site_files import HOME, INDEX, SiteFile
+from edge_api.domain.site_files import HOME, INDEX, TWIN, SiteFile
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.problems import Problem
 
@@ -141,8 +141,6 @@ RETRY_SECONDS: Final = 5
 Json = dict[str, Any]
 
 _log = logging.getLogger(__name__)
-TWIN: Final = "index.md"
-"""The name of a page's Markdown, beside it."""
 TERMS: Final = 8
 """Keywords that are searched for, the best of the document's."""
 DEPTH: Final = 20

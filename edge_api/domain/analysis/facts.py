@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Final
 
-from edge_api.domain.analysis.document import Document, Page
+from edge_api.domain.analysis.document import Counts, Document, Page
 from edge_api.domain.analysis.metrics import Metrics, count_words
 
 ROBOTS: Final = "/robots.txt"
@@ -31,8 +31,8 @@ _LINK: Final = re.compile(r"\]\([^)\s]")
 _SITEMAP_LINE: Final = re.compile(r"^[ \t]*sitemap[ \t]*:", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts(Counts):
     """Everything that a rule may look at; `None` where the question makes no sense."""
 
     has_markup: bool
@@ -54,14 +54,6 @@ class Facts:
     top_headings: int
     skipped_levels: int
     """Headings that stand more than one level below the one before."""
-    images: int
-    images_without_alt: int
-    links: int
-    external_links: int
-    links_without_text: int
-    lists: int
-    tables: int
-    tables_without_header: int
     title_length: int
     description_length: int
     has_language: bool
@@ -101,14 +93,7 @@ def gather_facts(document: Document, metrics: Metrics, discovery: Discovery | No
         headings=len(document.headings),
         top_headings=sum(heading.level == 1 for heading in document.headings),
         skipped_levels=_skipped(document),
-        images=counts.images,
-        images_without_alt=counts.images_without_alt,
-        links=counts.links,
-        external_links=counts.external_links,
-        links_without_text=counts.links_without_text,
-        lists=counts.lists,
-        tables=counts.tables,
-        tables_without_header=counts.tables_without_header,
+        **asdict(counts),
         title_length=len(document.title or ""),
         description_length=len(page.description or ""),
         has_language=page.language is not None,

@@ -7,7 +7,6 @@ the rest is counted over the whole document. The tree is walked without recursio
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,21 +16,19 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from edge_api.domain.analysis.document import Block, BlockKind, Counts, Document, Heading, Page
 from edge_api.domain.analysis.languages import normalize_tag
 
-_BLOCKS: Final[Mapping[str, BlockKind]] = MappingProxyType(
-    {
-        **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), "heading"),
-        **dict.fromkeys(("li", "dt", "dd", "figcaption", "caption", "summary", "legend"), "item"),
-        **dict.fromkeys(("td", "th"), "cell"),
-        **dict.fromkeys(
-            (
-                *("p", "div", "body", "main", "article", "section", "header", "blockquote"),
-                *("address", "figure", "fieldset", "details", "hgroup", "hr", "table", "ul", "ol"),
-                *("dl", "tr", "center", "form"),
-            ),
-            "paragraph",
+_BLOCKS: Final[Mapping[str, BlockKind]] = {
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), "heading"),
+    **dict.fromkeys(("li", "dt", "dd", "figcaption", "caption", "summary", "legend"), "item"),
+    **dict.fromkeys(("td", "th"), "cell"),
+    **dict.fromkeys(
+        (
+            *("p", "div", "body", "main", "article", "section", "header", "blockquote"),
+            *("address", "figure", "fieldset", "details", "hgroup", "hr", "table", "ul", "ol"),
+            *("dl", "tr", "center", "form"),
         ),
-    }
-)
+        "paragraph",
+    ),
+}
 """Elements that end a run of prose and begin another, and what kind it is."""
 _CLOSED: Final = frozenset(
     (

@@ -25,8 +25,9 @@ _GRADES: Final[tuple[tuple[int, Grade], ...]] = ((90, "A"), (80, "B"), (70, "C")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one rule came to."""
+    """What one rule of a signal came to."""
 
+    signal: SignalName
     rule: Rule
     value: float
     """0 to 1."""
@@ -58,19 +59,17 @@ class Suggestion:
 def judge(facts: Facts) -> list[Verdict]:
     """Return what each rule that applies came to."""
     known: dict[str, Any] = asdict(facts)
-    values = ((rule, rule.value(facts)) for rule in RULES)
     return [
-        Verdict(rule, float(value), "" if value >= 1 else rule.finding.format_map(known))
-        for rule, value in values
-        if value is not None
+        Verdict(signal, rule, float(value), "" if value >= 1 else rule.finding.format_map(known))
+        for signal, rules in RULES.items()
+        for rule in rules
+        if (value := rule.value(facts)) is not None
     ]
 
 
 def score_signals(verdicts: Sequence[Verdict]) -> dict[SignalName, Signal]:
     """Return every signal."""
-    return {
-        name: _signal([each for each in verdicts if each.rule.signal == name]) for name in SIGNALS
-    }
+    return {name: _signal([each for each in verdicts if each.signal == name]) for name in SIGNALS}
 
 
 def _signal(verdicts: Sequence[Verdict]) -> Signal:
@@ -110,7 +109,7 @@ def suggest(verdicts: Sequence[Verdict]) -> list[Suggestion]:
 
 
 def _gain(verdict: Verdict) -> float:
-    return SIGNALS[verdict.rule.signal] * verdict.rule.weight * (1 - verdict.value)
+    return SIGNALS[verdict.signal] * verdict.rule.weight * (1 - verdict.value)
 
 
 HEADINGS_MOST: Final = 100

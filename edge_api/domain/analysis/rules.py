@@ -6,7 +6,6 @@ is found and how to mend it are sentences that name the facts.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Literal
 
 from edge_api.domain.analysis.facts import Facts
@@ -21,16 +20,14 @@ SignalName = Literal[
     "protocol_discovery",
 ]
 
-SIGNALS: Final[Mapping[SignalName, int]] = MappingProxyType(
-    {
-        "semantic_html": 25,
-        "structured_data": 15,
-        "citability": 25,
-        "readability": 20,
-        "llms_txt": 5,
-        "protocol_discovery": 10,
-    }
-)
+SIGNALS: Final[Mapping[SignalName, int]] = {
+    "semantic_html": 25,
+    "structured_data": 15,
+    "citability": 25,
+    "readability": 20,
+    "llms_txt": 5,
+    "protocol_discovery": 10,
+}
 """Each signal's weight in the whole."""
 
 SHORT: Final = 300
@@ -49,7 +46,6 @@ class Rule:
     """One thing to look at."""
 
     code: str
-    signal: SignalName
     weight: int
     value: Callable[[Facts], Value]
     """0 to 1; `None` where the rule does not apply."""
@@ -84,10 +80,6 @@ def _title(facts: Facts) -> Value:
     return when(facts.title_length, facts.title_length <= TITLE_LONGEST)
 
 
-def _description(facts: Facts) -> Value:
-    return when(facts.is_page, 0 < facts.description_length <= DESCRIPTION_LONGEST)
-
-
 def _sections(facts: Facts) -> Value:
     words = facts.words / max(1, facts.headings)
     return when(facts.has_markup and facts.words > SHORT, ramp(words, 250, 800))
@@ -116,7 +108,6 @@ def _reading_ease(facts: Facts) -> Value:
 _SEMANTIC: Final = (
     Rule(
         "one-h1",
-        "semantic_html",
         2,
         _top_headings,
         "headings of level 1: {top_headings}",
@@ -124,7 +115,6 @@ _SEMANTIC: Final = (
     ),
     Rule(
         "heading-order",
-        "semantic_html",
         1,
         lambda facts: share(facts.skipped_levels, facts.headings),
         "{skipped_levels} of {headings} headings skip a level",
@@ -132,7 +122,6 @@ _SEMANTIC: Final = (
     ),
     Rule(
         "image-alt",
-        "semantic_html",
         2,
         lambda facts: share(facts.images_without_alt, facts.images),
         "{images_without_alt} of {images} images have no alt text",
@@ -140,7 +129,6 @@ _SEMANTIC: Final = (
     ),
     Rule(
         "link-text",
-        "semantic_html",
         2,
         lambda facts: share(facts.links_without_text, facts.links),
         "{links_without_text} of {links} links have no text",
@@ -148,7 +136,6 @@ _SEMANTIC: Final = (
     ),
     Rule(
         "table-header",
-        "semantic_html",
         1,
         lambda facts: share(facts.tables_without_header, facts.tables),
         "{tables_without_header} of {tables} tables have no header cells",
@@ -156,7 +143,6 @@ _SEMANTIC: Final = (
     ),
     Rule(
         "main-landmark",
-        "semantic_html",
         1,
         lambda facts: when(facts.is_page, facts.has_main),
         "there is no main element",
@@ -164,7 +150,6 @@ _SEMANTIC: Final = (
     ),
     Rule(
         "page-language",
-        "semantic_html",
         1,
         lambda facts: when(facts.is_page, facts.has_language),
         "the page does not say its language",
@@ -174,7 +159,6 @@ _SEMANTIC: Final = (
 _STRUCTURED: Final = (
     Rule(
         "page-title",
-        "structured_data",
         2,
         lambda facts: when(facts.is_page, facts.title_length > 0),
         "the page has no title",
@@ -182,7 +166,6 @@ _STRUCTURED: Final = (
     ),
     Rule(
         "title-length",
-        "structured_data",
         1,
         lambda facts: when(facts.is_page, _title(facts)),
         "the title has {title_length} characters",
@@ -190,15 +173,13 @@ _STRUCTURED: Final = (
     ),
     Rule(
         "description",
-        "structured_data",
         2,
-        _description,
+        lambda facts: when(facts.is_page, 0 < facts.description_length <= DESCRIPTION_LONGEST),
         "the description has {description_length} characters",
         f"Describe the page in a meta description of up to {DESCRIPTION_LONGEST} characters.",
     ),
     Rule(
         "json-ld",
-        "structured_data",
         2,
         lambda facts: when(facts.is_page, facts.json_ld > 0),
         "there is no JSON-LD",
@@ -206,7 +187,6 @@ _STRUCTURED: Final = (
     ),
     Rule(
         "json-ld-valid",
-        "structured_data",
         1,
         lambda facts: share(facts.json_ld_faults, facts.json_ld),
         "{json_ld_faults} of {json_ld} blocks of JSON-LD are not valid JSON",
@@ -214,7 +194,6 @@ _STRUCTURED: Final = (
     ),
     Rule(
         "open-graph",
-        "structured_data",
         1,
         lambda facts: when(facts.is_page, facts.has_open_graph),
         "there is no og:title",
@@ -222,7 +201,6 @@ _STRUCTURED: Final = (
     ),
     Rule(
         "canonical",
-        "structured_data",
         1,
         lambda facts: when(facts.is_page, facts.has_canonical),
         "there is no canonical link",
@@ -232,7 +210,6 @@ _STRUCTURED: Final = (
 _CITABILITY: Final = (
     Rule(
         "substance",
-        "citability",
         2,
         lambda facts: ramp(facts.words, SHORT, 50),
         "the text has {words} words",
@@ -240,7 +217,6 @@ _CITABILITY: Final = (
     ),
     Rule(
         "sections",
-        "citability",
         2,
         _sections,
         "headings: {headings}, over {words} words",
@@ -248,7 +224,6 @@ _CITABILITY: Final = (
     ),
     Rule(
         "short-paragraphs",
-        "citability",
         2,
         lambda facts: share(facts.long_paragraphs, facts.paragraphs),
         f"{{long_paragraphs}} of {{paragraphs}} paragraphs have more than {LONG_PARAGRAPH} words",
@@ -256,7 +231,6 @@ _CITABILITY: Final = (
     ),
     Rule(
         "opening",
-        "citability",
         1,
         _opening,
         "the first paragraph that is more than a line has {opening_words} words",
@@ -264,7 +238,6 @@ _CITABILITY: Final = (
     ),
     Rule(
         "figures",
-        "citability",
         1,
         lambda facts: when(facts.words > SHORT, ramp(facts.figures, max(1, facts.words / 200), 0)),
         "figures and dates: {figures}, in {words} words",
@@ -272,7 +245,6 @@ _CITABILITY: Final = (
     ),
     Rule(
         "sources",
-        "citability",
         1,
         lambda facts: when(facts.has_markup and facts.words > SHORT, facts.external_links > 0),
         "no link leads to a source elsewhere",
@@ -280,7 +252,6 @@ _CITABILITY: Final = (
     ),
     Rule(
         "lists",
-        "citability",
         1,
         lambda facts: when(
             facts.has_markup and facts.words > 2 * SHORT, 1.0 if facts.lists + facts.tables else 0.5
@@ -292,7 +263,6 @@ _CITABILITY: Final = (
 _READABILITY: Final = (
     Rule(
         "sentence-length",
-        "readability",
         2,
         lambda facts: when(facts.sentences, ramp(facts.avg_sentence_words, 20, 35)),
         "a sentence has {avg_sentence_words} words on average",
@@ -300,7 +270,6 @@ _READABILITY: Final = (
     ),
     Rule(
         "long-sentences",
-        "readability",
         1,
         _long_sentences,
         f"{{long_sentences}} of {{sentences}} sentences have more than {LONG_SENTENCE} words",
@@ -308,7 +277,6 @@ _READABILITY: Final = (
     ),
     Rule(
         "lix",
-        "readability",
         2,
         _lix,
         "its LIX is {lix}, where 45 is medium and 60 hard to read",
@@ -316,7 +284,6 @@ _READABILITY: Final = (
     ),
     Rule(
         "reading-ease",
-        "readability",
         1,
         _reading_ease,
         "its Flesch reading ease is {flesch}, where 50 is fairly difficult and 30 difficult",
@@ -326,7 +293,6 @@ _READABILITY: Final = (
 _LLMS: Final = (
     Rule(
         "llms-txt",
-        "llms_txt",
         3,
         lambda facts: facts.has_llms,
         "the origin has no /llms.txt",
@@ -334,7 +300,6 @@ _LLMS: Final = (
     ),
     Rule(
         "llms-txt-title",
-        "llms_txt",
         1,
         lambda facts: facts.llms_has_title,
         "/llms.txt does not begin with a heading",
@@ -342,7 +307,6 @@ _LLMS: Final = (
     ),
     Rule(
         "llms-txt-links",
-        "llms_txt",
         1,
         lambda facts: when(facts.has_llms, (facts.llms_links or 0) > 0),
         "/llms.txt has no links",
@@ -352,7 +316,6 @@ _LLMS: Final = (
 _DISCOVERY: Final = (
     Rule(
         "robots-txt",
-        "protocol_discovery",
         2,
         lambda facts: facts.has_robots,
         "the origin has no /robots.txt",
@@ -360,7 +323,6 @@ _DISCOVERY: Final = (
     ),
     Rule(
         "sitemap",
-        "protocol_discovery",
         2,
         lambda facts: facts.has_sitemap,
         "the origin has no /sitemap.xml",
@@ -368,7 +330,6 @@ _DISCOVERY: Final = (
     ),
     Rule(
         "sitemap-named",
-        "protocol_discovery",
         1,
         lambda facts: facts.robots_names_sitemap,
         "/robots.txt does not name the sitemap",
@@ -376,7 +337,6 @@ _DISCOVERY: Final = (
     ),
     Rule(
         "api-catalog",
-        "protocol_discovery",
         1,
         lambda facts: facts.has_api_catalog,
         "the origin has no /.well-known/api-catalog",
@@ -384,7 +344,6 @@ _DISCOVERY: Final = (
     ),
     Rule(
         "ai-catalog",
-        "protocol_discovery",
         1,
         lambda facts: facts.has_ai_catalog,
         "the origin has no /.well-known/ai-catalog.json",
@@ -392,5 +351,12 @@ _DISCOVERY: Final = (
     ),
 )
 
-RULES: Final = (*_SEMANTIC, *_STRUCTURED, *_CITABILITY, *_READABILITY, *_LLMS, *_DISCOVERY)
-"""Every rule, signal by signal; of equal suggestions, the first in this order stands first."""
+RULES: Final[Mapping[SignalName, tuple[Rule, ...]]] = {
+    "semantic_html": _SEMANTIC,
+    "structured_data": _STRUCTURED,
+    "citability": _CITABILITY,
+    "readability": _READABILITY,
+    "llms_txt": _LLMS,
+    "protocol_discovery": _DISCOVERY,
+}
+"""Every rule, by its signal; of equal suggestions, the first in this order stands first."""

@@ -17,8 +17,9 @@ import orjson
 
 from edge_api.domain.actor import OPERATOR, SERVICE, Change, Clock, audit_entry
 from edge_api.domain.kept import SharedWork, SizedCache
-from edge_api.domain.oauth.client import SECRET_METHODS, Client
-from edge_api.domain.oauth.client_metadata import (
+from edge_api.domain.oauth.client import (
+    SECRET_METHODS,
+    Client,
     check_keys,
     document_client,
     public_client,

@@ -16,9 +16,9 @@ from edge_api.domain.actor import Actor, Change, Clock, audit_entry, new_id
 from edge_api.domain.oauth.client import Client
 from edge_api.domain.oauth.facts import Facts, FindClient, problem_of
 from edge_api.domain.oauth.grants import make_judge
-from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.judge import UNKNOWN, client_actor
 from edge_api.domain.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest, is_loopback
+from edge_api.domain.oauth.tokens import Issuer
 from edge_api.domain.secrets import digest_of, mint
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
@@ -110,7 +110,8 @@ class Consents:
 
         Raises Problem `invalid` when nothing is left, or too little to be of use.
         """
-        scopes = _granted(asked, holder, frozenset(chosen))
+        allowed = holder.scopes.intersection(chosen)
+        scopes = tuple(name for name in asked.scopes if name in allowed)
         if asked.resource.endswith(DOORS["mcp"]) and "mcp" not in scopes:
             raise Problem("invalid", "Access to MCP needs the scope mcp: use a key that has it")
         if not scopes:
@@ -190,7 +191,3 @@ def _redirect(client: Client, pairs: Pairs) -> str:
     if not client.check_redirect_uri(named[0]):
         raise Problem("forbidden", "The client did not register this redirect_uri")
     return named[0]
-
-
-def _granted(asked: Asked, holder: Actor, chosen: frozenset[str]) -> tuple[str, ...]:
-    return tuple(name for name in asked.scopes if name in chosen and name in holder.scopes)

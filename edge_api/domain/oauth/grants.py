@@ -22,9 +22,9 @@ from joserfc.jwk import ECKey, KeySet
 
 from edge_api.domain.oauth.client import Client
 from edge_api.domain.oauth.facts import Facts, assertion_digest
-from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.judge import Judge
 from edge_api.domain.oauth.request import AuthRequest
+from edge_api.domain.oauth.tokens import Issuer
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import AUTHORIZATION_CODES, REFRESH_TOKENS, USED_ASSERTIONS
 from edge_api.schema.table import Row

@@ -14,10 +14,9 @@ from joserfc.jwk import ECKey
 from edge_api.domain.actor import Actor, Change, audit_entry, new_id
 from edge_api.domain.oauth.client import Client
 from edge_api.domain.oauth.facts import Facts, InvalidTargetError
-from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.request import AuthRequest
 from edge_api.domain.oauth.revocation import end_grants
-from edge_api.domain.oauth.tokens import TOKEN_LIFE, AccessToken, sign
+from edge_api.domain.oauth.tokens import TOKEN_LIFE, AccessToken, Issuer, sign
 from edge_api.domain.secrets import digest_of, mint
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.kinds import spell_instant

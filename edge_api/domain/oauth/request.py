@@ -5,7 +5,6 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -180,9 +179,11 @@ _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 _QUOTABLE: Final = re.compile(r'[^"\\]*')
 VALUE_LONGEST: Final = 4096
 """Characters: what is longer has no place in an address that a browser is sent to."""
-_LONGER: Final[Mapping[str, int]] = MappingProxyType(
-    {"client_assertion": 16384, "token": 8192, "refresh_token": 8192}
-)
+_LONGER: Final[Mapping[str, int]] = {
+    "client_assertion": 16384,
+    "token": 8192,
+    "refresh_token": 8192,
+}
 _OFFLINE: Final = "offline_access"
 """Asked for out of habit; whether a client gets refresh tokens is in its registration."""
 

@@ -1,20 +1,22 @@
-"""The parts of one authorization server, put together, and what it forgets in time."""
+"""One authorization server: its parts, put together, what it forgets in time, and its metadata."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from edge_api.domain.actor import Clock
 from edge_api.domain.oauth.client_rows import STRANGERS, UNUSED, forget
 from edge_api.domain.oauth.clients import Clients, Fetch
 from edge_api.domain.oauth.consents import Consents
-from edge_api.domain.oauth.issuer import Issuer
+from edge_api.domain.oauth.grants import ASSERTION_ALGORITHMS, AUTH_METHODS, GRANTS
 from edge_api.domain.oauth.judge import REFRESH_LIFE
 from edge_api.domain.oauth.request import FormGuard
 from edge_api.domain.oauth.signing import Bearers, SigningKeys
 from edge_api.domain.oauth.token_endpoint import TokenEndpoint
+from edge_api.domain.oauth.tokens import Issuer
+from edge_api.domain.transfer import pages
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import (
     AUTHORIZATION_CODES,
@@ -24,18 +26,27 @@ from edge_api.schema.oauth_tables import (
     REVOKED_TOKENS,
     USED_ASSERTIONS,
 )
-from edge_api.schema.table import Table
-from edge_api.store.plan import Condition, Delete, Order, Read, Store
-
-KEPT_AFTER: Final[Mapping[Table, timedelta]] = MappingProxyType(
-    {
-        # As long as something that a replay would revoke may live.
-        AUTHORIZATION_CODES: REFRESH_LIFE,
-        REFRESH_TOKENS: REFRESH_LIFE,
-        REVOKED_TOKENS: timedelta(0),
-        USED_ASSERTIONS: timedelta(0),
-    }
+from edge_api.schema.paths import (
+    AUTHORIZE,
+    CLAIM_CREDENTIAL,
+    DOORS,
+    JWKS,
+    REGISTER_CLIENT,
+    REQUEST_ACCESS,
+    REVOKE,
+    TOKEN,
+    Door,
 )
+from edge_api.schema.table import Table
+from edge_api.store.plan import Condition, Delete, Read, Store
+
+KEPT_AFTER: Final[Mapping[Table, timedelta]] = {
+    # As long as something that a replay would revoke may live.
+    AUTHORIZATION_CODES: REFRESH_LIFE,
+    REFRESH_TOKENS: REFRESH_LIFE,
+    REVOKED_TOKENS: timedelta(0),
+    USED_ASSERTIONS: timedelta(0),
+}
 """How long a row is kept after it expired."""
 
 
@@ -74,15 +85,8 @@ async def forget_strangers(store: Store, now: datetime) -> None:
 async def forget_grants(store: Store, now: datetime) -> None:
     """Delete old grants of which no code and no refresh token is left. Raises Problem."""
     old = Condition("created_at", "lte", spell_instant(now - 2 * REFRESH_LIFE))
-    last = ""
-    while True:
-        where, order = (old, Condition("id", "gt", last)), (Order("id"),)
-        (outcome,) = await store.run(Read(OAUTH_GRANTS, ("id",), where, order, GRANTS_AT_ONCE))
-        grants = [row["id"] for row in outcome.rows]
-        if not grants:
-            return
-        await _forget_unused(store, grants)
-        last = grants[-1]
+    async for rows in pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANTS_AT_ONCE):
+        await _forget_unused(store, [row["id"] for row in rows])
 
 
 async def _forget_unused(store: Store, grants: Sequence[str]) -> None:
@@ -133,3 +137,59 @@ class OAuthServer:
     async def sweep(self) -> None:
         """Forget grants that nobody uses: once in a while will do, for it looks at all of them."""
         await forget_grants(self._store, self._clock())
+
+
+_NAMES: dict[Door, str] = {"rest": "Public API", "mcp": "Model Context Protocol endpoint"}
+
+
+def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of the server (RFC 8414, section 2)."""
+    url = issuer.url
+    return {
+        "issuer": url,
+        "authorization_endpoint": f"{url}{AUTHORIZE}",
+        "token_endpoint": f"{url}{TOKEN}",
+        "registration_endpoint": f"{url}{REGISTER_CLIENT}",
+        "revocation_endpoint": f"{url}{REVOKE}",
+        "jwks_uri": f"{url}{JWKS}",
+        "scopes_supported": list(SCOPES),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": list(GRANTS),
+        "token_endpoint_auth_methods_supported": list(AUTH_METHODS),
+        "token_endpoint_auth_signing_alg_values_supported": list(ASSERTION_ALGORITHMS),
+        "revocation_endpoint_auth_methods_supported": list(AUTH_METHODS),
+        "revocation_endpoint_auth_signing_alg_values_supported": list(ASSERTION_ALGORITHMS),
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": True,
+        "service_documentation": f"{url}/auth.md",
+        "agent_auth": agent_auth,
+    }
+
+
+def agent_auth(issuer: Issuer) -> dict[str, Any]:
+    """Return how an agent without an account asks for a credential, in the words of auth.md."""
+    requests, claims = f"{issuer.url}{REQUEST_ACCESS}", f"{issuer.url}{CLAIM_CREDENTIAL}"
+    return {
+        "skill": f"{issuer.url}/auth.md",
+        "register_uri": requests,
+        "claim_uri": claims,
+        # The same two, as later drafts of auth.md call them.
+        "identity_endpoint": requests,
+        "claim_endpoint": claims,
+        "identity_types_supported": ["anonymous"],
+        "anonymous": {"credential_types_supported": ["api_key", "access_token"]},
+    }
+
+
+def resource_metadata(issuer: Issuer, door: Door | None = None) -> dict[str, Any]:
+    """Return the metadata of one door, or of the whole origin (RFC 9728, section 2)."""
+    return {
+        "resource": f"{issuer.url}{DOORS[door]}" if door else issuer.url,
+        "resource_name": _NAMES[door] if door else "Fore-edge",
+        "authorization_servers": [issuer.url],
+        "scopes_supported": list(SCOPES),
+        "bearer_methods_supported": ["header"],
+        "resource_documentation": f"{issuer.url}/auth.md",
+    }

@@ -15,8 +15,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
 from edge_api.domain.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry
-from edge_api.domain.oauth.issuer import Issuer
-from edge_api.domain.oauth.tokens import ALGORITHM, TOKEN_LIFE, AccessToken, read
+from edge_api.domain.oauth.tokens import ALGORITHM, TOKEN_LIFE, AccessToken, Issuer, read
 from edge_api.domain.sealing import Wrapping
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS

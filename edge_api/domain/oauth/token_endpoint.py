@@ -26,11 +26,10 @@ from edge_api.domain.oauth.facts import (
     problem_of,
 )
 from edge_api.domain.oauth.grants import AUTH_METHODS, make_judge
-from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.judge import UNKNOWN, Judge, client_actor
 from edge_api.domain.oauth.request import AuthRequest
 from edge_api.domain.oauth.signing import SigningKeys
-from edge_api.domain.oauth.tokens import AccessToken, is_jwt, read
+from edge_api.domain.oauth.tokens import AccessToken, Issuer, is_jwt, read
 from edge_api.schema.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row

@@ -1,8 +1,8 @@
 """Step 4: one request for access to both doors. Never edited: see the package."""
 
-from edge_api.schema.history.step import Step
+from edge_api.schema.history.step import in_both_dialects
 
-STEP = Step(
+STEP = in_both_dialects(
     "A request for access may ask for an API key and an access token at once.",
     (
         """
@@ -12,16 +12,6 @@ STEP = Step(
         """
         ALTER TABLE access_requests ADD COLUMN second_credential_id TEXT
             CHECK (second_credential_id GLOB '????????-????-????-????-????????????')
-        """,
-    ),
-    (
-        """
-        ALTER TABLE access_requests ADD COLUMN second_type text COLLATE "C"
-            CHECK (second_type IN ('api_key', 'access_token'))
-        """,
-        """
-        ALTER TABLE access_requests ADD COLUMN second_credential_id text COLLATE "C"
-            CHECK (second_credential_id LIKE '________-____-____-____-____________')
         """,
     ),
 )

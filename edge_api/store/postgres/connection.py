@@ -4,7 +4,6 @@ It knows nothing of tables.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import asyncpg
@@ -21,24 +20,22 @@ MARGIN_SECONDS: Final = 1.0
 """How much longer than the server's own limit an answer is waited for: the server's way to end a
 statement leaves the connection usable, and says why."""
 
-SETTINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "application_name": "fore-edge",
-        "search_path": SCHEMA,
-        # A commit is durable when it returns, whatever the database is set to.
-        "synchronous_commit": "on",
-        # A statement sees what was committed while it waited for the lock of those who write.
-        "default_transaction_isolation": "read committed",
-        # Compiling a statement takes longer than any of ours should.
-        "jit": "off",
-        "client_min_messages": "warning",
-        # The server notices within seconds that the machine of a connection is gone.
-        "tcp_keepalives_idle": "5",
-        "tcp_keepalives_interval": "2",
-        "tcp_keepalives_count": "3",
-        "tcp_user_timeout": "10000",
-    }
-)
+SETTINGS: Mapping[str, str] = {
+    "application_name": "fore-edge",
+    "search_path": SCHEMA,
+    # A commit is durable when it returns, whatever the database is set to.
+    "synchronous_commit": "on",
+    # A statement sees what was committed while it waited for the lock of those who write.
+    "default_transaction_isolation": "read committed",
+    # Compiling a statement takes longer than any of ours should.
+    "jit": "off",
+    "client_min_messages": "warning",
+    # The server notices within seconds that the machine of a connection is gone.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
 """What holds in each session."""
 
 # In quotation marks: the classes take parameters in the eyes of type checkers alone.

@@ -5,7 +5,6 @@ Whatever is neither is a fault of ours and stays the exception that it is.
 
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
 import asyncpg
@@ -22,27 +21,25 @@ EngineError = (asyncpg.PostgresError, *_Broken)
 
 AWAY: Final = "The store's server cannot be reached"
 
-_SENTENCES: Mapping[str, str] = MappingProxyType(
-    {
-        "08": AWAY,
-        "25P03": AWAY,
-        "57": AWAY,
-        OVERDUE: "The store took too long",
-        "40": "The store is locked by another process",
-        "55P03": "The store is locked by another process",
-        "25006": "The store cannot be written",
-        "42501": "The store cannot be written",
-        "28": "The store's server does not let the edge in",
-        "3D": "The store's database is gone",
-        "3F": "The store's tables are gone",
-        "42P01": "The store's tables are gone",
-        "53100": "The disk of the store is full",
-        "53": "The store's server is short of connections or memory",
-        "58030": "The disk of the store fails",
-        "XX001": "The store is damaged",
-        "XX002": "The store is damaged",
-    }
-)
+_SENTENCES: Mapping[str, str] = {
+    "08": AWAY,
+    "25P03": AWAY,
+    "57": AWAY,
+    OVERDUE: "The store took too long",
+    "40": "The store is locked by another process",
+    "55P03": "The store is locked by another process",
+    "25006": "The store cannot be written",
+    "42501": "The store cannot be written",
+    "28": "The store's server does not let the edge in",
+    "3D": "The store's database is gone",
+    "3F": "The store's tables are gone",
+    "42P01": "The store's tables are gone",
+    "53100": "The disk of the store is full",
+    "53": "The store's server is short of connections or memory",
+    "58030": "The disk of the store fails",
+    "XX001": "The store is damaged",
+    "XX002": "The store is damaged",
+}
 """By SQLSTATE, or by its class where the whole class means the same."""
 
 

@@ -99,7 +99,7 @@ class Pool:
             return await min(self._desks, key=lambda desk: len(desk.limits)).call(work)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-                raise _overdue() from None
+                raise unavailable("The search took too long: use fewer words") from None
             raise
 
     async def close(self) -> None:
@@ -110,8 +110,3 @@ class Pool:
 def _busy() -> Problem:
     """Return the problem of a read that was not begun, since others came first."""
     return unavailable("Too many searches are under way")
-
-
-def _overdue() -> Problem:
-    """Return the problem of a read that took too long."""
-    return unavailable("The search took too long: use fewer words")

@@ -31,17 +31,15 @@ REPLICATORS_TABLES: Final = ("_litestream_seq", "_litestream_lock")
 """What Litestream keeps in a store that it replicates; a copy has a life of its own."""
 
 _FIX: Final = "name another backup"
-_REASONS: Mapping[int, str] = MappingProxyType(
-    {
-        sqlite3.SQLITE_CORRUPT: f"is damaged: {_FIX}",
-        sqlite3.SQLITE_NOTADB: f"is no SQLite database: {_FIX}",
-        sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user read the file and its folder",
-        sqlite3.SQLITE_READONLY: "cannot be opened: let this user write its folder",
-        sqlite3.SQLITE_FULL: "cannot be written: the disk is full, make room",
-        sqlite3.SQLITE_IOERR: "cannot be read or written: its disk is full or fails",
-        sqlite3.SQLITE_BUSY: "is locked by another process: wait until that is done",
-    }
-)
+_REASONS: Mapping[int, str] = {
+    sqlite3.SQLITE_CORRUPT: f"is damaged: {_FIX}",
+    sqlite3.SQLITE_NOTADB: f"is no SQLite database: {_FIX}",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user read the file and its folder",
+    sqlite3.SQLITE_READONLY: "cannot be opened: let this user write its folder",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full, make room",
+    sqlite3.SQLITE_IOERR: "cannot be read or written: its disk is full or fails",
+    sqlite3.SQLITE_BUSY: "is locked by another process: wait until that is done",
+}
 
 
 @dataclass(frozen=True, slots=True)

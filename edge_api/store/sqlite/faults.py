@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
@@ -56,25 +55,21 @@ def _identity(file: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-_SENTENCES: Mapping[int, str] = MappingProxyType(
-    {
-        sqlite3.SQLITE_BUSY: "The store is locked by another process",
-        sqlite3.SQLITE_PROTOCOL: "The store is locked by another process",
-        sqlite3.SQLITE_READONLY: "The store cannot be written",
-        sqlite3.SQLITE_PERM: "The store cannot be written",
-        sqlite3.SQLITE_FULL: "The disk of the store is full",
-        sqlite3.SQLITE_IOERR: "The disk of the store fails",
-        sqlite3.SQLITE_CANTOPEN: "The store's file cannot be opened",
-    }
-)
+_SENTENCES: Mapping[int, str] = {
+    sqlite3.SQLITE_BUSY: "The store is locked by another process",
+    sqlite3.SQLITE_PROTOCOL: "The store is locked by another process",
+    sqlite3.SQLITE_READONLY: "The store cannot be written",
+    sqlite3.SQLITE_PERM: "The store cannot be written",
+    sqlite3.SQLITE_FULL: "The disk of the store is full",
+    sqlite3.SQLITE_IOERR: "The disk of the store fails",
+    sqlite3.SQLITE_CANTOPEN: "The store's file cannot be opened",
+}
 """By primary result code."""
 
-_CONSTRAINTS: Mapping[int, str] = MappingProxyType(
-    {
-        sqlite3.SQLITE_CONSTRAINT_NOTNULL: "23502",
-        sqlite3.SQLITE_CONSTRAINT_CHECK: "23514",
-    }
-)
+_CONSTRAINTS: Mapping[int, str] = {
+    sqlite3.SQLITE_CONSTRAINT_NOTNULL: "23502",
+    sqlite3.SQLITE_CONSTRAINT_CHECK: "23514",
+}
 """PostgreSQL's codes, by extended result code, for what the checks of a row let through."""
 
 

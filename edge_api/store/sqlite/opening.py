@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Timer
-from types import MappingProxyType
 from typing import Final
 
 import psutil
@@ -53,19 +52,17 @@ _INDEX: Final = struct.Struct("=16xI76xI")
 """Of a log's index (`-shm`): mxFrame and nBackfill, how many frames of the log are committed and
 how many of those are in the file (SQLite, "WAL-mode File Format", section 2.1)."""
 
-_REASONS: Mapping[int, str] = MappingProxyType(
-    {
-        sqlite3.SQLITE_BUSY: "is locked by another process: end that, or wait until it is done",
-        sqlite3.SQLITE_READONLY: "cannot be written: let this user write the file and its folder",
-        sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user write the file and its folder",
-        sqlite3.SQLITE_FULL: "lies on a full disk: make room",
-        sqlite3.SQLITE_IOERR: "lies on a disk that is full or fails: make room, or replace it",
-        sqlite3.SQLITE_CORRUPT: f"is damaged: {RESTORE}",
-        sqlite3.SQLITE_NOTADB: (
-            f"is no SQLite database: set DATABASE_URL to another file; if it was a store, {RESTORE}"
-        ),
-    }
-)
+_REASONS: Mapping[int, str] = {
+    sqlite3.SQLITE_BUSY: "is locked by another process: end that, or wait until it is done",
+    sqlite3.SQLITE_READONLY: "cannot be written: let this user write the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user write the file and its folder",
+    sqlite3.SQLITE_FULL: "lies on a full disk: make room",
+    sqlite3.SQLITE_IOERR: "lies on a disk that is full or fails: make room, or replace it",
+    sqlite3.SQLITE_CORRUPT: f"is damaged: {RESTORE}",
+    sqlite3.SQLITE_NOTADB: (
+        f"is no SQLite database: set DATABASE_URL to another file; if it was a store, {RESTORE}"
+    ),
+}
 
 
 def lay_file(path: Path) -> None:

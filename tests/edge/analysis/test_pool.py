@@ -13,8 +13,7 @@ import orjson
 import psutil
 import pytest
 
-from edge_api.domain.analysis.pool import Pool
-from edge_api.domain.analysis.process import COMMAND
+from edge_api.domain.analysis.pool import COMMAND, Pool
 from edge_api.schema.problems import Problem
 from tests.edge.edge_process import ROOT, Installation, free_port
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.api.reference.prose import Prose
-from edge_api.api.reference.values import Page
+from edge_api.api.reference.values import Page, Prose
 from edge_api.schema.problems import Problem
 from edge_api.web.reference import Ground, Reference
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from edge_api.domain.access import Access
-from edge_api.domain.oauth.issuer import Issuer
 from edge_api.domain.oauth.signing import Bearers, SigningKeys
+from edge_api.domain.oauth.tokens import Issuer
 
 SITE = "https://journal.example"
 

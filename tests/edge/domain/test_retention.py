@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain import retention
+from edge_api.domain import privacy
 from edge_api.domain.actor import OPERATOR
-from edge_api.domain.retention import Retention
+from edge_api.domain.privacy import Retention
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.table import Row, Table
@@ -140,7 +140,7 @@ async def test_many_rows_go_a_few_at_a_time(
     filled: Store, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that others can write in between; all of them go."""
-    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(privacy, "ROWS_AT_ONCE", 3)
 
     assert await keep(filled, clock, leads=1, mail_log=1).apply() == {LEADS: 3, EMAIL_SEND_LOG: 3}
     clock.move(days=1000)
@@ -221,8 +221,8 @@ async def test_many_tokens_and_names_are_looked_at_a_few_at_a_time(
     linked: Store, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """None is passed over between two looks."""
-    monkeypatch.setattr(retention, "NAMES_AT_ONCE", 1)
-    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(privacy, "NAMES_AT_ONCE", 1)
+    monkeypatch.setattr(privacy, "ROWS_AT_ONCE", 2)
     clock.move(days=100)
     deleted = await keep(linked, clock, leads=30, mail_log=30).apply()
 

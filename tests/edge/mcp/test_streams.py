@@ -15,8 +15,8 @@ from pytest_aiohttp import AiohttpClient
 from edge_api.domain.actor import Actor
 from edge_api.domain.keys import Keys
 from edge_api.web import mcp
-from edge_api.web.mcp import Caller, McpEndpoint
-from edge_api.web.mcp_caller import STREAMS_EACH, Slots
+from edge_api.web.mcp import McpEndpoint
+from edge_api.web.mcp_caller import STREAMS_EACH, Caller, Slots
 from edge_api.web.mcp_exchange import Exchange
 from edge_api.web.request import Request, mark
 from tests.edge.conftest import EdgeServer, RunningEdge

@@ -4,7 +4,7 @@
 
 import pytest
 
-from edge_api.schema.operators import OPERATORS
+from edge_api.domain.filters import OPERATORS
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import EMAIL_SEND_STATE, IDEMPOTENCY_KEYS, LEADS, SUPPRESSED_EMAILS
 from edge_api.store import sql

@@ -2,6 +2,7 @@
 
 # ruff: noqa: S608  names of declared tables
 
+from hashlib import sha256
 from typing import Any
 
 import asyncpg
@@ -10,7 +11,7 @@ import pytest
 from edge_api.schema.history import HISTORY
 from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, TABLES
 from edge_api.store.postgres.connection import SCHEMA, Session
-from edge_api.store.postgres.dialect import POSTGRESQL, SPELLING
+from edge_api.store.postgres.execution import POSTGRESQL, SPELLING
 from edge_api.store.sql import create_all, insert_row
 from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
 from tests.edge.store.samples import make_row
@@ -37,6 +38,13 @@ CATALOGUE = {
     """,
 }
 """What PostgreSQL knows of the tables of a schema."""
+TAKEN = [
+    "469bc7285f8d17ca",
+    "1ea6f74ec67b3d92",
+    "52ea12959a1edf06",
+    "95732f57d3a019c8",
+]
+"""The beginnings of the SHA-256 of the statements of each step, as they were released."""
 
 
 async def described(session: Session, schema: str) -> dict[str, set[tuple[Any, ...]]]:
@@ -150,3 +158,12 @@ async def test_lengths_count_characters(emptied: Session) -> None:
 def test_every_step_is_taken_on_both_engines() -> None:
     """A step that one engine lacks would leave its tables behind."""
     assert [step.sentence for step in HISTORY if not (step.sqlite and step.postgresql)] == []
+
+
+def test_no_step_has_changed() -> None:
+    """Stores have taken these steps as they were; PostgreSQL's are translated from SQLite's."""
+    texts = [
+        "\n".join(" ".join(statement.split()) for statement in (*step.sqlite, *step.postgresql))
+        for step in HISTORY
+    ]
+    assert [sha256(text.encode()).hexdigest()[:16] for text in texts][: len(TAKEN)] == TAKEN
