@@ -111,6 +111,8 @@ class IndexHead(BaseModel):
     renamed: dict[str, str] = Field(
         default_factory=dict, description="Present slugs of posts by their former ones."
     )
+    post_path: str = Field("/journal/{slug}/", description="Form of the paths of posts.")
+    tag_path: str = Field("/tags/{slug}/", description="Form of the paths of tags.")
 
 
 class PostIndex(BaseModel):

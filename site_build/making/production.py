@@ -310,6 +310,8 @@ class Production:
             built_for=self.request.now,
             count=len(pieces),
             moved={f"/{former}": f"/{present}" for former, present, _ in list_moves(self.site)},
+            post_path=_name_form(identity.addresses.post),
+            tag_path=_name_form(identity.addresses.tag),
             renamed={old: post.slug for post in self.site.posts for old in list_former_slugs(post)},
         )
         self._hand_over(entries)
@@ -374,6 +376,11 @@ def _group(tasks: Iterable[Task]) -> list[list[Task]]:
         is_apart = page != task.path or folder == _CARDS
         groups[page if is_apart else folder].append(task)
     return list(groups.values())
+
+
+def _name_form(form: str) -> str:
+    """Return a form of paths as the index has it, which tells what stands where and no more."""
+    return re.sub(r"\{(\w+)[^}]*\}", r"{\1}", f"/{form}")
 
 
 def _is_kept(entry: Entry, before: Entry | None) -> bool:

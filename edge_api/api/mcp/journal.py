@@ -4,6 +4,7 @@ The protocol is not known here.
 """
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -21,6 +22,14 @@ from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.problems import Problem
 
 SCOPE: Final[Scope] = "posts:read"
+
+
+def find_slug(form: str, path: str) -> str:
+    """Return what stands for `{slug}` in a path of the form; empty for a path of another."""
+    part = {"slug": "(?P<slug>[^/]+)"}
+    named = re.sub(r"\\{(\w+)\\}", lambda found: part.get(found[1], "[^/]+"), re.escape(form))
+    found = re.fullmatch(named, path)
+    return found["slug"] if found else ""
 
 
 class Journal:
@@ -56,7 +65,8 @@ class Journal:
     async def markdown(self, path: str) -> str:
         """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
         edition = self.edition
-        file = edition.files.get(f"{path}{TWIN}")
+        twin = f"{path}{TWIN}" if path.endswith("/") else f"{path.removesuffix('.html')}.md"
+        file = edition.files.get(twin)
         if file is None:
             raise Problem("not_found", "No page has this address")
         where = edition.folder / SITE_FOLDER / file.name
@@ -78,12 +88,10 @@ class Journal:
             self._tags[edition] = tuple(sorted(names, key=str.casefold))
         return self._tags[edition]
 
-    def folders(self, prefix: str) -> list[str]:
-        """Return the names of the pages right below `prefix`, a path with slashes around it."""
-        names = (
-            path.removeprefix(prefix) for path in self.edition.files if path.startswith(prefix)
-        )
-        return sorted(name[:-1] for name in names if name.endswith("/") and name.count("/") == 1)
+    def tag_slugs(self) -> list[str]:
+        """Return the slug of each tag, sorted."""
+        form = self.edition.head.tag_path
+        return sorted(filter(None, (find_slug(form, path) for path in self.edition.files)))
 
     async def _ask(self, bound: "_Bound", actor: Actor, given: Mapping[str, Any]) -> Json:
         operation, inputs = bound

@@ -3,7 +3,6 @@
 A resource's URI is the address of its page, so that what an agent cites a person can open.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -31,7 +30,7 @@ from mcp_types import (
 )
 
 from edge_api.api.mcp.context import Context, actor_of, refuse, refuse_cursor
-from edge_api.api.mcp.journal import Journal
+from edge_api.api.mcp.journal import Journal, find_slug
 from edge_api.api.operation import Json
 from edge_api.api.post_tools import next_cursor
 from edge_api.domain.actor import Actor
@@ -68,11 +67,6 @@ PROMPTS: Final = (SUMMARIZE, DIGEST)
 MARKDOWN: Final = "text/markdown"
 PAGE: Final = 50
 """Resources of one answer."""
-POSTS: Final = "/journal/"
-TAGS: Final = "/tags/"
-
-_POST_PATH: Final = re.compile(rf"{POSTS}([^/]+)/")
-_TAG_PATH: Final = re.compile(rf"{TAGS}[^/]+/")
 
 
 class ResourceHandlers:
@@ -81,8 +75,17 @@ class ResourceHandlers:
     def __init__(self, journal: Journal, site_url: str) -> None:
         self._journal = journal
         self._site_url = site_url
-        self.post_template = f"{site_url}{POSTS}{{slug}}/"
-        self.tag_template = f"{site_url}{TAGS}{{tag}}/"
+
+    @property
+    def post_template(self) -> str:
+        """Form of the URIs of posts (RFC 6570)."""
+        return f"{self._site_url}{self._journal.edition.head.post_path}"
+
+    @property
+    def tag_template(self) -> str:
+        """Form of the URIs of tags (RFC 6570)."""
+        path = self._journal.edition.head.tag_path.replace("{slug}", "{tag}")
+        return f"{self._site_url}{path}"
 
     async def list_resources(
         self, context: Context, params: PaginatedRequestParams | None
@@ -122,9 +125,10 @@ class ResourceHandlers:
         """Return the Markdown of the page at `uri`. Raises Problem."""
         self._journal.demand(actor)
         path = self._path(uri)
-        if post := _POST_PATH.fullmatch(path):
-            return await self._post(actor, post[1], path)
-        if _TAG_PATH.fullmatch(path):
+        head = self._journal.edition.head
+        if slug := find_slug(head.post_path, path):
+            return await self._post(actor, slug, path)
+        if find_slug(head.tag_path, path):
             return await self._journal.markdown(path)
         raise Problem("not_found", f"No resource has this URI: see {self.post_template}")
 

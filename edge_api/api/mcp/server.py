@@ -35,7 +35,7 @@ from mcp_types import (
 from edge_api.api.mcp.context import Context, actor_of, refuse_cursor
 from edge_api.api.mcp.journal import Journal
 from edge_api.api.mcp.operations import SENTENCE, server_name, site_title
-from edge_api.api.mcp.resources import DIGEST, SUMMARIZE, TAGS, PromptHandlers, ResourceHandlers
+from edge_api.api.mcp.resources import DIGEST, SUMMARIZE, PromptHandlers, ResourceHandlers
 from edge_api.api.mcp.toolbox import BoundTool, Toolbox
 from edge_api.api.operation import Operation
 from edge_api.api.service import Service
@@ -195,13 +195,17 @@ class CompletionHandler:
     """Completes arguments of prompts and variables of templates."""
 
     def __init__(self, journal: Journal, resources: ResourceHandlers) -> None:
-        self._journal = journal
-        self._sources: Mapping[tuple[str, str], Source] = {
+        self._journal, self._resources = journal, resources
+
+    def _sources(self) -> Mapping[tuple[str, str], Source]:
+        """Return what gives the values of each argument and variable, as the edition has them."""
+        journal = self._journal
+        return {
             (SUMMARIZE.name, "slug"): journal.slugs,
             (DIGEST.name, "tag"): journal.tags,
             (DIGEST.name, "since"): list,  # any instant will do
-            (resources.post_template, "slug"): journal.slugs,
-            (resources.tag_template, "tag"): lambda: journal.folders(TAGS),
+            (self._resources.post_template, "slug"): journal.slugs,
+            (self._resources.tag_template, "tag"): journal.tag_slugs,
         }
 
     async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
@@ -212,7 +216,7 @@ class CompletionHandler:
         self._journal.demand(actor_of(context))
         ref = params.ref
         name = ref.name if isinstance(ref, PromptReference) else ref.uri
-        source = self._sources.get((name, params.argument.name))
+        source = self._sources().get((name, params.argument.name))
         if source is None:
             raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
         values = matching(source(), params.argument.value)

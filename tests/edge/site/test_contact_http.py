@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientResponse
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from site_build.bridge import plugin
+from site_build.bridge import settings as site_settings
 from site_build.editions.edition import Order, build
 from tests.edge.conftest import CONTENT
 from tests.edge.edge_process import ROOT
@@ -175,7 +175,7 @@ async def test_a_listed_budget_stays_chosen(
     """Where the site lists budgets, the form that comes back has them and the one that was sent."""
     settings = tmp_path / "listed.py"
     settings.write_text(LISTED.format(theme=str(ROOT / "theme")), encoding="utf-8")
-    monkeypatch.setattr(plugin, "SETTINGS_FILE", settings)
+    monkeypatch.setattr(site_settings, "SETTINGS_FILE", settings)
     builds, now = tmp_path / "builds", datetime(2026, 6, 1, tzinfo=UTC)
     build(Order(CONTENT, builds, "http://journal.test", now, jobs=1))
     async with make_edge(BUILD_DIR=str(builds)) as edge:
