@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
 
+from edge_api.schema.environment import DotenvError, read_dotenv
 from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, name_file
 from site_build.faults import BuildError
 from site_build.markup.convert import Converter, Dialect
@@ -22,7 +23,11 @@ from site_build.site import Identity
 from site_build.source_rules import SourceRules
 
 _OWN = Path(__file__).resolve().parents[2] / "pelicanconf.py"
-SETTINGS_FILE = Path(os.environ.get("PELICAN_SETTINGS") or _OWN).resolve()
+try:
+    _given = {**read_dotenv(Path(".env")), **os.environ}
+except DotenvError:  # The commands say so themselves.
+    _given = dict(os.environ)
+SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _OWN).resolve()
 
 REFUSED: Mapping[str, str] = {
     "READERS": "only Markdown is read",

@@ -379,8 +379,8 @@ def _tell_edge() -> Iterator[str]:
         yield f"| `{form.template}` | `values`, `faults` |"
     for name, values in PAGES.items():
         yield f"| `{name}.html` | {_quote(values)} |"
-    for name, values in REFERENCE.items():
-        yield f"| `{name}` | {_quote(values)} |"
+    for file, values in REFERENCE.items():
+        yield f"| `{file}` | {_quote(values)} |"
     for frame in FRAMES:
         yield f"| `{frame.file}` | what every template is given |"
 

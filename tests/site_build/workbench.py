@@ -14,7 +14,8 @@ import brotli
 from pelican.settings import read_settings  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from site_build.bridge.plugin import SETTINGS_FILE, Journal, contained
+from site_build.bridge.plugin import Journal, contained
+from site_build.bridge.settings import SETTINGS_FILE
 from site_build.editions.edition import Order, build
 
 HERE = Path(__file__).parent
