@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from edge_api.domain.actor import SERVICE, Actor, Change, Clock, audit_entry
-from edge_api.domain.mail.unsubscribe import fold_recipient
+from edge_api.domain.mail.suppressions import fold_recipient
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
