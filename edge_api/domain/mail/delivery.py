@@ -16,7 +16,7 @@ from typing import Final, Literal, get_args
 from edge_api.domain import outbox
 from edge_api.domain.actor import Clock
 from edge_api.domain.mail.compose import Refused, Session, Stage, Transport
-from edge_api.domain.mail.outbox import Claims, SendState, pause, persists_for, transition
+from edge_api.domain.mail.outbox import Claims, pause, persists_for, time_to_live, transition
 from edge_api.domain.mail.preparation import Preparation, Withheld
 from edge_api.domain.mail.suppressions import Suppression, is_suppressed
 from edge_api.schema.kinds import spell_instant
@@ -210,7 +210,7 @@ class Delivery:
         self._sender = sender
         self._ledger = Ledger(store, clock)
 
-    async def deliver(self, entry: Row, state: SendState, line: Line) -> bool:
+    async def deliver(self, entry: Row, state: Row, line: Line) -> bool:
         """Bring an entry as far as it gets now; tell whether the batch may go on.
 
         Raises Problem `unavailable`; then the entry is left to the end of its lease.
@@ -307,11 +307,11 @@ def next_attempt(entry: Row, now: datetime, least: timedelta = timedelta()) -> d
     return now + max(outbox.with_jitter(pause, 1 - outbox.JITTER), least)
 
 
-def find_doom(entry: Row, state: SendState, now: datetime) -> str | None:
+def find_doom(entry: Row, state: Row, now: datetime) -> str | None:
     """Return why an entry is given up before it is tried; `None` where it is not."""
     if entry["claims"] > CLAIMS_MOST:
         return f"the process ended {CLAIMS_MOST} times while this message was being sent"
-    life = max(state.times_to_live[entry["queue"]], persists_for(entry) or timedelta())
+    life = max(time_to_live(state, entry["queue"]), persists_for(entry) or timedelta())
     if now >= datetime.fromisoformat(entry["queued_at"]) + life:
         return f"not sent within {_spell(life)}"
     return None

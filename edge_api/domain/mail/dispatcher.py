@@ -15,9 +15,17 @@ from typing import Final
 from edge_api.domain import outbox
 from edge_api.domain.actor import Clock
 from edge_api.domain.health import Check
-from edge_api.domain.mail.compose import LETTERS, Transport
+from edge_api.domain.mail.compose import LETTERS, QUEUES, Queue, Transport
 from edge_api.domain.mail.delivery import Delivery, Line
-from edge_api.domain.mail.outbox import LEASE, READ_STATE, Claims, MailRules, SendState, state_of
+from edge_api.domain.mail.outbox import (
+    LEASE,
+    READ_STATE,
+    Claims,
+    MailRules,
+    paused_until,
+    state_of,
+    time_to_live,
+)
 from edge_api.domain.mail.suppressions import read_suppression
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
@@ -47,9 +55,9 @@ class Dispatcher(outbox.Dispatcher):
         now = self._clock()
         (found,) = await self._store.run(READ_STATE)
         state = state_of(found.rows, now)
-        if state.paused_until:
+        if paused_until(state, now):
             return False
-        batch = await self._claims.take(state.batch_size)
+        batch = await self._claims.take(state["batch_size"])
         return await self._send(batch.entries, state) and not batch.is_all
 
     async def _take_turn(self) -> bool:
@@ -57,7 +65,7 @@ class Dispatcher(outbox.Dispatcher):
             return await self.tick()
         return False
 
-    async def _send(self, entries: list[Row], state: SendState) -> bool:
+    async def _send(self, entries: list[Row], state: Row) -> bool:
         """Deliver one after the other; tell whether all of them had their turn."""
         waiting = deque(entries)
         try:
@@ -67,7 +75,7 @@ class Dispatcher(outbox.Dispatcher):
                         return False
                     self.beat = self._clock()
                     if waiting:
-                        await outbox.wait_for(self._ending, state.send_delay)
+                        await outbox.wait_for(self._ending, state["send_delay_ms"] / 1000)
         finally:
             with suppress(Problem):  # the end of the lease does the same
                 await self._claims.give_back(waiting)
@@ -105,11 +113,11 @@ class MailStatus:
             READ_STATE, _any(outbox.GIVEN_UP, _LOST), read_suppression(owner or "")
         )
         state = state_of(found.rows, now)
-        late = await self.store.run(*(_late(queue, state, now) for queue in state.times_to_live))
+        late = await self.store.run(*(_late(queue, state, now) for queue in QUEUES))
         if self.rules.configured and owner is None:
             yield "mail has a relay, but nobody to tell of leads: set OWNER_EMAIL"
-        if state.paused_until:
-            yield f"mail is paused until {state.paused_until}: email_send_log says why"
+        if until := paused_until(state, now):
+            yield f"mail is paused until {until}: email_send_log says why"
         if dead.rows:
             said = "python -m edge_api mail list says why, mail retry sends it again"
             yield f"mail was given up: {said}"
@@ -122,8 +130,8 @@ class MailStatus:
             yield "the dispatcher of mail does not move: restart the service"
 
 
-def _late(queue: str, state: SendState, now: datetime) -> Read:
-    since = spell_instant(now - state.times_to_live[queue] / 2)
+def _late(queue: Queue, state: Row, now: datetime) -> Read:
+    since = spell_instant(now - time_to_live(state, queue) / 2)
     return _any(
         outbox.WAITING, Condition("queue", "eq", queue), Condition("queued_at", "lte", since)
     )

@@ -5,7 +5,7 @@ lost and none is sent of what was rolled back. The log has one row for each tran
 the entry's id is its `message_id` there. Nothing is sent here, and the DNS is not asked.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,6 +19,7 @@ from edge_api.domain.mail.compose import (
     NOTIFICATION,
     QUEUES,
     Letter,
+    Queue,
 )
 from edge_api.domain.outbox import GIVEN_UP, Leases, due, queued_again, run_unless_conflict
 from edge_api.schema.kinds import parse_uuid, spell_instant
@@ -44,32 +45,20 @@ from edge_api.store.plan import (
 READ_STATE = Read(EMAIL_SEND_STATE)
 
 
-@dataclass(frozen=True, slots=True)
-class SendState:
-    """What holds for this turn."""
-
-    paused_until: str | None
-    """`None` where mail is not paused."""
-    batch_size: int
-    send_delay: float
-    """Seconds between two messages."""
-    times_to_live: Mapping[str, timedelta]
-    """By queue, counted from when an entry was queued."""
+def state_of(rows: list[Row], now: datetime) -> Row:
+    """Return the state of sending that `READ_STATE` has found; the defaults where it is missing."""
+    return rows[0] if rows else _default_row(now)
 
 
-def state_of(rows: list[Row], now: datetime) -> SendState:
-    """Return the state that `READ_STATE` has found; the defaults where the row is missing."""
-    row = rows[0] if rows else _default_row(now)
-    until = row["retry_after_until"]
-    return SendState(
-        paused_until=until if until and until > spell_instant(now) else None,
-        batch_size=row["batch_size"],
-        send_delay=row["send_delay_ms"] / 1000,
-        times_to_live={
-            "auth": timedelta(minutes=row["auth_email_ttl_minutes"]),
-            "transactional": timedelta(minutes=row["transactional_email_ttl_minutes"]),
-        },
-    )
+def paused_until(state: Row, now: datetime) -> str | None:
+    """Return the end of a pause; `None` where mail is not paused."""
+    until: str | None = state["retry_after_until"]
+    return until if until and until > spell_instant(now) else None
+
+
+def time_to_live(state: Row, queue: Queue) -> timedelta:
+    """Return how long entries of a queue are tried, counted from when each was queued."""
+    return timedelta(minutes=state[f"{queue}_email_ttl_minutes"])
 
 
 async def pause(store: Store, until: datetime, now: datetime) -> Update:

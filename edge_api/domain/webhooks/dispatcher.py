@@ -180,7 +180,7 @@ class Dispatcher(outbox.Dispatcher):
     def _settle(self, delivery: Row, answer: Answer) -> tuple[Plan, ...]:
         """Return what is to be written of an attempt, if the delivery is still claimed for it.
 
-        Where it is not, nothing is written: what changes a row meets with a conflict.
+        Where it is not, nothing is written: what refuses for good meets with a conflict.
         """
         now = self._clock()
         if answer.is_taken:
@@ -193,7 +193,7 @@ class Dispatcher(outbox.Dispatcher):
             "last_answer": answer.sentence,
             "due_at": spell_instant(again or now),
         }
-        return (self._leases.change(delivery, values),)
+        return (Update(WEBHOOK_DELIVERIES, values, outbox.held(delivery)),)
 
     def _disable(self, delivery: Row, now: datetime) -> tuple[Plan, ...]:
         """Return the plans that tell an endpoint nothing more, and give up what waits for it.
