@@ -1,11 +1,9 @@
 """Messages: which letters there are, their words, and each as a message ready to be sent.
 
-Subject, text and HTML are rendered from templates. Whatever a template prints is put on one line
-first, so that no value can pass for a part of the message that it is not.
-
-The standard library reads a header's text once more when it is set, and decodes what looks like
-an encoded word, line ends included. So text is tamed before it is set, and mailboxes are set as
-objects.
+Whatever a template prints is put on one line first, so that no value can pass for a part of the
+message that it is not. The standard library reads a header's text once more when it is set, and
+decodes what looks like an encoded word, line ends included: so text is tamed before it is set, and
+mailboxes are set as objects.
 """
 
 import re
