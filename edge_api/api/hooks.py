@@ -13,8 +13,8 @@ from edge_api.api.leads import REPLAYED
 from edge_api.api.operation import Ask, Body, Operation, Parameter, Schema, Success, check_body
 from edge_api.api.reply import Reply
 from edge_api.api.service import Service
-from edge_api.domain.mail.feedback import REPORT_TYPES, Report, ReportType, Status
-from edge_api.domain.webhooks.events import SIGNED, is_signed
+from edge_api.domain.mail.suppressions import REPORT_TYPES, Report, ReportType, Status
+from edge_api.domain.webhooks.endpoints import SIGNED, is_signed
 from edge_api.schema.mailbox import fold_address
 from edge_api.schema.paths import EMAIL_HOOK
 from edge_api.schema.problems import Problem

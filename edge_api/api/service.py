@@ -14,8 +14,7 @@ from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter
-from edge_api.domain.mail.feedback import Feedback
-from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
+from edge_api.domain.mail.suppressions import Feedback, UnsubscribeLinks
 from edge_api.domain.oauth.server import OAuthServer
 from edge_api.domain.rows import Rows
 from edge_api.settings import Settings

@@ -47,11 +47,11 @@ from edge_api.domain.edition import Shelf
 from edge_api.domain.health import Health, Publishing
 from edge_api.domain.leads import Leads
 from edge_api.domain.limits import Limiter, list_rates
-from edge_api.domain.mail.feedback import Feedback
+from edge_api.domain.mail.suppressions import Feedback
 from edge_api.domain.oauth.server import Ground, OAuthServer
 from edge_api.domain.rows import Rows
 from edge_api.domain.webhooks.dispatcher import Dispatcher
-from edge_api.domain.webhooks.events import look
+from edge_api.domain.webhooks.endpoints import look
 from edge_api.outgoing.visitor import Fetcher, WebVisitor
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings

@@ -15,12 +15,11 @@ from edge_api.commands.mailing import make_mailing, site_title
 from edge_api.commands.opened import opened, system_clock
 from edge_api.commands.private_file import secret_key
 from edge_api.domain.actor import new_id
-from edge_api.domain.mail.compose import Envelope, TemplateName, compose
-from edge_api.domain.mail.outbox import NO_RELAY
-from edge_api.domain.mail.status import MailByHand, Waiting
-from edge_api.domain.mail.wording import TEMPLATES
+from edge_api.domain.mail.compose import LETTERS, Envelope, TemplateName, compose
+from edge_api.domain.mail.outbox import NO_RELAY, MailByHand, Waiting
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
+from edge_api.schema.table import Row
 from edge_api.schema.tables import LEADS
 from edge_api.settings import Settings
 
@@ -121,14 +120,14 @@ _ACTIONS = {"run": _run, "list": _list, "retry": _retry, "discard": _discard, "p
 def _shown(waiting: Waiting) -> dict[str, Any]:
     entry = waiting.entry
     return {
-        "id": entry.id,
-        "template": entry.template,
-        "recipient": entry.recipient,
-        "state": _state(waiting),
-        "attempts": entry.attempts,
-        "queued_at": spell_instant(entry.queued_at),
-        "due_at": None if entry.dead_at else spell_instant(entry.due_at),
-        "dead_at": spell_instant(entry.dead_at) if entry.dead_at else None,
+        "id": entry["id"],
+        "template": entry["template_name"],
+        "recipient": entry["recipient_email"],
+        "state": _state(entry),
+        "attempts": entry["attempts"],
+        "queued_at": entry["queued_at"],
+        "due_at": None if entry["dead_at"] else entry["due_at"],
+        "dead_at": entry["dead_at"],
         "reason": waiting.reason,
     }
 
@@ -146,10 +145,10 @@ def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _state(waiting: Waiting) -> str:
-    if waiting.entry.dead_at:
+def _state(entry: Row) -> str:
+    if entry["dead_at"]:
         return "given up"
-    return "being sent" if waiting.entry.lease else "waits"
+    return "being sent" if entry["lease"] else "waits"
 
 
 def sample_message(template: TemplateName, settings: Settings) -> EmailMessage:
@@ -171,5 +170,5 @@ def sample_message(template: TemplateName, settings: Settings) -> EmailMessage:
         host=urlsplit(settings.site_url).hostname or "localhost",
         unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
     )
-    named = {name: values[name] for name in TEMPLATES[template].values}
+    named = {name: values[name] for name in LETTERS[template].values}
     return compose(template, envelope, named)

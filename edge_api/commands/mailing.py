@@ -9,11 +9,10 @@ from edge_api.domain.actor import Clock
 from edge_api.domain.edition import BuildRefusal, read_head
 from edge_api.domain.mail.compose import Refused, Session, Transport
 from edge_api.domain.mail.delivery import Delivery
-from edge_api.domain.mail.dispatcher import Dispatcher
+from edge_api.domain.mail.dispatcher import Dispatcher, MailStatus
 from edge_api.domain.mail.outbox import NO_RELAY, MailRules, Outbox
 from edge_api.domain.mail.preparation import Acknowledgements, Letterhead, Preparation
-from edge_api.domain.mail.status import MailStatus
-from edge_api.domain.mail.unsubscribe import UnsubscribeLinks
+from edge_api.domain.mail.suppressions import UnsubscribeLinks
 from edge_api.outgoing.maildir import MaildirTransport
 from edge_api.outgoing.smtp import SmtpTransport
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE

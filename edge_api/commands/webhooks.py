@@ -18,8 +18,7 @@ from edge_api.commands import (
 from edge_api.commands.opened import opened, system_clock
 from edge_api.commands.private_file import secret_key
 from edge_api.domain.sealing import Wrapping
-from edge_api.domain.webhooks.endpoints import OVERLAP, Endpoints, Keyed, Standing
-from edge_api.domain.webhooks.events import PURPOSE
+from edge_api.domain.webhooks.endpoints import OVERLAP, PURPOSE, Endpoints, Keyed, Standing
 from edge_api.outgoing.tell import Teller, local_teller
 from edge_api.settings import Settings
 

@@ -13,7 +13,7 @@ from unicodedata import normalize
 
 from edge_api.domain.actor import SERVICE, Actor, Change, Clock, audit_entry
 from edge_api.domain.filters import spell_value
-from edge_api.domain.mail.unsubscribe import fold_recipient
+from edge_api.domain.mail.suppressions import fold_recipient
 from edge_api.domain.transfer import pages
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.mailbox import fold_address

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 import aiohttp
 from yarl import URL
 
-from edge_api.domain.webhooks.events import Answer
+from edge_api.domain.webhooks.endpoints import Answer
 from edge_api.outgoing.gate import Address, Allowed, Forbidden, Gate, is_public, read_literal
 from edge_api.schema.outbox_tables import URL_LONGEST
 from edge_api.schema.problems import Problem

@@ -8,13 +8,13 @@ from email.message import EmailMessage
 
 from edge_api.__main__ import main
 from edge_api.domain.mail.delivery import Delivery, Line
-from edge_api.domain.mail.entry import Entry
+from edge_api.schema.table import Row
 
 
-async def send_hastily(self: Delivery, entry: Entry, message: EmailMessage, line: Line) -> bool:
+async def send_hastily(self: Delivery, entry: Row, message: EmailMessage, line: Line) -> bool:
     """Say that the relay has it, and hand it over after that."""
     await self._record_sent(entry)
-    await line.send(self._sender, entry.recipient, message)
+    await line.send(self._sender, entry["recipient_email"], message)
     return True
 
 

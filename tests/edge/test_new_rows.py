@@ -5,9 +5,11 @@ from datetime import datetime
 import pytest
 
 from edge_api.domain.mail.compose import LETTERS, Letter
-from edge_api.domain.mail.entry import REASON_LONGEST, keep, new_entry, transition
+from edge_api.domain.mail.outbox import REASON_LONGEST, new_entry, transition
+from edge_api.schema.outbox_tables import EMAIL_OUTBOX
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_SEND_LOG, TABLES
+from edge_api.store.plan import Insert
 from tests.edge.store.rows_of_every_kind import bare_row, full_row
 
 NOW = "2026-01-31T08:05:09.000000Z"
@@ -48,12 +50,13 @@ def test_an_own_row_has_no_member_that_is_no_column() -> None:
 @pytest.mark.parametrize("letter", LETTERS.values(), ids=LETTERS)
 def test_an_entry_of_the_outbox_passes_the_check(letter: Letter) -> None:
     """It is made without one, and so is what the log tells of it, whatever became of it."""
-    entry = new_entry(letter, "owner@example.org", ID, datetime.fromisoformat(NOW))
+    now = datetime.fromisoformat(NOW)
+    entry = new_entry(letter, "owner@example.org", ID, now)
     told = [
-        transition(entry, status, entry.created_at, reason, {"requeued": True})
+        transition(entry, status, now, reason, {"requeued": True})
         for status in EMAIL_SEND_LOG.columns["status"].choices
         for reason in (None, "refused", "x" * 2 * REASON_LONGEST)
     ]
-    for plan in (keep(entry), *told):
+    for plan in (Insert(EMAIL_OUTBOX, [entry]), *told):
         for row in plan.rows:
             assert plan.table.new_row(row, NOW, lambda: ID) == row

@@ -16,7 +16,7 @@ from edge_api.api.row_schemas import new_row_sample
 from edge_api.commands.opened import system_clock
 from edge_api.domain.access_requests import AccessDecisions
 from edge_api.domain.keys import Keys
-from edge_api.domain.webhooks.events import sign
+from edge_api.domain.webhooks.endpoints import sign
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.problems import PROBLEMS, Code
 from edge_api.schema.tables import ADMINISTRATIVE

@@ -6,26 +6,24 @@ the relay's yes and the commit that says so. No line of the log names an address
 
 import asyncio
 import logging
-import random
 import re
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from typing import Final, Literal, get_args
 
+from edge_api.domain import outbox
 from edge_api.domain.actor import Clock
-from edge_api.domain.mail.claims import Claims, change_held
 from edge_api.domain.mail.compose import Refused, Session, Stage, Transport
-from edge_api.domain.mail.entry import Entry, SendState, lay_state, pause, transition
+from edge_api.domain.mail.outbox import Claims, pause, persists_for, time_to_live, transition
 from edge_api.domain.mail.preparation import Preparation, Withheld
-from edge_api.domain.mail.unsubscribe import Suppression, is_suppressed
+from edge_api.domain.mail.suppressions import Suppression, is_suppressed
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
-from edge_api.store.plan import Condition, Delete, Plan, Store, Update, Where
+from edge_api.store.plan import Delete, Plan, Store, Update
 
 Verdict = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
 """Later; not before five minutes; all mail later; never, nor to this address; never this message;
@@ -88,109 +86,85 @@ _AFTER: Final = timedelta(microseconds=1)
 BEHIND: Final = timedelta(seconds=30)
 """How long after a pause the message that brought it is due: the others have been by then."""
 
-_ledger_log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
-class Ledger:
-    """Writes the log, and what goes with it. Every method raises Problem `unavailable`."""
+class Ledger(Claims):
+    """The claims of one dispatcher, and how each ends: the log, and what goes with it.
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    Every method raises Problem `unavailable`.
+    """
 
-    async def sent(self, entry: Entry) -> None:
+    async def sent(self, entry: Row) -> None:
         """Log that the relay has it, whoever holds the entry by then; the entry goes.
 
         Of an entry that is gone nothing is logged: another has done so, or it was erased together
         with all that tells of its recipient.
         """
-        here = Update(EMAIL_OUTBOX, {"lease": entry.lease}, _of(entry), at_least=1)
-        try:
-            await self._store.run(here, transition(entry, "sent", self._clock()), _drop(entry))
-        except Problem as problem:
-            if problem.code != "conflict":
-                raise
+        unchanged, where = {"lease": entry["lease"]}, outbox.named(entry["id"])
+        here = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
+        logged = transition(entry, "sent", self._clock())
+        if not await outbox.run_unless_conflict(self._store, here, logged, _drop(entry)):
             await self._store.run(_drop(entry))
 
-    async def suppressed(self, entry: Entry, reason: str) -> None:
+    async def suppressed(self, entry: Row, reason: str) -> None:
         """Log why it must not be sent; the entry goes."""
         now = self._clock()
         await self._end(entry, transition(entry, "suppressed", now, reason))
 
     async def failed(
-        self, entry: Entry, reason: str, due: datetime | None, status: str = "failed"
+        self, entry: Row, reason: str, again: datetime | None, status: str = "failed"
     ) -> None:
-        """Log that the relay would not have it; it is due again, or given up without `due`."""
+        """Log that the relay would not have it; it is due again, or given up without `again`."""
         now = self._clock()
-        told = transition(entry, status, now, reason)
-        if due is None:
-            count = entry.attempts + 1
-            said = transition(entry, "dlq", now + _AFTER, f"given up at attempt {count}: {reason}")
-            await self._write(entry, _dead(now, attempts=count), told, said)
-        else:
-            values = {"attempts": entry.attempts + 1, "due_at": spell_instant(due), **_FREE}
-            await self._write(entry, values, told)
+        values = outbox.failed(EMAIL_OUTBOX, entry, again, now)
+        logged = [transition(entry, status, now, reason)]
+        if again is None:
+            said = f"given up at attempt {values['attempts']}: {reason}"
+            logged.append(transition(entry, "dlq", now + _AFTER, said))
+        await self._write(entry, values, *logged)
 
-    async def dead(self, entry: Entry, reason: str) -> None:
+    async def dead(self, entry: Row, reason: str) -> None:
         """Give it up without having tried, until somebody has it tried again."""
         now = self._clock()
-        await self._write(entry, _dead(now), transition(entry, "dlq", now, reason))
+        logged = transition(entry, "dlq", now, reason)
+        await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), logged)
 
-    async def bounced(self, entry: Entry, reason: str) -> None:
+    async def bounced(self, entry: Row, reason: str) -> None:
         """Log that there is no such address, which is not mailed again.
 
         The entry goes, or is given up where it must not get lost.
         """
-        now = self._clock()
+        now, address = self._clock(), entry["recipient_email"]
         plans: tuple[Plan, ...] = (transition(entry, "bounced", now, reason),)
-        if not await is_suppressed(self._store, entry.recipient):
-            found = Suppression(entry.recipient, "bounce", {"message_id": entry.id})
-            plans += (found.insert(now),)
-        if entry.persists:
+        if not await is_suppressed(self._store, address):
+            plans += (Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now),)
+        if persists_for(entry):
             said = transition(entry, "dlq", now + _AFTER, f"given up: {reason}")
-            await self._write(entry, _dead(now), *plans, said)
+            await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), *plans, said)
         else:
             await self._end(entry, *plans)
 
-    async def paused(self, entry: Entry, status: str, reason: str, until: datetime) -> None:
+    async def paused(self, entry: Row, status: str, reason: str, until: datetime) -> None:
         """Have nobody send anything for a while; the attempt does not count.
 
         When it is over the others go first: it may be this one message that the relay minds.
         """
         now = self._clock()
-        await lay_state(self._store, now)
-        values = {"due_at": spell_instant(until + BEHIND), **_FREE}
-        told = transition(entry, status, now, reason)
-        await self._write(entry, values, told, pause(until, now))
+        values = {**outbox.released(EMAIL_OUTBOX), "due_at": spell_instant(until + BEHIND)}
+        pausing = await pause(self._store, until, now)
+        await self._write(entry, values, transition(entry, status, now, reason), pausing)
 
-    async def _end(self, entry: Entry, *plans: Plan) -> None:
-        await self._write(entry, {"lease": entry.lease}, *plans, _drop(entry))
+    async def _end(self, entry: Row, *plans: Plan) -> None:
+        await self._write(entry, {"lease": entry["lease"]}, *plans, _drop(entry))
 
-    async def _write(self, entry: Entry, values: Row, *plans: Plan) -> None:
-        try:
-            await self._store.run(change_held(entry, values), *plans)
-        except Problem as problem:
-            if problem.code != "conflict":
-                raise
-            _ledger_log.warning(
-                "mail %s: another dispatcher has it; nothing is written here", entry.id
-            )
+    async def _write(self, entry: Row, values: Row, *plans: Plan) -> None:
+        if not await outbox.run_unless_conflict(self._store, self.change(entry, values), *plans):
+            _log.warning("mail %s: another dispatcher has it; nothing is written here", entry["id"])
 
 
-_FREE: Final[Row] = {"lease": None, "claims": 0}
-"""What an entry is like that nobody holds."""
-
-
-def _dead(now: datetime, **more: int) -> Row:
-    return {**_FREE, "dead_at": spell_instant(now), **more}
-
-
-def _drop(entry: Entry) -> Delete:
-    return Delete(EMAIL_OUTBOX, _of(entry))
-
-
-def _of(entry: Entry) -> Where:
-    return (Condition("id", "eq", entry.id),)
+def _drop(entry: Row) -> Delete:
+    return Delete(EMAIL_OUTBOX, outbox.named(entry["id"]))
 
 
 RATE_LIMIT_PAUSE: Final = timedelta(seconds=60)
@@ -201,57 +175,47 @@ RECORD_SECONDS: Final = 1.0
 CLOSING: Final = 421
 """The relay ends the connection (RFC 5321, section 3.8)."""
 
-_log = logging.getLogger(__name__)
+LEASE_LEAST: Final = timedelta(seconds=90)
+"""What has to be left of a lease when a message is begun."""
 BACKOFF: Final = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 480, 1500))
 """How long to wait after the first, second, third and fourth attempt."""
 PERSISTENT_PAUSE: Final = timedelta(hours=1)
 GREYLISTED_PAUSE: Final = timedelta(minutes=5)
 """What greylisting relays usually want to see (RFC 6647, section 2.1, has the practice)."""
-JITTER: Final = 0.2
-"""Share by which a pause is longer or shorter, so that not all return at one moment."""
 CLAIMS_MOST: Final = 20
 """A message whose claims end so often without a word is thought to end the process."""
 
 
-class Line:
+class Line(AsyncExitStack):
     """The connection of one batch, opened when the first message needs it."""
 
-    def __init__(self, transport: Transport, stack: AsyncExitStack) -> None:
+    def __init__(self, transport: Transport) -> None:
+        super().__init__()
         self._transport = transport
-        self._stack = stack
         self._session: Session | None = None
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
         """Return when the relay has the message. Raises Refused."""
         if self._session is None:
-            self._session = await self._stack.enter_async_context(self._transport.session())
+            self._session = await self.enter_async_context(self._transport.session())
         await self._session.send(sender, recipient, message)
 
 
 class Delivery:
     """Delivers entries from one address; `sender` is that on the envelope."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        preparation: Preparation,
-        sender: str,
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, preparation: Preparation, sender: str) -> None:
         self._clock = clock
         self._preparation = preparation
         self._sender = sender
-        self._pause = pause
-        self._claims = Claims(store, clock)
         self._ledger = Ledger(store, clock)
 
-    async def deliver(self, entry: Entry, state: SendState, line: Line) -> bool:
+    async def deliver(self, entry: Row, state: Row, line: Line) -> bool:
         """Bring an entry as far as it gets now; tell whether the batch may go on.
 
         Raises Problem `unavailable`; then the entry is left to the end of its lease.
         """
-        mine = await self._claims.hold(entry)
+        mine = await self._ledger.hold(entry, LEASE_LEAST)
         if mine is None:
             return True
         doom = find_doom(mine, state, self._clock())
@@ -261,7 +225,7 @@ class Delivery:
         message = await self._prepare(mine)
         return True if message is None else await self._send(mine, message, line)
 
-    async def _prepare(self, entry: Entry) -> EmailMessage | None:
+    async def _prepare(self, entry: Row) -> EmailMessage | None:
         """Return the message, or write down why there is none."""
         try:
             message = await self._preparation.prepare(entry)
@@ -270,7 +234,7 @@ class Delivery:
         except Exception as error:  # noqa: BLE001  one message must not hold up all others
             # The words of the error may be those of the message: only its name is kept.
             reason = f"cannot be composed: {type(error).__name__}"
-            _log.error("mail %s %s", entry.id, reason)
+            _log.error("mail %s %s", entry["id"], reason)
             await self._ledger.dead(entry, reason)
             return None
         if isinstance(message, Withheld):
@@ -279,31 +243,31 @@ class Delivery:
             return None
         return message
 
-    async def _send(self, entry: Entry, message: EmailMessage, line: Line) -> bool:
+    async def _send(self, entry: Row, message: EmailMessage, line: Line) -> bool:
         try:
-            async with self._claims.keep(entry):
-                await line.send(self._sender, entry.recipient, message)
+            async with self._ledger.keep(entry):
+                await line.send(self._sender, entry["recipient_email"], message)
         except Refused as refused:
             return await self._bear(entry, refused)
         except Exception as error:  # noqa: BLE001  whatever it is, the next turn may succeed
             fault = f"{type(error).__name__} while it was handed over"
-            _log.error("mail %s: %s", entry.id, fault)
+            _log.error("mail %s: %s", entry["id"], fault)
             return await self._bear(entry, Refused("connect", None, "", fault))
         await self._record_sent(entry)
         return True
 
-    async def _record_sent(self, entry: Entry) -> None:
+    async def _record_sent(self, entry: Row) -> None:
         """Write down that a message was sent, however long the store takes: else it goes twice."""
         for _ in range(RECORD_TRIES):
             try:
                 await self._ledger.sent(entry)
             except Problem:
-                await self._pause(RECORD_SECONDS)
+                await asyncio.sleep(RECORD_SECONDS)
             else:
                 return
-        _log.error("mail %s was sent, which could not be written down", entry.id)
+        _log.error("mail %s was sent, which could not be written down", entry["id"])
 
-    async def _bear(self, entry: Entry, refused: Refused) -> bool:
+    async def _bear(self, entry: Row, refused: Refused) -> bool:
         """Write down what a refusal means; tell whether the batch may go on."""
         now, said = self._clock(), refused.sentence
         match judge(refused):
@@ -323,42 +287,34 @@ class Delivery:
                 return refused.stage != "connect" and refused.code != CLOSING
         return True
 
-    async def _stop(self, entry: Entry, status: str, said: str, until: datetime) -> bool:
+    async def _stop(self, entry: Row, status: str, said: str, until: datetime) -> bool:
         _log.warning("mail is paused until %s: %s", until.isoformat(), said)
         await self._ledger.paused(entry, status, said, until)
         return False
 
 
-def next_attempt(entry: Entry, now: datetime, least: timedelta = timedelta()) -> datetime | None:
+def next_attempt(entry: Row, now: datetime, least: timedelta = timedelta()) -> datetime | None:
     """Return when to try again after one more attempt in vain; `None` to give up.
 
     `least` is the shortest pause.
     """
-    pause = _pause(entry)
-    if pause is None:
+    if entry["attempts"] < len(BACKOFF):
+        pause = BACKOFF[entry["attempts"]]
+    elif persists_for(entry):
+        pause = PERSISTENT_PAUSE
+    else:
         return None
-    spread = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  spreads load, hides nothing
-    return now + max(pause * spread, least)
+    return now + max(outbox.with_jitter(pause, 1 - outbox.JITTER), least)
 
 
-def _pause(entry: Entry) -> timedelta | None:
-    if entry.attempts < len(BACKOFF):
-        return BACKOFF[entry.attempts]
-    return PERSISTENT_PAUSE if _persists_for(entry) else None
-
-
-def find_doom(entry: Entry, state: SendState, now: datetime) -> str | None:
+def find_doom(entry: Row, state: Row, now: datetime) -> str | None:
     """Return why an entry is given up before it is tried; `None` where it is not."""
-    if entry.claims > CLAIMS_MOST:
+    if entry["claims"] > CLAIMS_MOST:
         return f"the process ended {CLAIMS_MOST} times while this message was being sent"
-    life = max(state.times_to_live[entry.queue], _persists_for(entry) or timedelta())
-    if now >= entry.queued_at + life:
+    life = max(time_to_live(state, entry["queue"]), persists_for(entry) or timedelta())
+    if now >= datetime.fromisoformat(entry["queued_at"]) + life:
         return f"not sent within {_spell(life)}"
     return None
-
-
-def _persists_for(entry: Entry) -> timedelta | None:
-    return entry.letter.persists_for if entry.letter else None
 
 
 def _spell(life: timedelta) -> str:

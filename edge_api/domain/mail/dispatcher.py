@@ -1,63 +1,51 @@
-"""The dispatcher: claims what is due in batches and has it delivered, for as long as it runs.
+"""The dispatcher of mail: claims what is due in batches and has it delivered; and how mail stands.
 
-Several may run at once, in one process or in many: what one has claimed the others leave alone.
+Leads are taken whatever happens to mail. Readiness says states and no addresses: anybody may read
+it.
 """
 
-import asyncio
 import logging
 from collections import deque
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from edge_api.domain import outbox
 from edge_api.domain.actor import Clock
-from edge_api.domain.mail.claims import Claims
-from edge_api.domain.mail.compose import Transport
+from edge_api.domain.health import Check
+from edge_api.domain.mail.compose import LETTERS, QUEUES, Queue, Transport
 from edge_api.domain.mail.delivery import Delivery, Line
-from edge_api.domain.mail.entry import READ_STATE, Entry, SendState, state_of
-from edge_api.schema.problems import Problem, is_unavailable
-from edge_api.store.plan import Store
+from edge_api.domain.mail.outbox import (
+    LEASE,
+    READ_STATE,
+    Claims,
+    MailRules,
+    paused_until,
+    state_of,
+    time_to_live,
+)
+from edge_api.domain.mail.suppressions import read_suppression
+from edge_api.schema.kinds import spell_instant
+from edge_api.schema.outbox_tables import EMAIL_OUTBOX
+from edge_api.schema.problems import Problem
+from edge_api.schema.table import Row
+from edge_api.store.plan import Condition, Read, Store
 
-TICK_SECONDS: Final = 5.0
-"""How often the outbox is looked at though nobody said that there is something."""
-ENDING_SECONDS: Final = 8.0
-"""How long the message under way may take when the service ends."""
-
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 
-class Dispatcher:
+class Dispatcher(outbox.Dispatcher):
     """Sends from one store through one relay."""
-
-    beat: datetime | None = None
-    """When it last did anything; `None` while it does not run."""
-    patience: float = ENDING_SECONDS
-    """Seconds for the message under way when it is told to end."""
 
     def __init__(
         self, store: Store, clock: Clock, transport: Transport, delivery: Delivery
     ) -> None:
-        self._store = store
-        self._clock = clock
+        super().__init__(store, clock)
         self._transport = transport
         self._delivery = delivery
         self._claims = Claims(store, clock)
-        self._woken = asyncio.Event()
-        self._ending = asyncio.Event()
-
-    def wake(self) -> None:
-        """Have the outbox looked at now."""
-        self._woken.set()
-
-    async def run(self) -> None:
-        """Dispatch until cancelled; the message under way is finished first."""
-        try:
-            while True:
-                self._woken.clear()
-                if not await self._take_turn():
-                    await _await_event(self._woken, TICK_SECONDS)
-        finally:
-            self.beat = None
 
     async def tick(self) -> bool:
         """Send one batch of what is due; tell whether there may be more of it.
@@ -67,58 +55,87 @@ class Dispatcher:
         now = self._clock()
         (found,) = await self._store.run(READ_STATE)
         state = state_of(found.rows, now)
-        if state.is_paused(now):
+        if paused_until(state, now):
             return False
-        batch = await self._claims.take(state.batch_size)
+        batch = await self._claims.take(state["batch_size"])
         return await self._send(batch.entries, state) and not batch.is_all
 
     async def _take_turn(self) -> bool:
-        turn = asyncio.create_task(self._turn())
-        try:
-            return await asyncio.shield(turn)
-        except asyncio.CancelledError:
-            await self._end(turn)
-            raise
-
-    async def _turn(self) -> bool:
-        self.beat = self._clock()
-        try:
+        with outbox.outages_logged(_log, "mail waits"):
             return await self.tick()
-        except Problem as problem:
-            if not is_unavailable(problem):  # the store logs itself that it is away
-                _log.warning("mail waits: %s", problem.sentence)
-        except Exception as error:  # noqa: BLE001  the next turn may succeed
-            # Neither words nor trace: an address may stand in them.
-            _log.error("mail waits: %s", type(error).__name__)
         return False
 
-    async def _send(self, entries: list[Entry], state: SendState) -> bool:
+    async def _send(self, entries: list[Row], state: Row) -> bool:
         """Deliver one after the other; tell whether all of them had their turn."""
         waiting = deque(entries)
         try:
-            async with AsyncExitStack() as stack:
-                line = Line(self._transport, stack)
+            async with Line(self._transport) as line:
                 while waiting and not self._ending.is_set():
                     if not await self._delivery.deliver(waiting.popleft(), state, line):
                         return False
                     self.beat = self._clock()
                     if waiting:
-                        await _await_event(self._ending, state.send_delay)
+                        await outbox.wait_for(self._ending, state["send_delay_ms"] / 1000)
         finally:
             with suppress(Problem):  # the end of the lease does the same
                 await self._claims.give_back(waiting)
         return not self._ending.is_set()
 
-    async def _end(self, turn: asyncio.Task[bool]) -> None:
-        self._ending.set()
-        _, late = await asyncio.wait({turn}, timeout=self.patience)
-        if late:
-            turn.cancel()
-            await asyncio.wait({turn}, timeout=1)
+
+_LOST = Condition(
+    "template_name", "in", tuple(name for name, letter in LETTERS.items() if letter.persists_for)
+)
+"""What somebody has to look after: anybody can have us write in vain to an address they made up."""
 
 
-async def _await_event(event: asyncio.Event, seconds: float) -> None:
-    """Return when the event is set, or after so many seconds."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
+@dataclass(frozen=True, slots=True)
+class MailStatus:
+    """Looks at the outbox when asked."""
+
+    store: Store
+    clock: Clock
+    rules: MailRules
+    dispatcher: Dispatcher | None = None
+    """The one of this process, where there is one."""
+
+    async def check(self) -> Check:
+        """Return what readiness says of mail."""
+        try:
+            sentences = [sentence async for sentence in self._sentences()]
+        except Problem:
+            return Check("warn", "the state of mail cannot be read")
+        return Check("warn", "; ".join(sentences)) if sentences else Check("pass")
+
+    async def _sentences(self) -> AsyncIterator[str]:
+        """Give what is wrong. Raises Problem."""
+        now, owner = self.clock(), self.rules.owner
+        found, dead, suppressed = await self.store.run(
+            READ_STATE, _any(outbox.GIVEN_UP, _LOST), read_suppression(owner or "")
+        )
+        state = state_of(found.rows, now)
+        late = await self.store.run(*(_late(queue, state, now) for queue in QUEUES))
+        if self.rules.configured and owner is None:
+            yield "mail has a relay, but nobody to tell of leads: set OWNER_EMAIL"
+        if until := paused_until(state, now):
+            yield f"mail is paused until {until}: email_send_log says why"
+        if dead.rows:
+            said = "python -m edge_api mail list says why, mail retry sends it again"
+            yield f"mail was given up: {said}"
+        if any(outcome.rows for outcome in late):
+            yield "mail waits for longer than half of its time to live: look at the relay"
+        if suppressed.rows:
+            yield "the owner's address is suppressed: delete its row in suppressed_emails"
+        beat = self.dispatcher and self.dispatcher.beat
+        if beat and self.clock() - beat > LEASE:
+            yield "the dispatcher of mail does not move: restart the service"
+
+
+def _late(queue: Queue, state: Row, now: datetime) -> Read:
+    since = spell_instant(now - time_to_live(state, queue) / 2)
+    return _any(
+        outbox.WAITING, Condition("queue", "eq", queue), Condition("queued_at", "lte", since)
+    )
+
+
+def _any(*where: Condition) -> Read:
+    return Read(EMAIL_OUTBOX, ("id",), where, limit=1)

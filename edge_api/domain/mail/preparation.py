@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 
 from edge_api.domain.actor import Clock
 from edge_api.domain.lead_input import HELD_FROM
-from edge_api.domain.mail.compose import ACKNOWLEDGEMENT, DECISION, LETTERS, Envelope, compose
-from edge_api.domain.mail.entry import Entry
-from edge_api.domain.mail.unsubscribe import UnsubscribeLinks, fold_recipient, is_suppressed
+from edge_api.domain.mail.compose import ACKNOWLEDGEMENT, DECISION, NOTIFICATION, Envelope, compose
+from edge_api.domain.mail.outbox import letter_of, persists_for
+from edge_api.domain.mail.suppressions import UnsubscribeLinks, fold_recipient, is_suppressed
+from edge_api.domain.outbox import named, run_unless_conflict
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.oauth_tables import ACCESS_REQUESTS
 from edge_api.schema.paths import CLAIM_CREDENTIAL
-from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row
 from edge_api.schema.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.store.plan import Condition, Delete, Insert, Read, Store
@@ -41,7 +41,7 @@ class Acknowledgements:
         self._secret = secret
         self._per_hour = per_hour
 
-    async def hindrance(self, entry: Entry, lead: Row) -> str | None:
+    async def hindrance(self, entry: Row, lead: Row) -> str | None:
         """Return why a lead is not acknowledged; `None` where it may be, which is then its turn.
 
         Raises Problem.
@@ -65,7 +65,7 @@ class Acknowledgements:
         )
         return outcome.total or 0
 
-    async def _reserve(self, entry: Entry) -> bool:
+    async def _reserve(self, entry: Row) -> bool:
         """Take the address's one acknowledgement of the day; the same entry may come again.
 
         The unique key of the row decides between dispatchers.
@@ -74,21 +74,18 @@ class Acknowledgements:
         row = self._reservation(entry, now)
         mine = Condition("id", "eq", row["id"])
         over = (mine, Condition("expires_at", "lte", spell_instant(now)))
-        try:
-            await self._store.run(Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row]))
-        except Problem as problem:
-            if problem.code != "conflict":
-                raise
-            (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(mine,)))
-            return any(kept["request_digest"] == row["request_digest"] for kept in outcome.rows)
-        return True
+        plans = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
+        if await run_unless_conflict(self._store, *plans):
+            return True
+        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(mine,)))
+        return any(kept["request_digest"] == row["request_digest"] for kept in outcome.rows)
 
-    def _reservation(self, entry: Entry, now: datetime) -> Row:
+    def _reservation(self, entry: Row, now: datetime) -> Row:
         """Return a row that does not tell whose address it is about."""
-        about = f"acknowledgement\n{fold_recipient(entry.recipient)}"
+        about = f"acknowledgement\n{fold_recipient(entry['recipient_email'])}"
         return {
             "id": hmac.digest(self._secret, about.encode(), "sha256").hex(),
-            "request_digest": sha256(entry.id.encode()).hexdigest(),
+            "request_digest": sha256(entry["id"].encode()).hexdigest(),
             "status": _SENT,
             "response": "",
             "created_at": spell_instant(now),
@@ -116,66 +113,57 @@ class Letterhead:
     """As the build that is served now has it."""
 
 
+@dataclass(frozen=True, slots=True)
 class Preparation:
     """Prepares the messages of one installation."""
 
-    def __init__(
-        self,
-        store: Store,
-        head: Letterhead,
-        acknowledgements: Acknowledgements,
-        links: UnsubscribeLinks,
-    ) -> None:
-        self._store = store
-        self._head = head
-        self._acknowledgements = acknowledgements
-        self._links = links
+    store: Store
+    head: Letterhead
+    acknowledgements: Acknowledgements
+    links: UnsubscribeLinks
 
-    async def prepare(self, entry: Entry) -> EmailMessage | Withheld:
+    async def prepare(self, entry: Row) -> EmailMessage | Withheld:
         """Return the message that an entry stands for.
 
         Raises Problem, and what composing raises.
         """
-        if await is_suppressed(self._store, entry.recipient):
-            return Withheld("the address is suppressed", is_lasting=not entry.persists)
+        if await is_suppressed(self.store, entry["recipient_email"]):
+            return Withheld("the address is suppressed", is_lasting=not persists_for(entry))
         subject = await self._read_subject(entry)
         if subject is None:
-            return Withheld(f"the {'request' if entry.letter == DECISION else 'lead'} is gone")
-        if entry.letter == ACKNOWLEDGEMENT:
-            reason = await self._acknowledgements.hindrance(entry, subject)
+            return Withheld(f"the {'request' if letter_of(entry) == DECISION else 'lead'} is gone")
+        if letter_of(entry) == ACKNOWLEDGEMENT:
+            reason = await self.acknowledgements.hindrance(entry, subject)
             if reason is not None:
                 return Withheld(reason)
-        template = LETTERS[entry.template].template
-        return compose(template, await self._envelope(entry), self._values(entry, subject))
+        values = self._values(entry, subject)
+        return compose(entry["template_name"], await self._envelope(entry), values)
 
-    async def _read_subject(self, entry: Entry) -> Row | None:
-        table = ACCESS_REQUESTS if entry.letter == DECISION else LEADS
-        where = (Condition("id", "eq", entry.subject_id),)
-        (outcome,) = await self._store.run(Read(table, where=where))
+    async def _read_subject(self, entry: Row) -> Row | None:
+        table = ACCESS_REQUESTS if letter_of(entry) == DECISION else LEADS
+        (outcome,) = await self.store.run(Read(table, where=named(entry["subject_id"])))
         return outcome.rows[0] if outcome.rows else None
 
-    async def _envelope(self, entry: Entry) -> Envelope:
-        unasked = entry.letter == ACKNOWLEDGEMENT
+    async def _envelope(self, entry: Row) -> Envelope:
+        unasked = letter_of(entry) == ACKNOWLEDGEMENT
         return Envelope(
-            message_id=entry.id,
-            sender=self._head.sender,
-            recipient=entry.recipient,
-            date=entry.created_at,
-            host=urlsplit(self._head.site_url).hostname or "localhost",
-            unsubscribe_url=await self._links.link(entry.recipient) if unasked else None,
+            message_id=entry["id"],
+            sender=self.head.sender,
+            recipient=entry["recipient_email"],
+            date=datetime.fromisoformat(entry["created_at"]),
+            host=urlsplit(self.head.site_url).hostname or "localhost",
+            unsubscribe_url=await self.links.link(entry["recipient_email"]) if unasked else None,
         )
 
-    def _values(self, entry: Entry, subject: Row) -> dict[str, Any]:
-        site = {"site_title": self._head.site_title(), "site_url": self._head.site_url}
-        if entry.letter == ACKNOWLEDGEMENT:
+    def _values(self, entry: Row, subject: Row) -> dict[str, Any]:
+        site = {"site_title": self.head.site_title(), "site_url": self.head.site_url}
+        if letter_of(entry) == ACKNOWLEDGEMENT:
             return site
-        if entry.letter == DECISION:
-            return {**site, **self._decision(subject)}
-        return {**site, "lead": subject}
-
-    def _decision(self, request: Row) -> dict[str, Any]:
+        if letter_of(entry) == NOTIFICATION:
+            return {**site, "lead": subject}
         return {
-            "approved": request["status"] != "denied",
-            "claim_uri": f"{self._head.site_url}{CLAIM_CREDENTIAL}",
-            "expires_at": request["expires_at"],
+            **site,
+            "approved": subject["status"] != "denied",
+            "claim_uri": f"{self.head.site_url}{CLAIM_CREDENTIAL}",
+            "expires_at": subject["expires_at"],
         }

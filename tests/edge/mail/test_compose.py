@@ -12,8 +12,7 @@ from jinja2 import UndefinedError
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.domain.lead_input import HELD_FROM
-from edge_api.domain.mail.compose import TemplateName, compose
-from edge_api.domain.mail.wording import TEMPLATES
+from edge_api.domain.mail.compose import LETTERS, TemplateName, compose
 from tests.edge.mail.conftest import LEAD, SITE, make_envelope, notification
 
 UNSUBSCRIBE = f"https://journal.example/unsubscribe?token={'a1' * 32}"
@@ -268,7 +267,7 @@ def test_a_message_is_given_what_it_is_declared_to_be_given(name: TemplateName) 
     values = VALUES[name]
     envelope = make_envelope(unsubscribe_url=UNSUBSCRIBE)
 
-    assert set(values) == set(TEMPLATES[name].values)
+    assert set(values) == set(LETTERS[name].values)
     for value in values:
         with pytest.raises(TypeError, match=f"missing or unknown values: {value}"):
             compose(name, envelope, {key: values[key] for key in values if key != value})

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import ClientResponse
 from standardwebhooks import Webhook
 
-from edge_api.domain.mail.feedback import REMEMBERED_FOR
-from edge_api.domain.webhooks.events import new_secret
+from edge_api.domain.mail.suppressions import REMEMBERED_FOR
+from edge_api.domain.webhooks.endpoints import new_secret
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, SUPPRESSED_EMAILS
 from edge_api.store.plan import Insert, Order, Read

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import FormData
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.domain.mail.unsubscribe import Subscriber, Suppression, UnsubscribeLinks, suppress
+from edge_api.domain.mail.suppressions import Subscriber, Suppression, UnsubscribeLinks, suppress
 from edge_api.schema.problems import Problem
 from edge_api.schema.table import Row, Table
 from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS

@@ -14,8 +14,7 @@ from edge_api.domain.leads import Leads, Sender
 from edge_api.domain.limits import Limiter
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.dispatcher import Dispatcher
-from edge_api.domain.webhooks.endpoints import Endpoints
-from edge_api.domain.webhooks.events import PURPOSE
+from edge_api.domain.webhooks.endpoints import PURPOSE, Endpoints
 from edge_api.outgoing.tell import Teller, is_own_machine
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.table import Row, Table

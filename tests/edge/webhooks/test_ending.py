@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from edge_api.domain.webhooks import dispatcher as dispatcher_module
+from edge_api.domain import outbox as outbox_module
 from edge_api.domain.webhooks.dispatcher import AT_ONCE
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES
 from edge_api.store.plan import Outcome, Plan, Store, Update
@@ -113,7 +113,7 @@ async def test_an_end_is_not_lost_on_being_woken(
     office: Office, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     """However close behind a new lead it comes."""
-    monkeypatch.setattr(dispatcher_module, "REST_SECONDS", 3600)
+    monkeypatch.setattr(outbox_module, "TICK_SECONDS", 3600)
     running = asyncio.create_task(office.dispatcher.run())
     await asyncio.sleep(0.1)
     office.dispatcher.wake()

@@ -8,7 +8,7 @@ import pytest
 
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.dispatcher import AT_ONCE
-from edge_api.domain.webhooks.events import PURPOSE
+from edge_api.domain.webhooks.endpoints import PURPOSE
 from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.schema.tables import AUDIT_LOG, LEADS
 from edge_api.store.plan import Condition, Delete, Outcome, Plan, Read, Store, Update
@@ -73,7 +73,7 @@ async def test_a_store_that_is_too_slow_is_logged_without_a_trace(
     """A line for the look at what is due, and one for the endpoint whose turn is cut short."""
     await office.endpoints.add(receiver.url)
     await office.lead()
-    (drain,) = await office.dispatcher._begin()  # noqa: SLF001  the first half of a turn
+    (drain,) = await office.dispatcher._tell_all()  # noqa: SLF001  the first half of a turn
     for engine in ("sqlite", "postgres"):
         home = {"sqlite": "session", "postgres": "writer"}[engine]
         monkeypatch.setattr(f"edge_api.store.{engine}.{home}.QUICK_SECONDS", 0.0)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from edge_api.domain.webhooks.events import is_signed, new_secret, sign
+from edge_api.domain.webhooks.endpoints import is_signed, new_secret, sign
 from edge_api.schema.outbox_tables import WEBHOOK_ENDPOINTS
 from tests.edge.webhooks.conftest import Office, Receiver
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from edge_api.domain import outbox as outbox_module
 from edge_api.domain.leads import Sender
-from edge_api.domain.webhooks import dispatcher as dispatcher_module
 from edge_api.domain.webhooks.dispatcher import LEASE, PAUSES
 from edge_api.outgoing import tell as tell_module
 from edge_api.store.plan import Store
@@ -359,7 +359,7 @@ async def test_the_loop_tells_at_once_when_it_is_woken(
     office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And goes on when the store was away for a while."""
-    monkeypatch.setattr(dispatcher_module, "REST_SECONDS", 3600)
+    monkeypatch.setattr(outbox_module, "TICK_SECONDS", 3600)
     watched = WatchedStore(office.store)
     told = make_office(watched, office.clock)
     await told.endpoints.add(receiver.url)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.domain.mail.status import MailByHand
+from edge_api.domain.mail.outbox import MailByHand
 from edge_api.schema.problems import Problem
 from edge_api.schema.tables import AUDIT_LOG
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, open_office
@@ -25,7 +25,7 @@ async def test_what_waits_is_listed_with_its_last_word(dead: PostOffice) -> None
     """Oldest first, with what the log said last."""
     found = await MailByHand(dead.store, dead.clock).all()
 
-    assert [bool(waiting.entry.dead_at) for waiting in found] == [True, True, False]
+    assert [bool(waiting.entry["dead_at"]) for waiting in found] == [True, True, False]
     assert [waiting.reason is None for waiting in found] == [False, False, True]
     assert "given up at attempt 1" in str(found[0].reason)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edge_api.domain.mail.claims import Claims
+from edge_api.domain.mail.outbox import Claims
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
 from edge_api.store.plan import Condition, Store, Update
 from tests.edge.engines import Opener
@@ -24,11 +24,11 @@ async def test_what_one_has_claimed_another_leaves_alone(
     taken = (await first.take(3)).entries
     others = (await second.take(3)).entries
 
-    assert len({entry.id for entry in (*taken, *others)}) == 5
+    assert len({entry["id"] for entry in (*taken, *others)}) == 5
     assert (await second.take(3)).entries == []
     clock.move(seconds=121)
-    assert {entry.id for entry in (await second.take(9)).entries} == {
-        entry.id for entry in (*taken, *others)
+    assert {entry["id"] for entry in (await second.take(9)).entries} == {
+        entry["id"] for entry in (*taken, *others)
     }
 
 
@@ -43,7 +43,7 @@ async def test_of_two_at_one_moment_each_entry_has_one(
         *(Claims(store, clock).take(7) for store in stores for _ in range(4))
     )
 
-    ids = [entry.id for batch in batches for entry in batch.entries]
+    ids = [entry["id"] for batch in batches for entry in batch.entries]
     assert len(ids) == len(set(ids))
     assert not all(batch.is_all for batch in batches)
 
@@ -61,7 +61,7 @@ async def test_what_is_given_back_is_due_at_once(
     await claims.give_back(early)
 
     (free,) = (await claims.take(2)).entries
-    assert {free.id, late[0].id} == {entry.id for entry in early}
+    assert {free["id"], late[0]["id"]} == {entry["id"] for entry in early}
 
 
 async def test_a_long_batch_keeps_its_leases(

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from edge_api.domain.mail import claims as claims_module
-from edge_api.domain.mail.status import MailByHand
+from edge_api.domain import outbox as outbox_module
+from edge_api.domain.mail.outbox import MailByHand
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Store
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
@@ -89,7 +89,7 @@ async def test_a_relay_that_thinks_long_gets_a_message_once(
     office: PostOffice, relay: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lease is renewed meanwhile, so that nobody else takes the message up."""
-    monkeypatch.setattr(claims_module, "RENEWAL_SECONDS", 0.01)
+    monkeypatch.setattr(outbox_module, "RENEWAL_SECONDS", 0.01)
     relay.silent = asyncio.Event()
     await office.take_lead()
     sending = asyncio.create_task(office.tick())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.domain.mail.status import MailStatus
+from edge_api.domain.mail.dispatcher import MailStatus
 from edge_api.store.plan import Store
 from tests.edge.conftest import EdgeMaker
 from tests.edge.domain.conftest import WatchedStore
