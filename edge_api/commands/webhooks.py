@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,8 +16,7 @@ from edge_api.commands.output import print_columns, printable
 from edge_api.commands.private_file import secret_key
 from edge_api.domain.sealing import Wrapping
 from edge_api.domain.webhooks.endpoints import OVERLAP, Endpoints, Keyed, Standing
-from edge_api.domain.webhooks.events import PURPOSE
-from edge_api.outgoing.tell import Teller, local_teller
+from edge_api.domain.webhooks.events import PURPOSE, Messenger
 from edge_api.settings import Settings
 
 _HOUR: Final = timedelta(hours=1)
@@ -27,8 +27,11 @@ _SHOWN: Final = ("id", "url", "created_at", "former_until", "disabled_at", "disa
 _HEAD: Final = ("ID", "STATE", "WAITING", "GIVEN UP", "URL")
 
 
-def webhook_teller(settings: Settings) -> Teller:
+def webhook_teller(settings: Settings) -> Messenger:
     """Return what posts to endpoints; a site on this machine alone may tell others on it."""
+    # It imports aiohttp, which only `add` and `test` need.
+    from edge_api.outgoing.tell import Teller, local_teller  # noqa: PLC0415
+
     return local_teller() if settings.is_loopback else Teller()
 
 
@@ -58,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     rotating.add_argument("--json", action="store_true", help="print one JSON object")
     _add_retry(actions)
-    _add_one(actions, "discard", "forget what was given up of an endpoint")
+    _add_one(actions, "discard", "delete the undeliverable events of an endpoint")
     _add_one(actions, "test", "send a test event, and print what came of it")
 
 
@@ -69,8 +72,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _act(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings, create=arguments.action == "add") as store:
-        wrapping, teller = webhook_wrapping(settings), webhook_teller(settings)
-        endpoints = Endpoints(store, system_clock, wrapping, teller)
+        wrapping, messenger = webhook_wrapping(settings), partial(webhook_teller, settings)
+        endpoints = Endpoints(store, system_clock, wrapping, messenger)
         return await _ACTIONS[arguments.action](endpoints, arguments) or 0
 
 
@@ -139,8 +142,8 @@ def _add_one(actions: Subparsers, name: str, sentence: str) -> argparse.Argument
 
 
 def _add_retry(actions: Subparsers) -> None:
-    parser = add_command(actions, "retry", "queue again what was given up", EXAMPLE_ID)
-    parser.add_argument("id", metavar="ID", nargs="?", help="of one endpoint; all without it")
+    parser = add_command(actions, "retry", "queue undeliverable events again", EXAMPLE_ID)
+    parser.add_argument("id", metavar="ID", nargs="?", help="of an endpoint (default: all)")
 
 
 def _hours(text: str) -> timedelta:

@@ -3,6 +3,7 @@
 A secret is returned once, and lies in the store encrypted.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -63,19 +64,19 @@ class Standing:
 
 
 class Endpoints:
-    """The endpoints of one store; `wrapping` is that of their secrets."""
+    """The endpoints of one store; `wrapping` is for their secrets, `messenger` makes a sender."""
 
     def __init__(
-        self, store: Store, clock: Clock, wrapping: Wrapping, messenger: Messenger
+        self, store: Store, clock: Clock, wrapping: Wrapping, messenger: Callable[[], Messenger]
     ) -> None:
         self._store = store
         self._clock = clock
         self._wrapping = wrapping
-        self._messenger = messenger
+        self._make_messenger = messenger
 
     async def add(self, url: str) -> Keyed:
         """Store a new endpoint. Raises Problem `invalid`, and `conflict` for one that is known."""
-        await self._messenger.check(url)
+        await self._make_messenger().check(url)
         secret, now = new_secret(), self._clock()
         given = {"url": url, "secret": self._wrapping.wrap(secret.encode())}
         row = WEBHOOK_ENDPOINTS.new_row(given, spell_instant(now), partial(new_id, now))
@@ -150,7 +151,7 @@ class Endpoints:
         row, now = await self._find(endpoint_id), self._clock()
         body = spell_event(TEST, spell_instant(now), {}).encode()
         headers = sign(secrets_of(row, self._wrapping, now), new_id(now), now, body)
-        return await self._messenger.post(row["url"], body, headers)
+        return await self._make_messenger().post(row["url"], body, headers)
 
     async def _run(self, verb: str, change: Plan, *more: Plan) -> int:
         """Carry out a change with its entry in the audit log; return how many rows it met."""
