@@ -16,6 +16,7 @@ from site_build.markup.convert import Converter, Dialect
 from site_build.post import Document
 from site_build.reading.check import Facts, check_content, cross_check, examine
 from site_build.reading.document import read_document
+from tests import shared_material
 from tests.sizes import in_ci, scaled
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -40,8 +41,7 @@ PLAIN = Document(
 
 def find_posts(step: int) -> list[Path]:
     """Return the sample and every `step`th post of the shared corpus, where it is at hand."""
-    shared = Path(os.environ.get("SHARED_DIR", Path(__file__).parents[3] / "shared"))
-    return [SAMPLE, *sorted((shared / "corpus" / "posts").glob("*.md"))[::step]]
+    return [SAMPLE, *shared_material.find_posts()[::step]]
 
 
 def read_posts(step: int) -> list[Document]:
