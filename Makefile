@@ -31,26 +31,28 @@ check: setup ## lint, format, types and import rules
 	@said=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$said"; exit 1; }
 	@echo "Lint, format, types and import rules hold."
 
-format: setup ## bring the code into the house's form
+format: setup ## format the code
 	@$(PYTHON_IN_VENV) -m ruff format --quiet
 
-quick: setup ## the tests that need no browser, no other program and no PostgreSQL
+quick: setup ## the tests that need no browser, no PostgreSQL and nothing from npm
 	@tools/prove --size=quick
 
 test: check ## check, then everything that shows that the product works
 	@tools/provide chromium >/dev/null
+	@tools/provide curl >/dev/null
 	@$(PYTHON_IN_VENV) -m tools.judges
 	@tools/prove --size=test
 
-judge: setup ## the long runs, what .ci/run leaves out: every judge on every page, hundreds of kills
+judge: setup ## the tests that .ci/run leaves out: every judge on every page, hundreds of kills
 	@tools/provide chromium >/dev/null
 	@tools/provide java >/dev/null
 	@$(PYTHON_IN_VENV) -m tools.judges
 	@$(PYTHON_IN_VENV) -m pytest --no-header --size=judge --above=ci
 
-bench: setup ## the figures against peers, in one run: a report in REPORT (benchmarks/report), and 1 for a missed line
+bench: setup ## measure speed and memory beside peers, write a report to REPORT (benchmarks/report), fail if a promise is missed
 	@tools/provide wrk >/dev/null
 	@tools/provide nginx >/dev/null
+	@tools/provide openssl >/dev/null
 	@$(PYTHON_IN_VENV) -m benchmarks $(if $(REPORT),--report "$(REPORT)")
 
 lock: setup ## lock requirements/*.in again, keeping versions that still fit

@@ -1,7 +1,4 @@
-"""Measures everything and writes the report; ends with 1 when a line of the table is missed.
-
-`python -m benchmarks [--report FOLDER] [--ground FOLDER] [--posts SIZES] [PART ...]`
-"""
+"""Measures everything beside its peers and writes a report: `python -m benchmarks --help`."""
 
 import argparse
 import importlib
@@ -59,13 +56,21 @@ def _make_ground(stack: ExitStack) -> Path:
 
 
 def _read_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--report", type=Path, default=_REPORT, help="the folder of the report")
-    parser.add_argument("--ground", type=Path, help="keep what is prepared, for another run")
-    parser.add_argument(
-        "--posts", type=_read_sizes, default=SIZES, help="sizes to grow through (100,1000,10000)"
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure the service and the build beside their peers, and write a report. "
+        "Exit with 1 if a promise of benchmarks/table.py is missed. The machine should be idle.",
+        epilog="example: %(prog)s --report /tmp/report reading waiting",
     )
+    known = f"what to measure (default: all): {', '.join(PARTS)}"
+    parser.add_argument("parts", nargs="*", metavar="PART", help=known)
+    report = "the folder to write the report to (default: benchmarks/report)"
+    parser.add_argument("--report", type=Path, metavar="DIR", default=_REPORT, help=report)
+    ground = "a folder to keep sites and stores in for the next run (default: none is kept)"
+    parser.add_argument("--ground", type=Path, metavar="DIR", help=ground)
+    sizes = ",".join(map(str, SIZES))
+    posts = f"numbers of posts to measure with, in turn (default: {sizes})"
+    parser.add_argument("--posts", type=_read_sizes, metavar="N,N", default=SIZES, help=posts)
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part called {', '.join(sorted(unknown))}")

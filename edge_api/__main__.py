@@ -30,7 +30,10 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "clients": ("register, list, rotate and revoke OAuth clients", "list"),
     "signing-keys": ("list and rotate the keys that sign access tokens", "list"),
     "webhooks": ("manage the addresses that are notified of new leads", "list"),
-    "privacy": ("export or erase what is stored about a person", "export ann@example.org"),
+    "privacy": (
+        "export or erase what is stored about a person; `retain` deletes old rows",
+        "export ann@example.org",
+    ),
     "backup": ("make a verified copy of the store, also while it is in use", "--keep 7"),
     "restore": (
         "replace the store with a backup; the former store is kept beside it",

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import limits
-
 from edge_api.schema.environment import (
     DotenvError,
     file_of,
@@ -53,14 +51,16 @@ def _port(text: str) -> int:
 
 
 def _rate(text: str) -> str:
-    if text != "0" and not _is_rate(text):
+    if text not in ("0", *_DEFAULT_RATES) and not _is_rate(text):
         raise ValueError("must be like 5/10minutes;20/day, or 0 for no limit")
     return text
 
 
 def _is_rate(text: str) -> bool:
+    from limits import parse_many  # noqa: PLC0415  slow to import, and defaults need no check
+
     try:
-        items = limits.parse_many(text)
+        items = parse_many(text)
     except ValueError:
         return False
     counts = all(int(number) for number in re.findall(r"[0-9]+", text))
@@ -233,6 +233,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
 }
+_DEFAULT_RATES: Final = {each.default for each in SETTINGS.values() if each.read is _rate}
 
 
 @dataclass(frozen=True, slots=True)

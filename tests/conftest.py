@@ -1,10 +1,12 @@
 """What holds for every test: properties are judged by what they find, not by how fast they do."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.own_journal import IS_OWN, NOTICE
-from tests.sizes import DEFAULT, FOUND, SIZES, choose, is_run
+from tests.sizes import DEFAULT, FOUND, SIZES, choose, is_run, size_of_file
 
 # A neighbour that has the machine for a moment is no fault of the code: hypothesis's own bounds, of
 # 200 ms an example and of how fast examples are drawn, would be timed assertions.
@@ -13,7 +15,7 @@ settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the size of the run, and of the run that has been before."""
+    """Add the options for the size of the run, and of the run before it."""
     parser.addoption("--size", choices=SIZES, default=DEFAULT, help=f"default: {DEFAULT}")
     parser.addoption(
         "--above", choices=SIZES, help="leave out what a run of this size has had, unless it grows"
@@ -23,6 +25,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the size before test modules are imported, since they have numbers of it."""
     choose(config.getoption("size"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a file whose tests are all of a larger size: that is slow (decision 37)."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    size = size_of_file(collection_path.read_text(encoding="utf-8"))
+    return True if SIZES.index(size) > SIZES.index(config.getoption("size")) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,12 +1,14 @@
 """The four sizes of a test run, and numbers that grow with them.
 
 A test says the smallest run that it is part of: `pytest.mark.size("test")`. Without that mark it is
-part of each run. The larger runs have it too, so that what a run leaves out is in a larger one.
+quick. `make quick` and `make test` run all that is of their size or a smaller one. `.ci/run` runs
+`make test` and then what that left out; `make judge` runs what both left out (`--above`).
 
 A test that does more in a larger run, such as more kills of a drill, says `grows=True`: it runs
-again where a run covers only what a smaller one left out (`--above`).
+again in each of them.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,21 +20,22 @@ DEFAULT = "ci"
 """What plain `pytest` runs."""
 
 FOUND = pytest.StashKey[dict[str, list[pytest.Mark]]]()
-"""What was collected, by its name, before a run left any of it out: the marks of its size."""
+"""The marks of size of each test that was collected, by its name; deselected tests too."""
+_MARK_OF_FILE = re.compile(r'^pytestmark = .*\bpytest\.mark\.size\("(\w+)"', re.MULTILINE)
 
 _chosen = DEFAULT
 
 
 def choose(size: str) -> None:
-    """Have numbers as they are in a run of that size."""
+    """Set the size of this run, which `scaled` returns numbers for."""
     global _chosen  # noqa: PLW0603  one run has one size
     _chosen = size
 
 
 def scaled(**numbers: int) -> int:
-    """Return the number for this run: that of its size, or of the next smaller one that has one.
+    """Return the number of this run's size, or of the next smaller size that has a number.
 
-    In a run too small for all of them, which does not run the test, it is that of the smallest.
+    A run that is smaller than all of them only imports the test; it gets the smallest number.
     """
     fitting = [size for size in SIZES[: SIZES.index(_chosen) + 1] if size in numbers]
     return numbers[fitting[-1] if fitting else min(numbers, key=SIZES.index)]
@@ -57,8 +60,14 @@ def size_of(marks: Iterable[pytest.Mark]) -> str:
     return max((mark.args[0] for mark in marks), key=SIZES.index, default=SIZES[0])
 
 
+def size_of_file(text: str) -> str:
+    """Return the size that a file's `pytestmark` says, on one line, without importing the file."""
+    found = _MARK_OF_FILE.search(text)
+    return found[1] if found else SIZES[0]
+
+
 def is_run(marks: Iterable[pytest.Mark], size: str, above: str | None) -> bool:
-    """Tell whether a run has a test with those marks, where one of size `above` has been before."""
+    """Tell whether a run has a test with those marks, if a run of size `above` was before it."""
     marks = list(marks)
     needed = SIZES.index(size_of(marks))
     if above is None or needed > SIZES.index(above):

@@ -13,15 +13,13 @@ from edge_api.__main__ import make_parser as make_edge_parser
 from site_build.__main__ import make_parser as make_build_parser
 from tests.sizes import in_ci
 
-pytestmark = pytest.mark.size("test")
-
 ROOT = Path(__file__).resolve().parent.parent
 MakeParser = Callable[[Sequence[str]], argparse.ArgumentParser]
 PROGRAMS: dict[str, MakeParser] = {
     "edge_api": make_edge_parser,
     "site_build": lambda words: make_build_parser(words, {}),
 }
-SLOW = {"aiohttp", "asyncpg", "jinja2", "joserfc", "mcp", "pelican"}
+SLOW = {"aiohttp", "asyncpg", "jinja2", "joserfc", "limits", "mcp", "pelican"}
 """Packages that take long to import."""
 
 # What a command line imports of them.
@@ -32,7 +30,15 @@ IMPORTED = [
     ("edge_api", ["--help"], set[str]()),
     ("edge_api", ["mail", "list"], {"jinja2"}),
     ("edge_api", ["clients", "list"], {"joserfc"}),
-    ("edge_api", ["serve", "--help"], {"aiohttp", "jinja2", "joserfc"}),
+    ("edge_api", ["webhooks", "list"], {"joserfc"}),
+    ("edge_api", ["requests", "list"], {"jinja2"}),
+    ("edge_api", ["privacy", "export", "ann@example.org"], set[str]()),
+    ("edge_api", ["privacy", "retain"], set[str]()),
+    ("edge_api", ["backup"], set[str]()),
+    ("edge_api", ["restore", "edge.db"], set[str]()),
+    ("edge_api", ["copy", "--from=sqlite:///edge.db", "--to=sqlite:///copy.db"], set[str]()),
+    ("edge_api", ["doctor"], {"aiohttp", "jinja2", "joserfc", "limits"}),
+    ("edge_api", ["serve", "--help"], {"aiohttp", "jinja2", "joserfc", "limits"}),
     ("site_build", ["--help"], set[str]()),
     ("site_build", ["check", "--help"], set[str]()),
     ("site_build", ["list", "drafts"], set[str]()),
@@ -111,6 +117,7 @@ def test_a_wrong_option_before_the_command_is_the_one_that_is_named(
     assert words[-1] not in said.splitlines()[-1]
 
 
+@pytest.mark.size("test")
 @pytest.mark.parametrize(("program", "words", "expected"), [*IMPORTED[:2], *in_ci(*IMPORTED[2:])])
 def test_a_command_imports_what_it_uses(
     tmp_path: Path, program: str, words: list[str], expected: set[str]

@@ -267,10 +267,14 @@ def test_the_index_lists_each_decision() -> None:
 
 
 def test_the_workflow_runs_what_a_change_has_to_pass() -> None:
-    """The forge runs `.ci/run` alone, and takes actions by commit: a tag can be moved."""
+    """The forge runs `.ci/run`, and takes actions by commit: a tag can be moved."""
     text = text_of(".github/workflows/ci.yml")
 
-    assert re.findall(r"^ +(?:- )?run: (.*)$", text, re.MULTILINE) == [".ci/run"]
+    assert re.findall(r"^ +(?:- )?run: (.*)$", text, re.MULTILINE) == [
+        "sudo tools/provide nginx",
+        "sudo tools/provide wrk",
+        ".ci/run",
+    ]
     assert re.findall(r"uses: (?!\S+@[0-9a-f]{40} )(.*)", text) == []
 
 

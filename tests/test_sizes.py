@@ -1,16 +1,45 @@
 """Which run has which test, and that no test is left out by all of them."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from tests.sizes import FOUND, SIZES, is_run, scaled, size_of
+from tests.scaled_numbers import (
+    ROOT,
+    find_faults,
+    find_users,
+    read_modules,
+    read_tests,
+    size_of_module,
+)
+from tests.sizes import FOUND, SIZES, is_run, scaled, size_of, size_of_file
 
-ROOT = Path(__file__).resolve().parent.parent
 RUN = re.compile(r"--size=(\w+)(?: --above=(\w+))?")
 NEEDS_MORE = {"chromium", "postgresql", "judges", "installed"}
 """Fixtures that a quick run does without: a browser, PostgreSQL, and what npm installs."""
+
+PLANTED = {
+    "tests/part/conftest.py": """
+COUNT = scaled(test=1, judge=9)
+def rows(other): return [COUNT]
+""",
+    "tests/part/helper.py": "KILLS = scaled(quick=1, test=2, ci=3)\ndef kill(): return KILLS",
+    "tests/part/test_rows.py": """
+pytestmark = [mark.one_engine, mark.size("test")]
+def test_rows(rows): pass
+@pytest.mark.size("ci")
+def test_dead(): scaled(test=1, ci=2)
+def test_none(): pass
+@pytest.mark.size("judge", grows=True)
+def test_late(): scaled(judge=2)
+""",
+    "tests/part/test_kills.py": """
+from tests.part.helper import kill as end
+@pytest.mark.size("test", grows=True)
+def test_kills(): end()
+""",
+}
+"""Tests whose numbers are wrong, by their files."""
 
 
 def runs_of(*names: str) -> list[tuple[str, str | None]]:
@@ -46,7 +75,7 @@ def test_ci_and_judge_together_leave_no_size_out(size: str, *, grows: bool) -> N
 
 
 def test_no_test_of_this_run_is_left_out(request: pytest.FixtureRequest) -> None:
-    """Each test that was found, whether this run has it or not, is in `.ci/run` or `make judge`."""
+    """Each test of a file that this run imports is in `.ci/run` or `make judge`."""
     found = request.config.stash[FOUND]
     runs = runs_of("Makefile", ".ci/run")
     left_out = [name for name, marks in found.items() if not any(is_run(marks, *r) for r in runs)]
@@ -85,14 +114,47 @@ def test_a_number_grows_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert numbers == [5, 5, 5, 200]
 
 
-def test_no_file_is_left_out_of_collection() -> None:
-    """Nothing is ignored or skipped: what a run leaves out, its marks leave out."""
-    leaving = re.compile(r"collect_[i]gnore|mark\.[s]kip|pytest\.[s]kip\(|import[o]rskip")
-    files = (ROOT / "tests").rglob("*.py")
-    texts = {
-        str(file.relative_to(ROOT)): file.read_text(encoding="utf-8")
-        for file in files
-        if "node_modules" not in file.parts
-    }
+def test_each_number_is_used_in_the_run_that_it_names() -> None:
+    """A test has none for runs too small for it, and grows where it has one for a larger run."""
+    texts = read_tests()
+    del texts["tests/test_sizes.py"]  # asks `scaled` itself
+    modules = read_modules(texts)
 
-    assert [name for name, text in texts.items() if leaving.search(text)] == []
+    assert len(find_users(modules)) > 20
+    assert find_faults(modules) == []
+
+
+def test_a_number_that_no_run_uses_is_found() -> None:
+    """It is found where a helper or a fixture makes it, too."""
+    assert find_faults(read_modules(PLANTED)) == [
+        "tests/part/conftest.py:2: scaled(judge=...): none of its tests grows, or is of that size",
+        "tests/part/helper.py:1: scaled(quick=...): the smallest run of its tests is test",
+        "tests/part/test_rows.py:5: scaled(test=...): the smallest run of its tests is ci",
+    ]
+
+
+def test_a_file_is_imported_unless_all_its_tests_are_of_a_larger_size(
+    request: pytest.FixtureRequest,
+) -> None:
+    """A run reads the size of a file from its text, and that is what `pytestmark` says."""
+    texts = {
+        path: text for path, text in read_tests().items() if path.rpartition("/")[2][:5] == "test_"
+    }
+    modules = read_modules(texts)
+    sizes = {path: size_of_file(text) for path, text in texts.items()}
+    marked = {path: size_of_module(modules[path[:-3].replace("/", ".")]) for path in texts}
+    chosen = SIZES.index(request.config.getoption("size"))
+    ignore = request.config.hook.pytest_ignore_collect
+
+    assert set(sizes.values()) == set(SIZES)
+    assert sizes == marked
+    assert {
+        path for path in texts if ignore(collection_path=ROOT / path, config=request.config)
+    } == {path for path, size in sizes.items() if SIZES.index(size) > chosen}
+
+
+def test_only_its_size_leaves_a_test_out() -> None:
+    """No test is skipped, and no file is ignored, for another reason."""
+    leaving = re.compile(r"collect_[i]gnore|mark\.[s]kip|pytest\.[s]kip\(|import[o]rskip")
+
+    assert [name for name, text in read_tests().items() if leaving.search(text)] == []

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from itertools import count
+from itertools import count, cycle
 from statistics import quantiles
 from typing import Final
 
@@ -25,7 +25,9 @@ from benchmarks.server import LOAD_CORE, on_core
 SLOW_CLIENTS: Final = 8
 SECONDS: Final = 8.0
 PAUSE: Final = 0.002
-_OFFSET: Final = "/admin/leads?order=created_at.desc&offset=900{:03}&limit=100"
+_OFFSET: Final = "/admin/leads?order=created_at.desc&offset={}&limit=100"
+_DEEP: Final = range(900_000, MANY_LEADS - 100)
+"""Offsets: all of them have a whole page behind them."""
 _ILIKE: Final = "/admin/leads?message=ilike.*nowhere%20to%20be%20found%20{}*&limit=100"
 """Each asks for something else: the answer to a question that was put before is kept."""
 _OTHERS: Final = ("/leads?limit=50", "/posts", "/posts?limit=20")
@@ -85,7 +87,7 @@ def _row(name: str, waits: Waits) -> tuple[str, ...]:
 
 async def _watch(edge: Edge, slow: str) -> Waits:
     waits, until = Waits(), time.perf_counter() + SECONDS
-    paths = (slow.format(number) for number in count())
+    paths = (slow.format(number) for number in cycle(_DEEP))
     timeout = ClientTimeout(total=60)
     async with ClientSession(edge.server.origin, headers=edge.keyed, timeout=timeout) as session:
         tasks = [

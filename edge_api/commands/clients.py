@@ -94,25 +94,18 @@ def _add_register(actions: Subparsers) -> None:
     summary = "register a client, and print its id and secret, once"
     example = '--name "my client" --redirect-uri http://127.0.0.1:8765/callback'
     parser = add_command(actions, "register", summary, example)
-    parser.add_argument("--name", required=True, help="what a person is shown")
-    parser.add_argument(
-        "--redirect-uri",
-        action="append",
-        default=[],
-        metavar="URI",
-        help="where browsers may be sent back to; may stand several times",
+    parser.add_argument("--name", required=True, help="its name, as people see it")
+    uri = "where browsers may be sent back to; repeatable"
+    parser.add_argument("--redirect-uri", action="append", default=[], metavar="URI", help=uri)
+    auth = "how it authenticates (default: none with --redirect-uri, else client_secret_basic)"
+    parser.add_argument("--auth", choices=AUTH_METHODS, help=auth)
+    grants = (
+        f"of {', '.join(GRANTS)} "
+        "(default: the first two with --redirect-uri, else client_credentials)"
     )
-    parser.add_argument("--auth", choices=AUTH_METHODS, help="how it authenticates")
-    parser.add_argument(
-        "--grants", type=words, metavar='"A B"', help=f"of {', '.join(GRANTS)}, or what fits"
-    )
-    parser.add_argument(
-        "--scopes",
-        type=words,
-        default=UNVETTED_SCOPES,
-        metavar='"A B"',
-        help="the most it may be granted, or the default",
-    )
+    parser.add_argument("--grants", type=words, metavar='"A B"', help=grants)
+    most = f"the scopes that it may be granted (default: {' '.join(UNVETTED_SCOPES)})"
+    parser.add_argument("--scopes", type=words, default=UNVETTED_SCOPES, metavar='"A B"', help=most)
     parser.add_argument("--jwks", metavar="FILE", help="its public keys, for private_key_jwt")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -22,9 +22,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from", metavar="URL", dest="source", type=_url, required=True, help="the store to read"
     )
-    parser.add_argument(
-        "--to", metavar="URL", dest="target", type=_url, required=True, help="made where missing"
-    )
+    to = "the store to write; it is created if it is missing"
+    parser.add_argument("--to", metavar="URL", dest="target", type=_url, required=True, help=to)
 
 
 def run(arguments: argparse.Namespace, _settings: Settings) -> int:

@@ -15,7 +15,7 @@ from edge_api.commands import (
     words,
 )
 from edge_api.commands.opened import opened, system_clock
-from edge_api.domain.keys import Issued, KeyOrder, Keys, state_of
+from edge_api.domain.keys import USUAL_SCOPES, Issued, KeyOrder, Keys, state_of
 from edge_api.schema.kinds import parse_timestamp, spell_instant
 from edge_api.schema.table import Row
 from edge_api.settings import Settings
@@ -81,18 +81,15 @@ def _add_issue(actions: Subparsers) -> None:
     example = '--name "my client" --scopes posts:read --expires 2027-01-31'
     parser = add_command(actions, "issue", "make a key and print it, once", example)
     parser.add_argument("--name", required=True, help="who or what will use it")
-    parser.add_argument(
-        "--type", choices=("api_key", "access_token"), default="api_key", help="for REST or for MCP"
-    )
-    parser.add_argument(
-        "--scopes", type=words, default=(), metavar='"A B"', help="what it may do, or the default"
-    )
-    parser.add_argument(
-        "--tables", type=words, metavar='"T U"', help="the administrative tables it may touch"
-    )
-    parser.add_argument(
-        "--expires", type=_instant, metavar="DATE", help="when it ends, such as 2027-01-31"
-    )
+    kind = "api_key is for REST, access_token for MCP (default: api_key)"
+    parser.add_argument("--type", choices=tuple(USUAL_SCOPES), default="api_key", help=kind)
+    usual = " ".join(USUAL_SCOPES["api_key"])
+    scopes = f"what it may do (default: {usual}; mcp too for an access_token)"
+    parser.add_argument("--scopes", type=words, default=(), metavar='"A B"', help=scopes)
+    tables = "the administrative tables it may use (default: all)"
+    parser.add_argument("--tables", type=words, metavar='"T U"', help=tables)
+    expires = "when it expires, such as 2027-01-31 (default: never)"
+    parser.add_argument("--expires", type=_instant, metavar="DATE", help=expires)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -38,19 +38,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action")
     parser.set_defaults(action="run")
     add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
-    add_list(actions, "list what waits and what was given up")
-    for name, sentence in (("retry", "queue again"), ("discard", "forget")):
-        mending = add_command(actions, name, f"{sentence} what was given up", "--all")
+    add_list(actions, "list queued and undeliverable messages")
+    for name, sentence in (("retry", "queue again"), ("discard", "delete")):
+        mending = add_command(actions, name, f"{sentence} undeliverable messages, or one", "--all")
         which = mending.add_mutually_exclusive_group(required=True)
-        which.add_argument("id", nargs="?", help="the id of one, as `mail list` shows it")
-        which.add_argument("--all", action="store_true", help="all that was given up")
+        which.add_argument("id", nargs="?", help="the id of a message, as `mail list` shows it")
+        which.add_argument("--all", action="store_true", help="all undeliverable messages")
     print_sample = "print a message with sample values"
     preview = add_command(actions, "preview", print_sample, "lead_notification --html")
     preview.add_argument("template", choices=get_args(TemplateName))
     form = preview.add_mutually_exclusive_group()
-    form.add_argument("--html", action="store_true", help="its HTML part")
-    form.add_argument("--text", action="store_true", help="its text part (what is printed anyway)")
-    form.add_argument("--eml", action="store_true", help="all of it, as it is sent")
+    form.add_argument("--html", action="store_true", help="print its HTML part")
+    form.add_argument("--text", action="store_true", help="print its text part (the default)")
+    form.add_argument("--eml", action="store_true", help="print all of it, as it is sent")
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     erasing = add_command(actions, "erase", erase, "ann@example.org --yes")
     erasing.add_argument("email", metavar="EMAIL", help="the address, in any spelling")
     erasing.add_argument("--yes", action="store_true", help="do not ask")
-    add_command(actions, "retain", "delete what is older than the RETAIN settings allow", "")
+    add_command(actions, "retain", "delete rows that are older than RETAIN_..._DAYS", "")
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=words,
         default=(),
         metavar='"A B"',
-        help="what it may do; else what was asked for, but for administrative scopes",
+        help="what it may do (default: the scopes of the request, without administrative ones)",
     )
     deny = "deny a request; an approved one too, until its credential is fetched"
     denying = add_command(actions, "deny", deny, EXAMPLE_ID)

@@ -44,19 +44,18 @@ _log = logging.getLogger(__name__)
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"
-    )
-    parser.add_argument("--port", type=_port, help="the port to listen on (default: PORT)")
+    host = "the address to listen on (default: 127.0.0.1)"
+    parser.add_argument("--host", default="127.0.0.1", help=host)
+    port = f"the port to listen on (default: the setting PORT, {SETTINGS['PORT'].default})"
+    parser.add_argument("--port", type=_port, help=port)
     parser.add_argument(
         "--keep-mail",
         metavar="DIR",
         type=_maildir,
         help="put mail into this maildir where no SMTP_URL is set",
     )
-    parser.add_argument(
-        "--workers", type=int, default=1, help="processes that serve (default: 1; on PostgreSQL)"
-    )
+    workers = "processes that serve; more than 1 needs PostgreSQL (default: 1)"
+    parser.add_argument("--workers", type=int, default=1, help=workers)
     add_option(parser)
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from edge_api.commands import (
@@ -18,8 +19,14 @@ from edge_api.commands import (
 from edge_api.commands.opened import opened, system_clock
 from edge_api.commands.private_file import secret_key
 from edge_api.domain.sealing import Wrapping
-from edge_api.domain.webhooks.endpoints import OVERLAP, PURPOSE, Endpoints, Keyed, Standing
-from edge_api.outgoing.tell import Teller, local_teller
+from edge_api.domain.webhooks.endpoints import (
+    OVERLAP,
+    PURPOSE,
+    Endpoints,
+    Keyed,
+    Messenger,
+    Standing,
+)
 from edge_api.settings import Settings
 
 _HOUR: Final = timedelta(hours=1)
@@ -30,8 +37,11 @@ _SHOWN: Final = ("id", "url", "created_at", "former_until", "disabled_at", "disa
 _HEAD: Final = ("ID", "STATE", "WAITING", "GIVEN UP", "URL")
 
 
-def webhook_teller(settings: Settings) -> Teller:
+def webhook_teller(settings: Settings) -> Messenger:
     """Return what posts to endpoints; a site on this machine alone may tell others on it."""
+    # It imports aiohttp, which only `add` and `test` need.
+    from edge_api.outgoing.tell import Teller, local_teller  # noqa: PLC0415
+
     return local_teller() if settings.is_loopback else Teller()
 
 
@@ -59,17 +69,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="how long the old secret signs as well (default: 24)",
     )
     rotating.add_argument("--json", action="store_true", help="print one JSON object")
-    retrying = add_command(actions, "retry", "queue again what was given up", EXAMPLE_ID)
-    retrying.add_argument("id", metavar="ID", nargs="?", help="of one endpoint; all without it")
-    _add_one(actions, "discard", "forget what was given up of an endpoint")
+    retrying = add_command(actions, "retry", "queue undeliverable events again", EXAMPLE_ID)
+    retrying.add_argument("id", metavar="ID", nargs="?", help="of an endpoint (default: all)")
+    _add_one(actions, "discard", "delete the undeliverable events of an endpoint")
     _add_one(actions, "test", "send a test event, and print what came of it")
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0, or 1 for a test that failed; raises Problem."""
     async with opened(settings, create=arguments.action == "add") as store:
-        wrapping, teller = webhook_wrapping(settings), webhook_teller(settings)
-        endpoints = Endpoints(store, system_clock, wrapping, teller)
+        wrapping, messenger = webhook_wrapping(settings), partial(webhook_teller, settings)
+        endpoints = Endpoints(store, system_clock, wrapping, messenger)
         return await _ACTIONS[arguments.action](endpoints, arguments) or 0
 
 

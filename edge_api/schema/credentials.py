@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-import limits
+if TYPE_CHECKING:
+    from limits import RateLimitItem
 
 SecretKind = Literal[
     "api_key",
@@ -39,7 +40,7 @@ class Limit:
     """One limit: the windows that must all have room, and how headers call them."""
 
     name: str
-    items: tuple[limits.RateLimitItem, ...]
+    items: "tuple[RateLimitItem, ...]"
     labels: tuple[str, ...]
     policy: str
 
@@ -68,7 +69,9 @@ def read_limit(name: str, rate: str) -> Limit | None:
     """Return the limit that a checked setting describes; `None` where it is switched off."""
     if rate == "0":
         return None
-    items = tuple(limits.parse_many(rate))
+    from limits import parse_many  # noqa: PLC0415  slow to import, and most commands count nothing
+
+    items = tuple(parse_many(rate))
     labels = (name, *(f"{name}-{_window(item)}" for item in items[1:]))
     policies = (
         f'"{label}";q={item.amount};w={item.get_expiry()}'
@@ -77,7 +80,7 @@ def read_limit(name: str, rate: str) -> Limit | None:
     return Limit(name, items, labels, ", ".join(policies))
 
 
-def _window(item: limits.RateLimitItem) -> str:
+def _window(item: "RateLimitItem") -> str:
     """Return how a window is called, such as `day` or `10minute`."""
     return f"{item.multiples if item.multiples > 1 else ''}{item.GRANULARITY.name}"
 

@@ -204,7 +204,7 @@ class _Guide:
         meant = self.ground.slugs.get(last) or self.ground.slugs.get(slug)
         if not meant and not path.startswith(_TAGS):
             meant = self.ground.slugs.get(_find_near(slug, self._list_near(slug)) or "")
-        return f"did you mean /{meant}?" if meant else "mend the address, or take it away"
+        return f"did you mean /{meant}?" if meant else "fix the address, or remove it"
 
     def _list_near(self, slug: str) -> tuple[str, ...]:
         """Return the slugs that begin or end as one does: to compare with all would take long."""

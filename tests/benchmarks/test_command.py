@@ -25,6 +25,15 @@ def test_sizes_that_are_none_are_refused(sizes: str) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_the_help_has_an_example_and_each_default() -> None:
+    """It says what happens, too."""
+    said = " ".join(run("--help").stdout.split())
+
+    assert "Measure the service and the build beside their peers" in said
+    assert "example: python -m benchmarks --report" in said
+    assert said.count("(default: ") == 4
+
+
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_can_be_measured(part: str) -> None:
     """Each name is a module with its measurement."""

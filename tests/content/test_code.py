@@ -100,11 +100,17 @@ def marks_of(path: Path) -> list[pytest.MarkDecorator]:
 
 
 @cache
-def changed_papers() -> frozenset[str]:
-    """Return the papers that are not as they were committed, so that `make test` has them too."""
-    command = ["git", "diff", "--name-only", "HEAD", "--", "*.md"]
-    listed = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    return frozenset(listed.stdout.splitlines())
+def changed_papers(checkout: Path = ROOT) -> frozenset[str]:
+    """Return the papers that are new or changed since the last commit: `make test` has them too."""
+    commands = (
+        ["git", "diff", "--name-only", "HEAD", "--", "*.md"],
+        ["git", "ls-files", "--others", "--exclude-standard", "--", "*.md"],
+    )
+    listed = [
+        subprocess.run(command, cwd=checkout, check=False, capture_output=True, text=True).stdout
+        for command in commands
+    ]
+    return frozenset("".join(listed).splitlines())
 
 
 RUNNING = [pytest.param(path, marks=marks_of(path)) for path in TAUGHT if has_code(path)]
@@ -116,6 +122,19 @@ def test_every_block_of_code_runs(path: Path, opened: OpenWorkshop) -> None:
     with opened(knows_its_port=path.name in FOLLOWING) as workshop:
         faults = find_faults(path.read_text(encoding="utf-8"), workshop)
     assert not faults, "\n\n".join(faults)
+
+
+def test_papers_that_are_new_or_changed_are_found(tmp_path: Path) -> None:
+    """A paper that is not committed yet is new; what is committed, or is no paper, is not."""
+    for name in ("same.md", "changed.md"):
+        (tmp_path / name).write_text("Words.\n")
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "Begin"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    for name in ("changed.md", "new.md", "new.txt"):
+        (tmp_path / name).write_text("Other words.\n")
+
+    assert changed_papers(tmp_path) == {"changed.md", "new.md"}
 
 
 @pytest.mark.parametrize(

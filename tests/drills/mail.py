@@ -22,8 +22,8 @@ from aiohttp import ClientSession
 
 from edge_api.schema.kinds import spell_instant
 from tests.drills.targets import EDGE, LEAD, LEADS, LIMITS
-from tests.edge.edge_process import PATIENCE, ROOT, free_port
-from tests.edge.mail.outbox.scripted_relay import Relay, Taken, relaying, until
+from tests.edge.edge_process import PATIENCE, ROOT, free_port, until
+from tests.edge.mail.outbox.scripted_relay import Relay, Taken, relaying
 
 MAIL: Final = ("-m", "edge_api", "mail", "run")
 LEADS_A_LIFE: Final = 5

@@ -1,11 +1,12 @@
 """The edge as its user runs it: a process of its own, with settings from the environment alone."""
 
+import asyncio
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
@@ -17,6 +18,15 @@ PATIENCE = 60.0
 """Seconds until a test that waits gives up; nothing is measured by it."""
 _SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
 Headers = Mapping[str, str]
+
+
+async def until(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    """Return when something holds; fail when it does not come to that."""
+    for _ in range(round(max(seconds, PATIENCE) / 0.01)):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise TimeoutError
 
 
 def free_port() -> int:

@@ -5,15 +5,15 @@ that SHARED_DIR names or in `shared` beside the project.
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from yarl import URL
 
+from tests.shared_material import SHARED
+
 HERE = Path(__file__).parent
-SHARED = Path(os.environ.get("SHARED_DIR", HERE.parents[1].parent / "shared"))
 FILES = [HERE / "cases" / "admin_cases.json", SHARED / "cases" / "admin_cases.json"]
 SUITES = [json.loads(file.read_text(encoding="utf-8")) for file in FILES if file.is_file()]
 NAMES = ["own", "shared"][: len(SUITES)]

@@ -1,6 +1,5 @@
 """Many posts that people wrote, built and served: every surface names the same ones."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,10 @@ from edge_api.domain.edition import read_index
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, PostRecord
 from edge_api.store.search import open_search
 from tests.edge.search_questions import OWN_QUESTIONS, QUESTIONS
+from tests.shared_material import CORPUS
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
-SHARED = Path(os.environ.get("SHARED_DIR", Path(__file__).parents[3] / "shared"))
-CORPUS = SHARED / "corpus" / "posts"
 NOW = "2026-11-01T00:00:00Z"
 FEED_NEWEST = 50
 FOUND_AT_LEAST = 0.93

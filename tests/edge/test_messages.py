@@ -429,22 +429,29 @@ async def test_a_client_that_reads_nothing_is_made_to_wait(
     edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests one behind another are not answered into memory without end."""
-    begun = 0
+    begun, stopped = 0, asyncio.Event()
+    pause_writing = server_module.Protocol.pause_writing
 
     def count(request: Request) -> None:
         nonlocal begun
         begun += 1
         mark(request)
 
+    def stop(connection: server_module.Protocol) -> None:
+        pause_writing(connection)
+        stopped.set()
+
     monkeypatch.setattr(app_module, "mark", count)
+    monkeypatch.setattr(server_module.Protocol, "pause_writing", stop)
     async with connect(edge.url) as connection:
         connection.writer.write(get(target=b"/journal/first/") * 10_000)
-        before = -1
-        while before < begun:
-            before = begun
-            await asyncio.sleep(0.3)
+        async with asyncio.timeout(PATIENCE):
+            await stopped.wait()
+        before = begun
+        await asyncio.sleep(0.3)  # too short a time would only show less
 
     assert 0 < begun < 10_000
+    assert begun <= before + 1
 
 
 async def test_a_list_may_stand_on_several_lines(edge: Any) -> None:

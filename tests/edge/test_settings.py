@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from edge_api.schema.credentials import read_limit
 from edge_api.schema.environment import show_database
-from edge_api.settings import SettingsError, read_settings
+from edge_api.settings import SETTINGS, SettingsError, read_settings
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.each_engine]
 
@@ -88,6 +89,14 @@ def test_a_wrong_value_names_its_setting(name: str, text: str) -> None:
     (fault,) = refuse({name: text})
 
     assert fault.startswith(f"{name}: ")
+
+
+def test_the_default_rates_are_rates() -> None:
+    """They are not checked when settings are read."""
+    rates = [str(each.default) for name, each in SETTINGS.items() if name.startswith("RATE_")]
+
+    assert len(rates) > 5
+    assert [text for text in rates if read_limit("any", text) is None] == []
 
 
 def test_two_secrets_may_stand_while_one_changes() -> None:

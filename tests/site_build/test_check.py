@@ -17,6 +17,7 @@ from site_build.markup.convert import Converter, Dialect
 from site_build.post import Document
 from site_build.reading.check import Facts, check_content, cross_check, examine
 from site_build.reading.document import read_document
+from tests import shared_material
 from tests.sizes import in_ci, scaled
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -42,8 +43,7 @@ PLAIN = Document(
 
 def find_posts(step: int) -> list[Path]:
     """Return the sample and every `step`th post of the shared corpus, where it is at hand."""
-    shared = Path(os.environ.get("SHARED_DIR", Path(__file__).parents[3] / "shared"))
-    return [SAMPLE, *sorted((shared / "corpus" / "posts").glob("*.md"))[::step]]
+    return [SAMPLE, *shared_material.find_posts()[::step]]
 
 
 def read_posts(step: int) -> list[Document]:
@@ -469,8 +469,8 @@ def test_links_that_lead_somewhere(address: str) -> None:
 @pytest.mark.parametrize(
     ("markdown", "message"),
     [
-        ("[a](/x/)", "the link `/x/` leads nowhere; mend the address, or take it away"),
-        ("[a](/docs/x/)", "the link `/docs/x/` leads nowhere; mend the address, or take it away"),
+        ("[a](/x/)", "the link `/x/` leads nowhere; fix the address, or remove it"),
+        ("[a](/docs/x/)", "the link `/docs/x/` leads nowhere; fix the address, or remove it"),
         ("[a](other/)", "the link `other/` leads nowhere; did you mean /journal/other/?"),
         ("[a](/2020/other.html#b)", "the link `/2020/other.html#b` leads nowhere; did you mean"),
         ("[a](othr.md)", "the link `othr.md` leads nowhere; did you mean /journal/other/?"),
@@ -480,8 +480,8 @@ def test_links_that_lead_somewhere(address: str) -> None:
         ("[a](a.example/b)", "the link `a.example/b` leads nowhere; write https://a.example/b"),
         ("![a](../images/b.png)", "the image or file `../images/b.png` leads nowhere; write /ima"),
         ("![a](/images/c.png)", "the image or file `/images/c.png` leads nowhere; did you mean /"),
-        ("[a](/tags/two/)", "the link `/tags/two/` leads nowhere; mend the address, or take it a"),
-        ("[a](/tags/drafted/)", "the link `/tags/drafted/` leads nowhere; mend the address, or t"),
+        ("[a](/tags/two/)", "the link `/tags/two/` leads nowhere; fix the address, or remove it"),
+        ("[a](/tags/drafted/)", "the link `/tags/drafted/` leads nowhere; fix the address, or rem"),
         (
             "[a](/journal/OTHER/)",
             "the link `/journal/OTHER/` leads nowhere; did you mean /journal/ot",
@@ -491,7 +491,7 @@ def test_links_that_lead_somewhere(address: str) -> None:
         ("[a](/journal/other/#Here)", "nothing on /journal/other/ is named `#Here`; did you mean"),
         ("[a](/journal/draft/)", "the link leads to a draft, posts/draft.md; publish it, or take"),
         ("[a](/journal/future/)", "the link leads to posts/future.md, which appears on 2027-06-01"),
-        ("[a](/[x]/)", "the link `/[x]/` leads nowhere; mend the address, or take it away"),
+        ("[a](/[x]/)", "the link `/[x]/` leads nowhere; fix the address, or remove it"),
     ],
 )
 def test_links_that_lead_nowhere(markdown: str, message: str) -> None:

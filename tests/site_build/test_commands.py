@@ -127,12 +127,12 @@ def test_check_of_doubtful_content(content: Path, run: Run) -> None:
     told = run("check", "--content", content)
 
     assert told.out == (
-        f"{content}/posts/b.md:6:5  warning  the link `/x/` leads nowhere; mend the address, or "
-        "take it away\n"
+        f"{content}/posts/b.md:6:5  warning  the link `/x/` leads nowhere; fix the address, or "
+        "remove it\n"
         f"{content}/posts/b.md:8:1  warning  the image has no alt text; describe it between the "
         "brackets\n"
-        f"{content}/posts/b.md:8:5  warning  the image or file `y.png` leads nowhere; mend the "
-        "address, or take it away\n"
+        f"{content}/posts/b.md:8:5  warning  the image or file `y.png` leads nowhere; fix the "
+        "address, or remove it\n"
         "2 files: 0 errors, 3 warnings\n"
     )
     assert told.status == 0

@@ -1,6 +1,5 @@
 """Markdown into HTML, for the page and for strangers."""
 
-import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,17 +12,11 @@ from site_build.markup.convert import Conversion, Converter, Dialect
 from site_build.markup.sanitize import sanitize
 from site_build.post import Document
 from site_build.reading.document import read_document
-from tests.site_build.workbench import ROOT
+from tests.shared_material import find_posts
 
 NOON = datetime(2026, 3, 1, tzinfo=UTC)
 SAMPLE = Path(__file__).parent / "samples" / "everything.md"
 URL = "https://journal.test/journal/a/"
-
-
-def find_posts() -> list[Path]:
-    """Return the posts of the shared corpus, where it is at hand."""
-    shared = Path(os.environ.get("SHARED_DIR") or ROOT.parent / "shared")
-    return sorted((shared / "corpus" / "posts").glob("*.md"))
 
 
 def make_document(markdown: str) -> Document:

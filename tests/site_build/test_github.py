@@ -20,7 +20,8 @@ from site_build.markup.formulas import FormulaError, write_mathml
 from site_build.markup.github import GITHUB
 from site_build.markup.sanitize import sanitize
 from site_build.markup.structure import find_elements
-from tests.site_build.test_convert import URL, convert, find_posts, make_document
+from tests.shared_material import find_posts
+from tests.site_build.test_convert import URL, convert, make_document
 from tests.site_build.workbench import Desk, find, run_journal
 from tests.sizes import in_ci, scaled
 

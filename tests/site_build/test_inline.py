@@ -8,7 +8,8 @@ from markdown.treeprocessors import InlineProcessor
 
 from site_build.markup.convert import Converter, Dialect
 from site_build.markup.github import SIGNS
-from tests.site_build.test_convert import find_posts, make_document
+from tests.shared_material import find_posts
+from tests.site_build.test_convert import make_document
 from tests.sizes import scaled
 
 PIECES = [

@@ -1,7 +1,6 @@
 """Reading one file: what becomes a document, and what is said of a head that cannot."""
 
 import hashlib
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from site_build.post import Alias, Document
 from site_build.reading.document import LARGEST_FILE, read_document
+from tests.shared_material import find_posts
 from tests.sizes import scaled
 
 HEAD = "title: Hello\nslug: hello\ndate: 2026-03-01\n"
@@ -36,12 +36,6 @@ def read(raw: bytes, path: str = "posts/a.md") -> Document:
 def list_findings(raw: bytes, path: str = "posts/a.md") -> list[str]:
     """Return the findings about `raw`, without the path."""
     return [str(finding).removeprefix(f"{path}:") for finding in read_document(path, raw)[1]]
-
-
-def find_corpus() -> list[Path]:
-    """Return the posts of the shared corpus, or none where it is not at hand."""
-    shared = Path(os.environ.get("SHARED_DIR", Path(__file__).parents[3] / "shared"))
-    return sorted((shared / "corpus" / "posts").glob("*.md"))
 
 
 def test_a_whole_head() -> None:
@@ -428,7 +422,7 @@ def test_python_frontmatter_reads_posts(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_agrees_with_python_frontmatter() -> None:
     """Heads and bodies of real posts are parted where python-frontmatter parts them."""
-    for path in find_corpus() or [Path(__file__).parent / "samples" / "everything.md"]:
+    for path in find_posts() or [Path(__file__).parent / "samples" / "everything.md"]:
         raw = path.read_bytes()
         document, _ = read_document(f"posts/{path.name}", raw)
         theirs = frontmatter.loads(raw.decode())

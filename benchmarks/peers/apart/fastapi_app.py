@@ -49,7 +49,7 @@ class Post(Summary):
 
 
 class PostList(BaseModel):
-    """All posts."""
+    """The newest posts."""
 
     posts: list[Summary]
     count: int
@@ -121,9 +121,11 @@ KEYED = [Depends(require_key)]
 
 
 @app.get("/posts", response_model=PostList, dependencies=KEYED)
-async def list_posts(request: Request) -> dict[str, Any]:
-    """List all posts."""
-    posts = list(request.app.state.posts.values())
+async def list_posts(
+    request: Request, limit: Annotated[int, Query(ge=1, le=200)] = 50
+) -> dict[str, Any]:
+    """List the newest posts."""
+    posts = list(request.app.state.posts.values())[:limit]
     return {"posts": posts, "count": len(posts)}
 
 

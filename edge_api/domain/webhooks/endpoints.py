@@ -7,7 +7,7 @@ store encrypted.
 import base64
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -200,19 +200,19 @@ class Standing:
 
 
 class Endpoints:
-    """The endpoints of one store; `wrapping` is that of their secrets."""
+    """The endpoints of one store; `wrapping` is for their secrets, `messenger` makes a sender."""
 
     def __init__(
-        self, store: Store, clock: Clock, wrapping: Wrapping, messenger: Messenger
+        self, store: Store, clock: Clock, wrapping: Wrapping, messenger: Callable[[], Messenger]
     ) -> None:
         self._store = store
         self._clock = clock
         self._wrapping = wrapping
-        self._messenger = messenger
+        self._make_messenger = messenger
 
     async def add(self, url: str) -> Keyed:
         """Store a new endpoint. Raises Problem `invalid`, and `conflict` for one that is known."""
-        await self._messenger.check(url)
+        await self._make_messenger().check(url)
         secret, now = new_secret(), self._clock()
         given = {"url": url, "secret": self._wrapping.wrap(secret.encode())}
         row = WEBHOOK_ENDPOINTS.new_row(given, spell_instant(now), partial(new_id, now))
@@ -283,7 +283,7 @@ class Endpoints:
         row, now = await self._find(endpoint_id), self._clock()
         body = spell_event(TEST, spell_instant(now), {}).encode()
         headers = sign(secrets_of(row, self._wrapping, now), new_id(now), now, body)
-        return await self._messenger.post(row["url"], body, headers)
+        return await self._make_messenger().post(row["url"], body, headers)
 
     async def _run(self, verb: str, change: Insert | Update | Delete, *more: Delete) -> int:
         """Carry out a change with its entry in the audit log; return how many rows it met."""

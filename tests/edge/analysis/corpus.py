@@ -1,12 +1,11 @@
 """Ten posts that people wrote, where the corpus is at hand, and the project's own few."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-SHARED = Path(os.environ.get("SHARED_DIR", Path(__file__).parents[4] / "shared"))
-CORPUS = SHARED / "corpus" / "posts"
+from tests.shared_material import CORPUS
+
 OWN = Path(__file__).parents[1] / "content" / "posts"
 
 _TEN = (

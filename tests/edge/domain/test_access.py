@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from edge_api.domain.secrets import mint
 from edge_api.schema.kinds import spell_instant
 from edge_api.schema.problems import Problem
 from tests.edge.domain.doors import make_access
+from tests.edge.edge_process import PATIENCE
 from tests.edge.engines import ON_SQLITE, Opener
 
 SITE = "https://journal.example"
@@ -256,10 +258,22 @@ async def test_another_process_revokes_a_key(
 async def test_another_edge_revokes_a_key(
     access: Access, keys: Keys, open_another: Opener, clock: Any
 ) -> None:
-    """An edge that remembers a key refuses it within two seconds, whatever the engine."""
+    """An edge that remembers a key refuses it soon, whatever the engine.
+
+    How soon is shown where nothing else runs: tests/drills/test_machines.py.
+    """
     issued = await keys.issue(KeyOrder("a"))
     await access.actor_for(issued.secret)
     await Keys(await open_another(), clock).revoke(issued.row["id"])
-    await asyncio.sleep(2.0)
+    with pytest.raises(Problem) as caught:
+        await use_for_a_minute(access, issued.secret)
 
-    assert (await refusal(access, issued.secret)).code == "unauthenticated"
+    assert caught.value.code == "unauthenticated"
+
+
+async def use_for_a_minute(access: Access, secret: str) -> None:
+    """Use a secret again and again; raise Problem as soon as it is refused."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        await access.actor_for(secret)
+        await asyncio.sleep(0.01)

@@ -11,6 +11,7 @@ import pytest
 from edge_api.domain.kept import SharedWork
 from edge_api.domain.site_files import Nearby
 from edge_api.web.files import load
+from tests.edge.edge_process import until
 from tests.edge.site.conftest import RawClient
 
 ASKING = 8
@@ -91,13 +92,21 @@ class Workers(ThreadPoolExecutor):
     [("/journal/a/", "text/html", load), ("/journal/b/", "text/markdown", Nearby)],
 )
 async def test_first_requests_at_once_make_ready_once(
-    raw: RawClient, path: str, accepted: str, heavy: object
+    raw: RawClient, path: str, accepted: str, heavy: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A form of a file is read once, and the known paths are cut into trigrams once."""
+    waiting, do = 0, SharedWork.do
+
+    async def count(work: SharedWork[Any], *given: Any) -> Any:
+        nonlocal waiting
+        waiting += 1
+        return await do(work, *given)
+
+    monkeypatch.setattr(SharedWork, "do", count)
     workers = Workers()
     asyncio.get_running_loop().set_default_executor(workers)
     asked = [asyncio.create_task(raw.send(path, f"Accept: {accepted}")) for _ in range(ASKING)]
-    await asyncio.sleep(0.3)  # all of them wait for the threads; one that came later finds it made
+    await until(lambda: waiting == ASKING)
     workers.gate.set()
     answers = await asyncio.gather(*asked)
 

@@ -23,6 +23,7 @@ from edge_api.schema.edge_pages import (
     TEMPLATES_FOLDER,
 )
 from edge_api.store.search import open_search
+from tests.edge.edge_process import until
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build, write_site
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -103,10 +104,13 @@ async def test_a_file_cleared_away_meanwhile_comes_from_the_new_build(
     async with make_edge(BUILD_DIR=str(builds)) as edge, shelf_of(builds) as ahead:
         publish(builds, 2)
         await ahead.refresh()
-        loop.set_default_executor(ThreadPoolExecutor(max_workers=1))
+        thread = ThreadPoolExecutor(max_workers=1)
+        waiting = thread._work_queue.qsize  # noqa: SLF001  there is no public count
+        loop.set_default_executor(thread)
         busy = loop.run_in_executor(None, gate.wait)
+        await until(lambda: waiting() == 0)
         asked = asyncio.create_task(edge.ask("GET", path).__aenter__())
-        await asyncio.sleep(0.2)  # the request waits for the one thread that reads
+        await until(lambda: waiting() > 0)  # the request waits for the one thread that reads
         replaced, edge.service.shelf.current = edge.service.shelf.current, ahead.current
         shutil.rmtree(old)
         gate.set()

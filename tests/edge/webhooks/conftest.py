@@ -135,7 +135,7 @@ def make_office(store: Any, clock: MovableClock, teller: Teller | None = None) -
     dispatcher = Dispatcher(store, clock, wrapping, messenger)
     limiter = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None))
     leads = Leads(store, clock, limiter, SECRET, (dispatcher,))
-    endpoints = Endpoints(store, clock, wrapping, messenger)
+    endpoints = Endpoints(store, clock, wrapping, lambda: messenger)
     return Office(store, clock, endpoints, dispatcher, leads)
 
 

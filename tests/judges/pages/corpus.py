@@ -1,6 +1,5 @@
 """Posts that others wrote, as a journal: of each, what the command says of its source."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -10,15 +9,15 @@ from pathlib import Path
 
 from tests.edge.edge_process import ROOT
 from tests.judges.pages.sample import CONTACT, write_sample
+from tests.shared_material import find_posts
 
-SHARED = Path(os.environ.get("SHARED_DIR", ROOT.parent / "shared"))
 _FINDING = re.compile(r"^(?P<file>.+\.md):\d+:\d+\s", re.MULTILINE)
 _SLUG = re.compile(r'^slug:\s*"?([a-z0-9-]+)', re.MULTILINE)
 
 
 def write_corpus(content: Path, count: int | None = None) -> Path:
     """Write so many posts of the corpus, or all, below `content`; without a corpus, the sample."""
-    posts = sorted((SHARED / "corpus" / "posts").glob("*.md"))
+    posts = find_posts()
     if not posts:
         return write_sample(content)
     for folder in ("posts", "pages", "images"):

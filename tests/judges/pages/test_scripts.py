@@ -24,7 +24,7 @@ from tests.judges.pages.served import Served, serve
 from tests.site_build.workbench import run_journal
 from tests.sizes import scaled
 
-pytestmark = pytest.mark.size("test")
+pytestmark = pytest.mark.size("test", grows=True)
 
 CHOSEN = choose(scaled(test=12, ci=40, judge=len(PAYLOADS)))
 POSTS = "/api/public/v1/posts"

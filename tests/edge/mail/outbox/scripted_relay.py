@@ -11,20 +11,11 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from tests.edge.edge_process import PATIENCE
+from tests.edge.edge_process import PATIENCE, until
 
 OK = "250 2.0.0 taken"
 DROP = ""
 """Instead of an answer, the connection is broken off."""
-
-
-async def until(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    """Return when something holds; fail when it does not come to that."""
-    for _ in range(round(max(seconds, PATIENCE) / 0.01)):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    raise TimeoutError
 
 
 @dataclass

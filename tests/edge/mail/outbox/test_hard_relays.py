@@ -8,8 +8,9 @@ from edge_api.domain import outbox as outbox_module
 from edge_api.domain.mail.outbox import MailByHand
 from edge_api.schema.problems import Problem
 from edge_api.store.plan import Store
+from tests.edge.edge_process import until
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
-from tests.edge.mail.outbox.scripted_relay import Relay, until
+from tests.edge.mail.outbox.scripted_relay import Relay
 
 POISON = "451 4.7.1 not this message"
 

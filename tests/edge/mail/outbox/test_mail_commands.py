@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.edge.edge_process import Installation, free_port
+from tests.edge.edge_process import Installation, free_port, until
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
-from tests.edge.mail.outbox.scripted_relay import Relay, until
+from tests.edge.mail.outbox.scripted_relay import Relay
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager, suppress
 from edge_api.schema.outbox_tables import EMAIL_OUTBOX
 from edge_api.store.plan import Condition, Store
 from tests.edge.domain.conftest import WatchedStore
+from tests.edge.edge_process import until
 from tests.edge.mail.outbox.post_office import PostOffice, Watch, open_office
-from tests.edge.mail.outbox.scripted_relay import Relay, until
+from tests.edge.mail.outbox.scripted_relay import Relay
 
 
 @asynccontextmanager
