@@ -9,6 +9,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
+from site_build.addresses import HOUSE
 from site_build.making.assets import Assets
 from tests.own_journal import TEST_CONTENT
 
@@ -35,6 +36,7 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals["asset"] = Assets(THEME / "static").locate
+    environment.globals["addresses"] = HOUSE._asdict()
     return environment
 
 

@@ -21,6 +21,10 @@ MADE_ELSEWHERE = re.compile(
 """Classes that the conversion of texts, Pygments, scripts and the tags' hues bring."""
 
 
+OF_OTHER_THEMES = {"body"}
+"""Classes of Pelican's own themes, around what the templates lend to these."""
+
+
 def without_comments(style: str) -> str:
     """Return the style sheet's rules alone."""
     return re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
@@ -113,7 +117,7 @@ def test_every_class_is_styled(style: str, templates: jinja2.Environment) -> Non
     """A class in a template has a rule, and a rule's class stands in a template."""
     used, styled = classes_of(templates), selectors_of(style)
 
-    assert used - styled == set()
+    assert used - styled == OF_OTHER_THEMES
     assert {name for name in styled - used if not MADE_ELSEWHERE.fullmatch(name)} == set()
 
 
