@@ -172,9 +172,8 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         """Let Pelican do its round for a build; raises BuildError and OSError."""
         self.settings["BUILD_PRODUCTION"] = production
         try:
-            with (
-                TemporaryDirectory() as folder
-            ):  # What plugins write never lands in what is served.
+            # What plugins write never lands in what is served.
+            with TemporaryDirectory() as folder:
                 self.output_path = self.settings["OUTPUT_PATH"] = folder
                 super().run()
                 production.finish(Path(folder))

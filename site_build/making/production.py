@@ -131,9 +131,8 @@ class Production:
         self.handover = self._find_handover(folders, style.budget_tiers)
         self.seen: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
-        self._workshop = self._equip(
-            make_key(code, fingerprint_theme(folders), style.settings, style.once)
-        )
+        looks = fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME])
+        self._workshop = self._equip(make_key(code, looks, style.settings, style.once))
 
     def _gather(self, code: str, dialect: Dialect) -> tuple[Gathered, Judge]:
         return gather(self.request, self._cache, code, dialect)

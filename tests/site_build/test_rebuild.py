@@ -1,6 +1,7 @@
 """Building again: the same bytes whatever the way, and only what changed is made anew."""
 
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -323,6 +324,8 @@ def test_old_static_files_stay_for_one_change(desk: Desk, tmp_path: Path) -> Non
         (theme / "static" / "style.css").write_text(f"body {{ color: {colour} }}\n")
         for _ in range(2):  # An unchanged build between two changes takes nothing away.
             run_journal(desk.content, output, theme)
+        asked = re.findall(r"/(theme/style\.\w+\.css)", (output / "index.html").read_text())
+        assert colour in (output / asked[0]).read_text(encoding="utf-8")
         sheets.append(
             {path.read_text(encoding="utf-8")[14:18] for path in output.glob("theme/style.*.css")}
         )
