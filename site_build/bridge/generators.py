@@ -57,7 +57,7 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
         site = production.site
         self._shelf = _stock(self.settings)
         self.articles = _make_articles(site, production.related, self._shelf)
-        self._send_contexts(signals.article_generator_context, self.articles)
+        _tell_plugins(self, signals.article_generator_context, self.articles)
         signals.article_generator_pretaxonomy.send(self)
         # They are newest first already.
         self.dates = (
@@ -78,14 +78,6 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
         self.context["period_archives"] = self.period_archives
         self.context["related_posts"] = []
         signals.article_generator_finalized.send(self)
-
-    def _send_contexts(self, signal: Any, contents: Sequence[Article]) -> None:
-        """Let plugins change what is known of each post before anything is made of it."""
-        for each in contents if signal.receivers else ():
-            signal.send(self, metadata=each.metadata)
-            each.take_metadata()
-        for each in contents if signals.content_object_init.receivers else ():
-            signals.content_object_init.send(each)
 
     def generate_tags(self, write: Callable[..., None]) -> None:
         """Note the pages of each tag."""
@@ -138,11 +130,7 @@ class Pages(PagesGenerator):  # type: ignore[misc]
             Page(document, shelf, templates.get(document.slug, "page"))
             for document in production.site.pages
         ]
-        for page in self.pages if signals.page_generator_context.receivers else ():
-            signals.page_generator_context.send(self, metadata=page.metadata)
-            page.take_metadata()
-        for page in self.pages if signals.content_object_init.receivers else ():
-            signals.content_object_init.send(page)
+        _tell_plugins(self, signals.page_generator_context, self.pages)
         self._update_context(("pages", "hidden_pages", "draft_pages"))
         signals.page_generator_finalized.send(self)
 
@@ -191,6 +179,15 @@ class Outputs(Generator):  # type: ignore[misc]
             copyfile(production.request.place.site / task.path, copy)
             values = {**task.shared, **task.own, "output_file": task.path}
             signals.content_written.send(str(copy), context=values)
+
+
+def _tell_plugins(generator: Generator, signal: Any, contents: Sequence[Article | Page]) -> None:
+    """Let plugins change what is known of each text before anything is made of it."""
+    for each in contents if signal.receivers else ():
+        signal.send(generator, metadata=each.metadata)
+        each.take_metadata()
+    for each in contents if signals.content_object_init.receivers else ():
+        signals.content_object_init.send(each)
 
 
 def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
