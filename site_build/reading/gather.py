@@ -45,7 +45,8 @@ class Text:
 
 def make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
     """Return the key for the text of a document on one site, as the program `code` makes it."""
-    return make_key(code, dialect, document.path, document.digest)
+    # Where pages stand changes no text.
+    return make_key(code, dialect._replace(rules=SourceRules()), document.path, document.digest)
 
 
 class Texts:
