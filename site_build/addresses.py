@@ -75,6 +75,11 @@ class Addresses(NamedTuple):
         found = re.fullmatch(f"{before}([a-z0-9][a-z0-9-]*){after}", path)
         return found[1] if found else ""
 
+    def has_bare_pages(self) -> bool:
+        """Tell whether any address ends neither with a slash nor with `.html`."""
+        forms = (self.post, self.page, self.tag, self.category, self.author)
+        return any(each and not each.endswith(("/", ".html")) for each in forms)
+
     def list_overviews(self) -> list[str]:
         """Return the addresses of the lists of all posts and of all tags that the site makes."""
         return [each for each in (self.journal, self.tags, self.archive) if each is not None]
@@ -88,9 +93,10 @@ def locate_card(slug: str) -> str:
     return f"{CARDS}{slug}.png"
 
 
-def locate_feed(folder: str, feed: str = FEED) -> str:
-    """Return the address of a feed, `FEED` or `FEED_JSON`, of the posts listed in `folder`."""
-    return f"{folder.removesuffix('.html') + '/' if folder.endswith('.html') else folder}{feed}"
+def locate_feed(page: str, feed: str = FEED) -> str:
+    """Return the address of a feed, `FEED` or `FEED_JSON`, of the posts listed at `page`."""
+    folder = page.removesuffix(".html")
+    return f"{folder}/{feed}" if folder and not folder.endswith("/") else f"{folder}{feed}"
 
 
 def locate_leaf(folder: str, number: int) -> str:

@@ -15,8 +15,10 @@ class SourceRules(NamedTuple):
     """Folders of pages (PAGE_PATHS)."""
     static: tuple[str, ...] = ("images",)
     """Folders and files that are published as they are (STATIC_PATHS)."""
-    excluded: tuple[str, ...] = ()
-    """Folders that are not read (ARTICLE_EXCLUDES and its like)."""
+    excluded_posts: tuple[str, ...] = ()
+    """Folders of which no post is read (ARTICLE_EXCLUDES)."""
+    excluded_pages: tuple[str, ...] = ()
+    excluded_static: tuple[str, ...] = ()
     moved: tuple[tuple[str, str], ...] = ()
     """Files with the paths that they are published at (EXTRA_PATH_METADATA)."""
     extra: tuple[str, ...] = ()
@@ -31,18 +33,24 @@ class SourceRules(NamedTuple):
     """What gives the slug of a post with Pelican's head: `title` or `basename` (SLUGIFY_SOURCE)."""
     timezone: str = "UTC"
     """Of dates that name none (TIMEZONE)."""
+    author: str = ""
+    """Of a text that names none, in addresses (AUTHOR)."""
+    lang: str = "en"
+    """Likewise (DEFAULT_LANG)."""
 
     def is_page(self, path: str) -> bool:
         """Tell whether the source file at `path` is a page, not a post."""
-        return _is_below(path, self.pages)
+        posts = tuple(folder for folder in self.posts if folder)
+        return _is_below(path, self.pages) and not _is_below(path, posts)
 
     def is_source(self, path: str) -> bool:
         """Tell whether the Markdown file at `path` is built."""
-        return _is_below(path, self.posts + self.pages) and not _is_below(path, self.excluded)
+        excluded = self.excluded_pages if self.is_page(path) else self.excluded_posts
+        return _is_below(path, self.posts + self.pages) and not _is_below(path, excluded)
 
     def is_static(self, path: str) -> bool:
         """Tell whether the file at `path` is published as it is."""
-        return _is_below(path, self.static) and not _is_below(path, self.excluded)
+        return _is_below(path, self.static) and not _is_below(path, self.excluded_static)
 
     def list_paths(self, files: tuple[str, ...]) -> dict[str, str]:
         """Return the path on the site of each of `files`."""

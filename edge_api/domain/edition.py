@@ -255,8 +255,8 @@ class Shelf:
         before = self.current.posts.entries if self.current else ()
         head, posts = await asyncio.to_thread(read_index, folder / INDEX_FILE, before)
         try:
-            is_bare = not head.post_path.endswith(("/", ".html"))
-            files = await asyncio.to_thread(list_site, folder / SITE_FOLDER, is_bare=is_bare)
+            place = folder / SITE_FOLDER
+            files = await asyncio.to_thread(list_site, place, is_bare=head.is_bare)
         except OSError as error:
             raise BuildRefusal(f"its site cannot be read: {error.strerror}") from None
         if not files:

@@ -75,8 +75,8 @@ def _ratio(one: str, other: str) -> float:
 
 
 HOME: Final = "/"
-INDEX: Final = "index.html"
 MISSING: Final = "404.html"
+INDEX: Final = "index.html"
 TWIN: Final = "index.md"
 """The name of a page's Markdown, beside it."""
 """The file that answers for its folder."""
@@ -102,22 +102,24 @@ class SiteFile:
 def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
     """Return every public file below `folder` by the path at which it answers.
 
-    A folder answers with its `index.html`; where addresses are bare, `a` with `a.html`. Raises
-    OSError where something cannot be looked at.
+    A folder answers with its `index.html`; where addresses are bare, `a` with `a.html` too.
+    Raises OSError where something cannot be looked at.
     """
     sizes = dict(_walk(os.fspath(folder), ""))
     files: dict[str, SiteFile] = {}
     for name, size in sizes.items():
         if not name.endswith(tuple(CODINGS.values())):
             codings = tuple(coding for coding, end in CODINGS.items() if f"{name}{end}" in sizes)
-            files[_address(name, is_bare=is_bare)] = SiteFile(name, size, codings)
+            file = files[_address(name)] = SiteFile(name, size, codings)
+            if is_bare and name.endswith(".html") and name != MISSING:
+                files.setdefault(_address(name).removesuffix(".html"), file)
     return MappingProxyType(files)
 
 
-def _address(name: str, *, is_bare: bool) -> str:
+def _address(name: str) -> str:
     folder, _, last = name.rpartition("/")
     if last != INDEX:
-        return f"/{name.removesuffix('.html')}" if is_bare and name != MISSING else f"/{name}"
+        return f"/{name}"
     return f"/{folder}/" if folder else "/"
 
 

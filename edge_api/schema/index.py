@@ -111,6 +111,7 @@ class IndexHead(BaseModel):
     renamed: dict[str, str] = Field(
         default_factory=dict, description="Present slugs of posts by their former ones."
     )
+    is_bare: bool = Field(default=False, description="Whether pages answer without `.html` too.")
     post_path: str = Field("/journal/{slug}/", description="Form of the paths of posts.")
     tag_path: str = Field("/tags/{slug}/", description="Form of the paths of tags.")
 

@@ -132,8 +132,7 @@ def list_redirects(
 def address_of(files: Mapping[str, SiteFile], path: str) -> str | None:
     """Return the one address of a page that was asked for by another of its names."""
     folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
-    found = next((each for each in (folder, path.removesuffix(".html")) if each in files), None)
-    return quote(found) if found else None
+    return quote(folder) if folder in files else None
 
 
 SMALL: Final = 1024 * 1024

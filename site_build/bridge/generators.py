@@ -23,9 +23,10 @@ from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
 from site_build.bridge.writer import find_production
 from site_build.faults import BuildError
 from site_build.making.production import Production
-from site_build.making.recipe import HOUSE_THEME
+from site_build.making.recipe import HOUSE_THEME, is_lent
 from site_build.making.tasks import TemplateTask, render_page
 from site_build.site import Part, Site
+from site_build.text import make_slug
 from site_build.views.content import (
     Article,
     Page,
@@ -64,10 +65,10 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
             self.articles if self.settings["NEWEST_FIRST_ARCHIVES"] else self.articles[::-1]
         )
         by_path = {article.source_path: article for article in self.articles}
-        self.tags = [
-            (self._shelf.tags[tag.name], [by_path[post.path] for post in tag.posts])
+        self.tags = {
+            self._shelf.tags[tag.name]: [by_path[post.path] for post in tag.posts]
             for tag in site.tags
-        ]
+        }
         self.categories = _group((each.category, each) for each in self.articles)
         self.categories.sort(reverse=self.settings["REVERSE_CATEGORY_ORDER"])
         self.authors = _group((by, each) for each in self.articles for by in each.authors)
@@ -81,7 +82,7 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
 
     def generate_tags(self, write: Callable[..., None]) -> None:
         """Note the pages of each tag."""
-        self._write_lists(write, "tag", self.tags)
+        self._write_lists(write, "tag", list(self.tags.items()))
 
     def generate_categories(self, write: Callable[..., None]) -> None:
         """Note the pages of each category."""
@@ -154,19 +155,19 @@ class Outputs(Generator):  # type: ignore[misc]
         production = find_production(self.settings)
         for frame in production.handover.frames:
             template = self.get_template(frame.file.removesuffix(".html"))
-            is_lent = HOUSE_THEME in Path(str(template.filename)).parents
             values = {**self.context, "output_file": frame.file}
             try:
                 built = render_page(template, values, frame.file)
                 production.handover = production.handover.with_frame(frame, built)
             except BuildError:
                 # The theme's base has other blocks, or is none: then the page has our look.
-                if not is_lent or production.theme == HOUSE_THEME:
+                if not is_lent(template) or production.theme == HOUSE_THEME:
                     raise
                 loader = FileSystemLoader(HOUSE_THEME / "templates")
-                template = self.env.overlay(loader=loader, autoescape=True).get_template(frame.file)
-                built = render_page(template, values, frame.file)
+                environment = self.env.overlay(loader=loader, autoescape=True)
+                built = render_page(environment.get_template(frame.file), values, frame.file)
                 production.handover = production.handover.with_frame(frame, built)
+                production.borrow(environment)
         pages = production.make_pages()
         if signals.content_written.receivers:
             self._tell_written(production, pages)
@@ -179,6 +180,13 @@ class Outputs(Generator):  # type: ignore[misc]
             copyfile(production.request.place.site / task.path, copy)
             values = {**task.shared, **task.own, "output_file": task.path}
             signals.content_written.send(str(copy), context=values)
+
+
+def _name(kind: type[Any], name: str, settings: dict[str, Any]) -> Any:
+    """Return a category or an author with the slug that links and addresses have."""
+    made = kind(name, settings)
+    made.slug = make_slug(name)
+    return made
 
 
 def _tell_plugins(generator: Generator, signal: Any, contents: Sequence[Article | Page]) -> None:
@@ -205,8 +213,8 @@ def _stock(settings: dict[str, Any]) -> Shelf:
         settings,
         production.texts,
         production.gathered.gallery,
-        {name: Author(name, settings) for name in _list_authors(site)},
-        {post.category: Category(post.category, settings) for post in site.posts},
+        {name: _name(Author, name, settings) for name in _list_authors(site)},
+        {each.category: _name(Category, each.category, settings) for each in site.posts},
         ZoneInfo(settings.get("TIMEZONE", "UTC")),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
         production.gathered.minutes,
@@ -221,7 +229,7 @@ def _list_authors(site: Site) -> list[str]:
 
 def _make_articles(site: Site, related: Mapping[str, Sequence[str]], shelf: Shelf) -> list[Article]:
     """Make each post with what its page shows of others; posts come newest first."""
-    linked = {post.path: make_neighbour(post, shelf.tags) for post in site.posts}
+    linked = {post.path: make_neighbour(post, shelf.tags, shelf.zone) for post in site.posts}
     row = [None, *linked.values(), None]
     articles = []
     for index, post in enumerate(site.posts):

@@ -112,7 +112,7 @@ def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
     found = {page.slug: page.address for page in site.pages}
     made += [(slug.title(), found.get(slug)) for slug in ("about", "contact")]
     links = [(label, f"/{address}") for label, address in made if address is not None]
-    return [*links, *settings.get("MENUITEMS", ()), ("Search", SEARCH)]
+    return [*links, *(settings.get("MENUITEMS") or ()), ("Search", SEARCH)]
 
 
 def _lend_templates(environment: Environment) -> None:
@@ -158,7 +158,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         style = Style(
             Path(self.theme),
             [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
-            fingerprint_settings(settings),
+            fingerprint_settings(settings) + sha256(SETTINGS_FILE.read_bytes()).hexdigest(),
             settings["DEFAULT_PAGINATION"],
             policy,
             read_budget_tiers(settings),
@@ -194,7 +194,8 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         ]
         if lacking:
             raise BuildError(
-                f"PLUGINS names {', '.join(lacking)}, which cannot be loaded; install it"
+                f"PLUGINS names {', '.join(lacking)}, which cannot be loaded; "
+                "install it, or mend what it says"
             )
         if signals.article_generator_preread.receivers or signals.page_generator_preread.receivers:
             warn(

@@ -5,8 +5,11 @@
 
 import json
 import os
+import posixpath
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,10 @@ from edge_api.schema.environment import DotenvError, read_dotenv
 from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, name_file
 from site_build.faults import BuildError
 from site_build.markup.convert import Converter, Dialect
+from site_build.reading.front_matter import KEYS
 from site_build.site import Identity
 from site_build.source_rules import SourceRules
+from site_build.views.content import Article
 
 _OWN = Path(__file__).resolve().parents[2] / "pelicanconf.py"
 try:
@@ -32,6 +37,7 @@ SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _OWN).resolve()
 REFUSED: Mapping[str, str] = {
     "READERS": "only Markdown is read",
     "RELATIVE_URLS": "links are absolute",
+    "IGNORE_FILES": "names that begin with a dot are left out; ARTICLE_EXCLUDES names folders",
     "TYPOGRIFY": "quotes and dashes stay as they are written",
     "FORMATTED_FIELDS": "values of the front matter are plain text",
     "SUMMARY_MAX_LENGTH": "the summary of a post is its description",
@@ -73,7 +79,7 @@ IGNORED = frozenset(
         *("DRAFT_URL", "DRAFT_SAVE_AS", "DRAFT_LANG_URL", "DRAFT_LANG_SAVE_AS"),
         *("DRAFT_PAGE_URL", "DRAFT_PAGE_SAVE_AS"),
         *("DRAFT_PAGE_LANG_URL", "DRAFT_PAGE_LANG_SAVE_AS"),
-        *("STATIC_CREATE_LINKS", "STATIC_CHECK_IF_MODIFIED", "WITH_FUTURE_DATES", "IGNORE_FILES"),
+        *("STATIC_CREATE_LINKS", "STATIC_CHECK_IF_MODIFIED", "WITH_FUTURE_DATES"),
         *("TYPOGRIFY_IGNORE_TAGS", "TYPOGRIFY_OMIT_FILTERS", "TYPOGRIFY_DASHES"),
     }
 )
@@ -81,17 +87,45 @@ IGNORED = frozenset(
 
 _LEAVES = [PaginationRule(2, "{url}page/{number}/", "{base_name}/page/{number}/index.html")]
 """Where further leaves of a list stand, so that each has its Markdown beside it."""
+_OF_EDGE = ("api/", "docs/", ".well-known/", "search")
+_TAKEN = frozenset({"template", "document", "settings", "metadata", "author", "authors", "date"})
+"""Names that a post has besides those of its class."""
 _ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
 """Pages that the edge shows, made whether or not DIRECT_TEMPLATES names them."""
 
 
 def load_settings(override: dict[str, str]) -> dict[str, Any]:
     """Return the settings of `pelicanconf.py`; raises BuildError for what cannot be honoured."""
-    try:
-        settings: dict[str, Any] = read_settings(os.fspath(SETTINGS_FILE), override)
-    except ValueError as error:
-        raise BuildError(f"{SETTINGS_FILE.name}: {error}") from error
+    if not SETTINGS_FILE.is_file():
+        raise BuildError(f"the settings file {SETTINGS_FILE} is not there; mend PELICAN_SETTINGS")
+    with _imports_from(SETTINGS_FILE.parent):
+        try:
+            settings: dict[str, Any] = read_settings(os.fspath(SETTINGS_FILE), override)
+        except SyntaxError as error:
+            place = f"{SETTINGS_FILE.name}:{error.lineno}"
+            raise BuildError(f"{place}: {error.msg}") from error
+        except BuildError:
+            raise
+        except Exception as error:  # What a settings file does is its author's.
+            raise BuildError(f"{SETTINGS_FILE.name}: {type(error).__name__}: {error}") from error
     return prepare_settings(settings)
+
+
+@contextmanager
+def _imports_from(folder: Path) -> Iterator[None]:
+    """Let a settings file import its neighbours, such as publishconf.py the pelicanconf.py."""
+    if folder == _OWN.parent:
+        yield
+        return
+    before = sys.modules.pop("pelicanconf", None)
+    sys.path.insert(0, os.fspath(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(os.fspath(folder))
+        sys.modules.pop("pelicanconf", None)
+        if before:
+            sys.modules["pelicanconf"] = before
 
 
 def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
@@ -120,28 +154,43 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
     except (OSError, KeyError, ValueError) as error:
         _refuse("TIMEZONE", f"is {zone!r}, which is no time zone; write one such as Europe/Rome")
         raise AssertionError from error
-    moved = {
-        source: said["path"]
-        for source, said in settings["EXTRA_PATH_METADATA"].items()
-        if "path" in said
-    }
+    moved = {}
+    for source, said in settings["EXTRA_PATH_METADATA"].items():
+        if set(said) != {"path"}:
+            _refuse("EXTRA_PATH_METADATA", f"says more of {source!r} than its `path`; take it out")
+        moved[source] = str(said["path"])
+    extra = tuple(settings.get("FRONT_MATTER_EXTRA", ()))
+    if taken := [
+        name for name in extra if name in KEYS or name in _TAKEN or hasattr(Article, name)
+    ]:
+        _refuse("FRONT_MATTER_EXTRA", f"has {taken[0]!r}, a name that is taken; choose another")
     sources = _list_folders([*settings["ARTICLE_PATHS"], *settings["PAGE_PATHS"]])
-    excludes = ("ARTICLE_EXCLUDES", "PAGE_EXCLUDES", "STATIC_EXCLUDES")
-    excluded = _list_folders(path for name in excludes for path in settings[name])
+    try:
+        re.compile(settings["FILENAME_METADATA"])
+    except re.error as error:
+        _refuse("FILENAME_METADATA", f"is no regular expression: {error}")
+    # Pelican excludes the folders of posts from those of pages, and the other way about.
+    excluded = {
+        kind: tuple(set(_list_folders(settings[f"{kind}_EXCLUDES"])) - set(sources))
+        for kind in ("ARTICLE", "PAGE", "STATIC")
+    }
     return SourceRules(
         _read_addresses(settings),
         _list_folders(settings["ARTICLE_PATHS"]),
         _list_folders(settings["PAGE_PATHS"]),
         _list_folders(settings["STATIC_PATHS"]),
-        # Pelican excludes the folders of posts from those of pages, and the other way about.
-        tuple(folder for folder in excluded if folder not in sources),
+        excluded["ARTICLE"],
+        excluded["PAGE"],
+        excluded["STATIC"],
         tuple(sorted(moved.items())),
-        tuple(settings.get("FRONT_MATTER_EXTRA", ())),
+        extra,
         settings["DEFAULT_CATEGORY"],
         settings["USE_FOLDER_AS_CATEGORY"],
         settings["FILENAME_METADATA"],
         settings["SLUGIFY_SOURCE"],
         zone,
+        settings["AUTHOR"],
+        settings["DEFAULT_LANG"],
     )
 
 
@@ -196,8 +245,10 @@ def _read_form(settings: Mapping[str, Any], kind: str) -> str:
     if not file and kind in {"CATEGORY", "AUTHOR"}:
         return ""
     url = url.removesuffix("index.html") if url.endswith("/index.html") else url.removeprefix("/")
-    if "{slug}" not in url:
-        _refuse(f"{kind}_URL", f"is {url!r}; write {{slug}} in it, which tells one from another")
+    if url.count("{slug}") != 1:
+        _refuse(f"{kind}_URL", f"is {url!r}; write {{slug}} in it once, to tell them apart")
+    if url.startswith(_OF_EDGE) or ".." in url.split("/"):
+        _refuse(f"{kind}_URL", f"is {url!r}, where the edge answers; choose another")
     try:
         Addresses(post=url).locate("post", "slug")
     except (KeyError, IndexError, ValueError) as error:
@@ -218,7 +269,7 @@ def _list_direct(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _list_folders(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(os.fspath(path).strip("/").removeprefix(".") for path in paths)
+    return tuple("" if path in {"", "."} else posixpath.normpath(path).strip("/") for path in paths)
 
 
 def _refuse(name: str, fault: str) -> None:

@@ -86,9 +86,17 @@ def cross_check(  # noqa: PLR0913
 def find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
     """Report every file of a group that shares an address, naming the others."""
     sharing: dict[str, list[Document]] = defaultdict(list)
+    slugs: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
         sharing[document.address].append(document)
+        if document.kind == "post":
+            slugs[document.slug].append(document)
+    # The API, feeds and cards know a post by its slug, wherever its page stands.
+    apart = (group for group in slugs.values() if len({each.address for each in group}) > 1)
+    message = "another post has this slug, which names it in feeds and in the API; change one"
     return [
+        Finding(each.path, *each.slug_at, "error", message) for group in apart for each in group
+    ] + [
         Finding(each.path, *each.slug_at, "error", _explain_repeated(address, each, group))
         for address, group in sharing.items()
         if len(group) > 1

@@ -63,7 +63,7 @@ def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = 
     title = " ".join(title.split())
     slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
     rules = find_dialect(content).rules
-    name = f"{rules.posts[0] or FOLDER}/{slug}.md"
+    name = f"{next(iter(rules.posts), '') or FOLDER}/{slug}.md"
     text = _write_head(title, slug, date, tags)
     _, findings = read_document(name, text.encode(), rules)
     if faults := [finding.message for finding in findings if finding.severity == "error"]:

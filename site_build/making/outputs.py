@@ -19,7 +19,6 @@ from site_build.reading.gather import Texts
 from site_build.renderers import auth, crawlers, llms, skills, twins
 from site_build.site import Identity, Policy, Site, list_moves
 
-_OF_LISTS = re.compile(r"(?:tags?|category|author)/|.*\bpage/|.*\d\.html")
 _MOST_GONE = 10
 """Addresses that are named; of a folder that got other content there may be thousands."""
 
@@ -69,7 +68,10 @@ def list_assets(assets: Assets) -> Iterator[Task]:
 
 
 def list_gone(
-    before: Mapping[str, Entry], fresh: Container[str], places: Mapping[str, tuple[int, int]]
+    before: Mapping[str, Entry],
+    fresh: Container[str],
+    places: Mapping[str, tuple[int, int]],
+    lists: addresses.Addresses,
 ) -> Iterator[Finding]:
     """Yield a warning for each page of the previous build whose address is gone.
 
@@ -79,7 +81,7 @@ def list_gone(
     gone = [
         (entry.texts.partition("\n")[0] or path, path)
         for path, entry in sorted(before.items())
-        if path.endswith(".html") and path not in fresh and not _OF_LISTS.match(path)
+        if path.endswith(".html") and path not in fresh and not _is_of_list(path, before, lists)
     ]
     for source, path in gone[:_MOST_GONE]:
         address = f"/{path.removesuffix('index.html')}"
@@ -91,6 +93,15 @@ def list_gone(
     if more := gone[_MOST_GONE:]:
         message = f"{len(more)} more addresses of the previous build are gone, /{more[0][1]} first"
         yield Finding(more[0][0], 1, 1, "warning", message)
+
+
+def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -> bool:
+    """Tell whether a page is that of a tag and the like, or a later leaf of a list."""
+    leaf = re.sub(r"(?:page/\d+/index|\d+)\.html$", "", path)
+    if leaf != path and (f"{leaf}index.html" in before or f"{leaf}.html" in before):
+        return True
+    heads = (form.partition("{")[0] for form in (lists.tag, lists.category, lists.author))
+    return any(head and path.startswith(head) for head in heads)
 
 
 def _make_text(path: str, text: str | bytes) -> Task:
@@ -147,7 +158,7 @@ def _list_leaves(
     for number, group in enumerate(groups, 1):
         leaf = twins.Leaf(title, folder, number, len(groups), group)
         path = addresses.name_twin(addresses.locate_leaf(folder, number))
-        sources = make_key(title, len(groups), [post.digest for post in group])
+        sources = make_key(title, len(groups), [(post.digest, post.address) for post in group])
         yield TextTask(path, partial(_render_leaf, identity, leaf), sources)
 
 

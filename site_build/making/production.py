@@ -5,13 +5,15 @@ builds are kept.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
+
+from jinja2 import Environment
 
 from edge_api.schema.edge_pages import CONTACT_PAGE
 from edge_api.schema.index import INDEX_FORMAT, IndexHead
@@ -47,9 +49,14 @@ from site_build.making.outputs import (
     list_outputs,
     list_records,
 )
-from site_build.making.recipe import HOUSE_THEME, Style, fingerprint_code, fingerprint_theme
+from site_build.making.recipe import (
+    HOUSE_THEME,
+    Style,
+    fingerprint_code,
+    fingerprint_theme,
+    is_lent,
+)
 from site_build.making.tasks import (
-    RECORD,
     FileTask,
     Kept,
     Result,
@@ -57,6 +64,7 @@ from site_build.making.tasks import (
     TemplateTask,
     TextTask,
     Workshop,
+    group_tasks,
 )
 from site_build.markup.convert import Dialect
 from site_build.pictures.encode import forget_picture
@@ -69,11 +77,6 @@ from site_build.views.sight import Sight
 
 _DIGITS = 12
 """Of the digest in a build's id, hexadecimal."""
-
-
-_PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
-"""What follows the name of a page in the paths of all that is made of it."""
-_CARDS = addresses.CARDS.rstrip("/")
 
 _Yield = tuple[list[Result], list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]
 """What a group of tasks brings: results, texts and pictures that were made for them."""
@@ -164,6 +167,10 @@ class Production:
 
         A file of the content folder stands in place of one that a renderer makes.
         """
+        if task.path.startswith("/") or ".." in task.path.split("/"):
+            raise BuildError(
+                f"{task.path} is no path within the site; mend the setting that names it"
+            )
         if other := self._tasks.get(task.path):
             if isinstance(other, FileTask) and isinstance(task, TextTask):
                 return
@@ -172,6 +179,13 @@ class Production:
                 f"Two outputs have the path {task.path} ({sources}); give one of them another"
             )
         self._tasks[task.path] = task
+
+    def borrow(self, environment: Environment) -> None:
+        """Take each page of a lent template from our own theme, frame and all."""
+        for path, task in self._tasks.items():
+            if isinstance(task, TemplateTask) and is_lent(task.template):
+                template = environment.get_template(str(task.template.name))
+                self._tasks[path] = replace(task, template=template)
 
     def _name_source(self, task: Task) -> str:
         """Return the source file of a task, or what makes it."""
@@ -201,20 +215,20 @@ class Production:
         `folder` has the files that plugins wrote: each stands in place of the build's own.
         """
         with self._cache:
-            self._take_in(folder)
-            self._make()
+            self._make(folder)
 
     def _take_in(self, folder: Path) -> None:
         """Publish what plugins wrote or changed, and tell where that replaces a file."""
-        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        own = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+        for file in sorted(own):
             path, data = file.relative_to(folder).as_posix(), file.read_bytes()
             before = self._outcome.entries.get(path)
             if before and before.digest == sha256(data).hexdigest():
                 continue
             self._outcome.entries[path] = self._workshop.tree.write(path, data, Recipe(""))
-            if before and not path.endswith(".html"):
+            if before and not path.endswith(".html"):  # Each page lies there for plugins to change.
                 message = "a plugin wrote this file, which replaces the one of the build"
-                self.findings = (*self.findings, Finding(path, 1, 1, "warning", message))
+                self.findings += (Finding(path, 1, 1, "warning", message),)
 
     def _list_others(self, now: datetime) -> Iterator[Task]:
         """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
@@ -234,16 +248,18 @@ class Production:
         if self.font:
             yield from list_cards(self.site, self.font)
 
-    def _make(self) -> None:
+    def _make(self, folder: Path) -> None:
         outcome = self._outcome
         pieces = [outcome.pieces[post.slug] for post in self.site.posts]
         self._run(self._find_stale(outcome), outcome)
+        self._take_in(folder)
         build_id = self._name(outcome, pieces)
         self._write_index(build_id, outcome.entries, pieces)
         self._cache.keep_only(TEXTS, map(self.texts.key, self.site.posts + self.site.pages))
         plates = (task for task in self._tasks.values() if isinstance(task, PlateTask))
         self._cache.keep_only(PLATES, (plate.key for plate in plates))
-        gone = list_gone(self._before.entries, self._tasks, self._places())
+        lists, before = self.site.identity.addresses, self._before.entries
+        gone = list_gone(before, outcome.entries, self._places(), lists)
         self.findings = (*self.findings, *gone)
         self.report = self._report(build_id, outcome.entries)
 
@@ -258,6 +274,8 @@ class Production:
         """
         stale: list[Task] = []
         for task in list_full_texts(self.site, outcome.pieces, has_cards=bool(self.font)):
+            if task.path in self._tasks:
+                continue  # A setting of Pelican's puts a feed there.
             if kept := task.keep(self._workshop):
                 outcome.add(kept)
             else:
@@ -265,7 +283,7 @@ class Production:
         return stale
 
     def _run(self, tasks: Sequence[Task], outcome: _Outcome) -> None:
-        groups = _group(tasks)
+        groups = group_tasks(tasks)
         self.request.observer.begin("writing", len(groups))
         for _, (results, texts, plates) in spread(self._run_group, groups, self.request.jobs):
             for result in results:
@@ -309,6 +327,7 @@ class Production:
             built_for=self.request.now,
             count=len(pieces),
             moved={f"/{former}": f"/{present}" for former, present, _ in list_moves(self.site)},
+            is_bare=identity.addresses.has_bare_pages(),
             post_path=_name_form(identity.addresses.post),
             tag_path=_name_form(identity.addresses.tag),
             renamed={old: post.slug for post in self.site.posts for old in list_former_slugs(post)},
@@ -363,23 +382,14 @@ def _admit(findings: tuple[Finding, ...], *, is_strict: bool) -> tuple[Finding, 
     return findings
 
 
-def _group(tasks: Iterable[Task]) -> list[list[Task]]:
-    """Put the tasks of one page together, and of a folder: they ask for one text or one picture.
-
-    Cards have nothing in common, and are spread.
-    """
-    groups: dict[str, list[Task]] = defaultdict(list)
-    for task in tasks:
-        page = _PAGE.sub("", task.path)
-        folder = task.path.rpartition("/")[0]
-        is_apart = page != task.path or folder == _CARDS
-        groups[page if is_apart else folder].append(task)
-    return list(groups.values())
-
-
 def _name_form(form: str) -> str:
     """Return a form of paths as the index has it, which tells what stands where and no more."""
-    return re.sub(r"\{(\w+)[^}]*\}", r"{\1}", f"/{form}")
+    numbers = count(1)
+    return re.sub(
+        r"\{(\w+)[^}]*\}",
+        lambda found: found[0] if found[1] == "slug" else f"{{{found[1]}_{next(numbers)}}}",
+        f"/{form}",
+    )
 
 
 def _is_kept(entry: Entry, before: Entry | None) -> bool:

@@ -13,6 +13,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from jinja2 import Template
+
 from edge_api.schema.installed_code import add_files
 from site_build.markup.convert import HOUSE, Dialect
 from site_build.site import Policy
@@ -72,6 +74,11 @@ class Style:
     dialect: Dialect = HOUSE
     once: str = ""
     """Not empty: no page is taken over from the build before where this was another text."""
+
+
+def is_lent(template: Template) -> bool:
+    """Tell whether a template comes from this project's theme."""
+    return HOUSE_THEME in Path(str(template.filename)).parents
 
 
 @cache

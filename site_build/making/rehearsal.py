@@ -176,7 +176,9 @@ class Rehearsal(Production):
     @cached_property
     def _others(self) -> Mapping[str, Task]:
         """Files that no template makes."""
-        return {task.path: task for task in self._list_others(datetime.now(UTC))}
+        # The first of a path is that of the content folder.
+        found = list(self._list_others(datetime.now(UTC)))
+        return {task.path: task for task in reversed(found)}
 
     def _perform(self, task: Task) -> bytes:
         try:
@@ -204,8 +206,12 @@ class Rehearsal(Production):
         """Return the task of a file that holds whole posts, whose lines nobody has made yet."""
         if not path.endswith(_MADE_OF_RECORDS):
             return None
-        folder = path.rpartition("/")[0]
-        tags = [tag for tag in self.site.tags if tag.address == f"{folder}/"]
+        forms = (addresses.FEED, addresses.FEED_JSON)
+        tags = [
+            tag
+            for tag in self.site.tags
+            if path in {addresses.locate_feed(tag.address, form) for form in forms}
+        ]
         tasks = list_full_texts(
             replace(self.site, tags=tuple(tags)), self._lines, has_cards=bool(self.font)
         )

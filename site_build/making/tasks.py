@@ -4,8 +4,10 @@ A task knows from what its file is made and so whether the one of the build befo
 may run in any process of the build.
 """
 
+import re
 import traceback
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +15,7 @@ from typing import Protocol
 from jinja2 import Template
 from jinja2.exceptions import TemplateSyntaxError
 
+from site_build import addresses
 from site_build.faults import BuildError
 from site_build.incremental.cache import make_key
 from site_build.incremental.plates import Plates
@@ -201,3 +204,22 @@ def _find_place(error: Exception, template: Template) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{frame.filename}:{frame.lineno}" for frame in frames if ".html" in frame.filename]
     return places[-1] if places else str(template.filename)
+
+
+_PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
+"""What follows the name of a page in the paths of all that is made of it."""
+_CARDS = addresses.CARDS.rstrip("/")
+
+
+def group_tasks(tasks: Iterable[Task]) -> list[list[Task]]:
+    """Put the tasks of one page together, and of a folder: they ask for one text or one picture.
+
+    Cards have nothing in common, and are spread.
+    """
+    groups: dict[str, list[Task]] = defaultdict(list)
+    for task in tasks:
+        page = _PAGE.sub("", task.path)
+        folder = task.path.rpartition("/")[0]
+        is_apart = page != task.path or folder == _CARDS
+        groups[page if is_apart else folder].append(task)
+    return list(groups.values())

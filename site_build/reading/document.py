@@ -193,6 +193,7 @@ def _split(path: str, text: str, rules: SourceRules) -> _Parts | Fault:
     opening = HANDLER.FM_BOUNDARY.match(text, start)
     if opening is None and (found := read_pelican_head(text)):
         entries, body_at = found
+        entries += _read_name(path, entries, rules)
         entries += _choose_slug(path, entries, rules)
         return _Parts(entries, 0, body_at, text[body_at:].rstrip())
     if opening is None:
@@ -260,7 +261,7 @@ def _locate(document: Document, rules: SourceRules) -> str:
         document.kind,
         document.slug,
         document.published.astimezone(ZoneInfo(rules.timezone)),
-        lang=document.lang,
+        lang=document.lang or rules.lang,
         category=make_slug(document.category),
-        author=make_slug(document.author),
+        author=make_slug(document.author.partition(";")[0] or rules.author),
     )

@@ -138,7 +138,9 @@ def _require_revision(value: object, info: ValidationInfo) -> datetime:
     """
     revised = _require_instant(value, info)
     published: datetime | None = info.data.get("date")
-    if published and _is_day(value) and revised.date() == published.date():
+    zone = info.context or UTC
+    days = {each.astimezone(zone).date() for each in (revised, published or revised)}
+    if published and _is_day(value) and len(days) == 1:
         return max(revised, published)
     return revised
 

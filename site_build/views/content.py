@@ -8,7 +8,7 @@ said once, and read a text only when a template asks for it.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from html import unescape
 from zoneinfo import ZoneInfo
 
@@ -29,6 +29,7 @@ from site_build.site import UNDATED, Part
 
 _MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)
 
+_ROOTED = re.compile(r'\b(href|src)="/(?!/)')
 _AROUND = 12
 """Parts of a long series shown on either side of one: a page has to stay light."""
 
@@ -115,10 +116,10 @@ class Shelf:
     """Reading time by path."""
 
 
-def make_neighbour(post: Document, tags: Mapping[str, Tag]) -> Neighbour:
+def make_neighbour(post: Document, tags: Mapping[str, Tag], zone: tzinfo = UTC) -> Neighbour:
     """Return what a link to the post shows; `tags` are by every spelling of their names."""
     url = post.address
-    published, updated = post.published, post.updated
+    published, updated = post.published.astimezone(zone), post.updated.astimezone(zone)
     own = tuple(tags[name] for name in post.tags if name in tags)
     said = (post.title, url, post.description, published.isoformat(), updated.isoformat())
     digest = make_key(said, [(tag.name, tag.slug) for tag in own])
@@ -134,9 +135,8 @@ def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
 
 
 def split_authors(byline: str) -> list[str]:
-    """Return the names of a text's authors: semicolons part them, or else commas."""
-    sign = ";" if ";" in byline else ","
-    return [name.strip() for name in byline.split(sign) if name.strip()]
+    """Return the names of a text's authors, which semicolons part."""
+    return [name.strip() for name in byline.split(";") if name.strip()]
 
 
 class _Light:
@@ -155,7 +155,8 @@ class _Light:
         self.url, self.save_as = document.address, addresses.name_file(document.address)
         self.twin_url = f"/{addresses.name_twin(self.url)}"
         self.description, self.excerpt = document.description, document.excerpt
-        self.published, self.updated = document.published, document.updated
+        self.published = document.published.astimezone(shelf.zone)
+        self.updated = document.updated.astimezone(shelf.zone)
         self.reading_minutes = shelf.minutes[document.path]
         self.tags = [shelf.tags[name] for name in document.tags if name in shelf.tags]
         self.lang = document.lang or str(shelf.settings["DEFAULT_LANG"])
@@ -173,10 +174,9 @@ class _Light:
             **dict(document.extra),
         }
         if document.published != UNDATED:
-            zone = shelf.zone
-            self.metadata["date"] = self.date = document.published.astimezone(zone)
+            self.metadata["date"] = self.published
             if document.updated != document.published:
-                self.metadata["modified"] = self.modified = document.updated.astimezone(zone)
+                self.metadata["modified"] = self.updated
         if document.category:
             self.metadata["category"] = shelf.categories[document.category]
         self.take_metadata()
@@ -218,9 +218,9 @@ class _Light:
     def _content(self, html: str) -> None:
         self.__dict__["own_content"] = html
 
-    def get_content(self, _siteurl: str) -> Markup:
-        """Return the text as HTML, as Pelican's feeds ask for it."""
-        return self.content
+    def get_content(self, siteurl: str) -> Markup:
+        """Return the text as HTML with whole addresses, as Pelican's feeds ask for it."""
+        return Markup(_ROOTED.sub(rf'\1="{siteurl}/', self._content))  # noqa: S704
 
     @property
     def word_count(self) -> int:
@@ -241,12 +241,12 @@ class _Light:
     @property
     def locale_date(self) -> str:
         """The day of publication, as the settings write days."""
-        return self.date.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
+        return self.published.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
 
     @property
     def locale_modified(self) -> str:
         """The day of the last revision, likewise."""
-        return self.modified.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
+        return self.updated.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
 
 
 class Article(_Light, PelicanArticle):  # type: ignore[misc]

@@ -51,6 +51,6 @@ async def test_a_site_with_other_addresses(
         assert read["text"] == markdown
         templates = (await agent.ask("resources/templates/list")).result["resourceTemplates"]
         assert [each["uriTemplate"] for each in templates] == [
-            f"{ORIGIN}/{{date}}/{{slug}}",
+            f"{ORIGIN}/{{date_1}}/{{slug}}",
             f"{ORIGIN}/on/{{tag}}/",
         ]
