@@ -127,7 +127,7 @@ def list_targets(
         for kind, names in (
             ("tag", document.tags),
             ("category", (document.category,)),
-            ("author", (document.author,)),
+            ("author", (*map(str.strip, document.author.split(";")), rules.author)),
         ):
             for name in filter(None, names if getattr(where, kind) else ()):
                 targets[f"{{{kind}}}{name}"] = where.locate(kind, make_slug(name))
@@ -181,12 +181,14 @@ def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) ->
 
     `paths` has the addresses by source files, those of pictures and other files among them.
     """
-    address, is_page = reference.address, ".md" in reference.address and not reference.shown
+    address = re.sub(r"^\|(\w+)\|", r"{\1}", reference.address)
+    is_page = ".md" in address and not reference.shown
     if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
         return f"/{named}"
-    if not is_page and not address.startswith(_TO_SOURCE):
-        return None
-    if (source := find_source(base, address)) not in paths:
+    source = find_source(base, address)
+    # A file beside the source, or above it, is what a code host shows.
+    is_file = not address.startswith(("/", "#", "?")) and not source.endswith(".md")
+    if not (is_page or is_file or address.startswith(_TO_SOURCE)) or source not in paths:
         return None
     end = re.search("[?#].*", address, re.DOTALL)
     return f"/{paths[source]}{end[0] if end else ''}"
