@@ -211,6 +211,9 @@ def read_dialect(settings: Mapping[str, Any]) -> Dialect:
 
 def identify(settings: Mapping[str, Any]) -> Identity:
     """Return whose site it is, and where its pages stand; raises BuildError."""
+    if not str(settings["SITEURL"]).startswith(("http://", "https://")):
+        said = settings["SITEURL"]
+        _refuse("SITEURL", f"is {said!r}; write the origin of the site, as https://example.org")
     return Identity(
         settings["SITEURL"],
         settings["SITENAME"],

@@ -169,6 +169,17 @@ def test_neighbours_in_a_category(desk: Path) -> None:
     assert (site(desk) / "second-post.html").read_text() == "Second post: Third one"
 
 
+def test_a_theme_whose_base_has_no_place_for_content(desk: Path) -> None:
+    """The pages that it is lent stand in this project's own frame then, 404 among them."""
+    (desk / "bare" / "templates").mkdir(parents=True)
+    (desk / "bare" / "static").mkdir()
+    (desk / "bare" / "templates" / "base.html").write_text("<title>Bare</title>", encoding="utf-8")
+    made = build(desk, f'{PLAIN}THEME = "{desk / "bare"}"\n')
+    assert made.returncode == 0, made.stderr
+    assert "This leaf is missing" in find(read(desk, "404.html"), "h1").text()
+    assert (site(desk) / "index.html").read_text(encoding="utf-8") == "<title>Bare</title>"
+
+
 def test_more_categories(desk: Path) -> None:
     """A post is listed in each of its categories and in those above them."""
     settings = f'{PLAIN}THEME = "notmyidea"\nPLUGINS = ["more_categories"]\n'
@@ -265,6 +276,7 @@ PAGINATED_TEMPLATES = {{"tag": None}}
         ({"ARTICLE_URL": "posts/"}, "ARTICLE_URL is 'posts/'; write {slug} in it once"),
         ({"ARTICLE_URL": "{slug}/{name}/"}, "ARTICLE_URL cannot be filled in ('name'); it may"),
         ({"TAG_SAVE_AS": "t/{slug}.htm"}, "TAG_SAVE_AS is 't/{slug}.htm', and TAG_URL needs 'tags"),
+        ({"SITEURL": ""}, "SITEURL is ''; write the origin of the site"),
         ({"TIMEZONE": "Europe/Nowhere"}, "TIMEZONE is 'Europe/Nowhere', which is no time zone"),
     ],
 )
