@@ -41,7 +41,7 @@ IMPORTED = [
     ("edge_api", ["serve", "--help"], {"aiohttp", "jinja2", "joserfc", "limits"}),
     ("site_build", ["--help"], set[str]()),
     ("site_build", ["check", "--help"], set[str]()),
-    ("site_build", ["list", "drafts"], set[str]()),
+    ("site_build", ["list", "drafts"], {"jinja2", "pelican"}),  # it reads the settings
     ("site_build", ["serve", "--help"], {"aiohttp", "jinja2", "pelican"}),
 ]
 

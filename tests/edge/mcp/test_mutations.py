@@ -136,6 +136,6 @@ async def test_no_message_harms_the_process(edge: Any, version: str) -> None:
     assert [status for status in seen if status >= 500] == []
     assert {200, 400} <= set(seen)
     assert memory() <= before * GROWTH
-    assert len(asyncio.all_tasks()) <= tasks
+    assert len(asyncio.all_tasks()) <= tasks + AT_ONCE  # a connection opened anew is a task too
     assert edge.mcp.slots.taken == 0
     assert (await agent.call("search", query="edge"))["structuredContent"]["results"]
