@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from edge_api.domain.actor import new_id
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.table import Row
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Insert
-from edge_api.store.sqlite import open_store
+from edge_api.auth.actor import new_id
+from edge_api.db.query import Insert
+from edge_api.db.sqlite import open_store
+from edge_api.db.table import Row
+from edge_api.db.tables import LEADS
+from edge_api.db.types import spell_instant
 
 TIERS: Final = ("starter", "growth", "5k-10k", "10k-25k", "enterprise")
 _AT_ONCE: Final = 10_000

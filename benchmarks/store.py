@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from edge_api.domain.actor import new_id
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.tables import LEADS
-from edge_api.store import grouping
-from edge_api.store.plan import Insert
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.auth.actor import new_id
+from edge_api.db import group_commit as grouping
+from edge_api.db.query import Insert
+from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.tables import LEADS
+from edge_api.db.types import spell_instant
 
 CALLERS = 64
 ROUNDS = 5

@@ -13,10 +13,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from edge_api.commands import add_command
-from edge_api.schema.problems import Problem
+from edge_api.cli import add_command
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.problems import Problem
 from edge_api.settings import SettingsError, read_settings
-from edge_api.store.faults import StoreRefusal
 
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": ("serve the journal and its API", "--port 8000"),
@@ -100,7 +100,7 @@ def _load(name: str) -> ModuleType:
     Its `add_options` declares options and the commands below it on a parser; its `run` takes the
     parsed arguments and the settings, and returns the exit code, or what is awaited for it.
     """
-    return import_module(f"edge_api.commands.{name.replace('-', '_')}")
+    return import_module(f"edge_api.cli.{name.replace('-', '_')}")
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from edge_api.db.email_address import read_mailbox, read_relay
 from edge_api.schema.environment import (
     DotenvError,
     file_of,
@@ -21,7 +22,6 @@ from edge_api.schema.environment import (
     read_dotenv,
     show_database,
 )
-from edge_api.schema.mailbox import read_mailbox, read_relay
 from edge_api.schema.origin import PORT_MOST, read_origin
 
 WINDOW_LONGEST: Final = 366 * 24 * 60 * 60

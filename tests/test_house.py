@@ -44,19 +44,19 @@ SAMPLES = [
 
 # A line planted in a module, and how the name of the contract begins that has to notice it.
 VIOLATIONS = [
-    ("edge_api/domain/planted.py", "import edge_api.web", "The edge is a line"),
-    ("edge_api/store/planted.py", "VALUE = 1", "Within the store"),
+    ("edge_api/leads/planted.py", "import edge_api.http", "The edge is a line"),
+    ("edge_api/db/planted.py", "VALUE = 1", "Within the database"),
     ("edge_api/planted.py", "VALUE = 1", "The edge is a line"),
-    ("edge_api/domain/planted.py", "import edge_api.store.sql", "Above the store only plans"),
-    ("edge_api/web/planted.py", "import edge_api.store.sqlite", "Only commands open an engine"),
+    ("edge_api/leads/planted.py", "import edge_api.db.sql", "Only what opens, backs up"),
+    ("edge_api/http/planted.py", "import edge_api.db.sqlite", "Only what opens, backs up"),
     (
-        "edge_api/domain/planted.py",
+        "edge_api/leads/planted.py",
         "import aiohttp",
         "Only what speaks HTTP, in or out, knows aiohttp",
     ),
-    ("edge_api/domain/planted.py", "import aiosmtplib", "Only what speaks SMTP knows aiosmtplib"),
-    ("edge_api/api/planted.py", "import pelican", "The edge knows the site's index"),
-    ("edge_api/api/planted.py", "import site_build.post", "The edge knows the site's index"),
+    ("edge_api/leads/planted.py", "import aiosmtplib", "Only what speaks SMTP knows aiosmtplib"),
+    ("edge_api/operation/planted.py", "import pelican", "The edge knows the site's index"),
+    ("edge_api/operation/planted.py", "import site_build.post", "The edge knows the site's index"),
     ("site_build/planted.py", "import edge_api.settings", "The site build knows"),
     ("site_build/planted.py", "import pelican", "Pelican is known where it is driven"),
     (
@@ -64,22 +64,22 @@ VIOLATIONS = [
         "import site_build.bridge.plugin",
         "Reading, checking and rendering",
     ),
-    ("edge_api/domain/planted.py", "import sqlite3", "Only the store knows SQLite"),
-    ("edge_api/commands/planted.py", "import asyncpg", "Only the store knows asyncpg"),
-    ("edge_api/web/planted.py", "import edge_api.store.postgres", "Only commands open an engine"),
+    ("edge_api/leads/planted.py", "import sqlite3", "Only the database package knows SQLite"),
+    ("edge_api/cli/planted.py", "import asyncpg", "Only the database package knows asyncpg"),
+    ("edge_api/http/planted.py", "import edge_api.db.postgres", "Only what opens, backs up"),
     (
-        "edge_api/store/postgres/planted.py",
-        "import edge_api.store.sqlite",
-        "Within the store an engine stands on SQL",
+        "edge_api/db/postgres/planted.py",
+        "import edge_api.db.sqlite",
+        "Within the database an engine stands on SQL",
     ),
     (
-        "edge_api/store/sqlite/planted.py",
-        "import edge_api.store.postgres",
-        "Within the store an engine stands on SQL",
+        "edge_api/db/sqlite/planted.py",
+        "import edge_api.db.postgres",
+        "Within the database an engine stands on SQL",
     ),
-    ("edge_api/domain/analysis/planted.py", "VALUE = 1", "Within the analysis"),
-    ("edge_api/domain/analysis/languages.py", "import pydantic", "A worker that parses"),
-    ("edge_api/api/planted.py", "import selectolax", "Only the analysis knows parsers"),
+    ("edge_api/analysis/planted.py", "VALUE = 1", "Within the analysis"),
+    ("edge_api/analysis/languages.py", "import pydantic", "A worker that parses"),
+    ("edge_api/operation/planted.py", "import selectolax", "Only the analysis knows parsers"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Brings Swagger UI into `edge_api/web/try_out/swagger_ui/`: two files and its licence, unchanged.
+"""Brings Swagger UI into `edge_api/http/try_out/swagger_ui/`: two files and its licence, unchanged.
 
 The package is fetched with the npm of the environment and taken only if it is the one that is
 pinned here. Nothing of it is run. `--check` compares what lies there with the pins instead.
@@ -28,7 +28,7 @@ e6a898692f2d768e807c3ba4626068a69a2c5dd960dd6c76f3e4d3a3de180af2  swagger-ui-bun
 5ed08757e53da3e026d6cbecc61fe5d43585c9560b302d534ad56692519a273d  swagger-ui.css
 """
 FILES = {name: digest for digest, name in (line.split() for line in SUMS.splitlines())}
-FOLDER = ROOT / "edge_api" / "web" / "try_out" / "swagger_ui"
+FOLDER = ROOT / "edge_api" / "http" / "try_out" / "swagger_ui"
 
 
 def main(words: list[str] | None = None) -> int:

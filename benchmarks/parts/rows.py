@@ -12,7 +12,7 @@ from benchmarks.load import Load
 from benchmarks.peers import DATASETTE, FASTAPI
 from benchmarks.race import EDGE, Race, Runner, race
 from benchmarks.section import Section, compare
-from edge_api.schema.kinds import spell_instant
+from edge_api.db.types import spell_instant
 
 NEWEST: Final = [f"/leads?limit={limit}" for limit in range(40, 61)]
 """What API clients ask: 50 leads on average."""

@@ -3,7 +3,7 @@
 import sys
 
 from edge_api.__main__ import main
-from edge_api.store import grouping
+from edge_api.db import group_commit as grouping
 
 if __name__ == "__main__":
     grouping.GROUP_MOST = 1  # type: ignore[misc]  # that is the point

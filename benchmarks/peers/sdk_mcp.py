@@ -14,11 +14,11 @@ import uvloop
 from mcp.server import Server
 from mcp_types import CallToolResult, TextContent
 
-from edge_api.api.mcp.toolbox import Toolbox
-from edge_api.api.openapi import OPERATIONS
-from edge_api.api.service import Service
-from edge_api.commands.assembly import assemble
-from edge_api.domain.actor import Actor
+from edge_api.app import assemble
+from edge_api.auth.actor import Actor
+from edge_api.mcp.tools import Toolbox
+from edge_api.operation.service import Service
+from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import read_settings
 

@@ -42,6 +42,7 @@ Door = Literal["rest", "mcp"]
 DOORS: Mapping[Door, str] = {"rest": "/api/public/v1", "mcp": "/api/public/mcp"}
 """The path of each protected resource."""
 
+PREFIX: Final = DOORS["rest"]
 OPENAPI: Final = f"{DOORS['rest']}/openapi.json"
 OAUTH: Final = "/api/public/oauth"
 AUTHORIZE: Final = f"{OAUTH}/authorize"

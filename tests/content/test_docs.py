@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from edge_api.__main__ import main as edge_command
-from edge_api.api.openapi import OPERATIONS
-from edge_api.domain.filters import OPERATORS
+from edge_api.admin.filters import OPERATORS
+from edge_api.db.problems import PROBLEMS
+from edge_api.db.table import Column
+from edge_api.db.tables import ADMINISTRATIVE
+from edge_api.db.types import Kind
+from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
-from edge_api.schema.kinds import Kind
-from edge_api.schema.problems import PROBLEMS
-from edge_api.schema.table import Column
-from edge_api.schema.tables import ADMINISTRATIVE
 from edge_api.settings import SETTINGS
 from site_build.__main__ import main as build_command
 from site_build.reading.front_matter import ALIASES, PostFrontMatter

@@ -10,8 +10,8 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 
 from edge_api.__main__ import main
-from edge_api.store.sqlite import session
-from edge_api.store.sqlite.writer import Writer
+from edge_api.db.sqlite import session
+from edge_api.db.sqlite.writer import Writer
 
 
 class TruncatingWriter(Writer):

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from edge_api.__main__ import main
-from edge_api.store.sqlite import session
-from edge_api.store.sqlite.writer import T, Work, Writer
+from edge_api.db.sqlite import session
+from edge_api.db.sqlite.writer import T, Work, Writer
 from tests.drills import store_process
 
 

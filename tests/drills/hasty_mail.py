@@ -7,8 +7,8 @@ import sys
 from email.message import EmailMessage
 
 from edge_api.__main__ import main
-from edge_api.domain.mail.delivery import Delivery, Line
-from edge_api.schema.table import Row
+from edge_api.db.table import Row
+from edge_api.mail.delivery import Delivery, Line
 
 
 async def send_hastily(self: Delivery, entry: Row, message: EmailMessage, line: Line) -> bool:

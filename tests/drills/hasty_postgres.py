@@ -7,9 +7,9 @@ import asyncio
 import sys
 
 from edge_api.__main__ import main
-from edge_api.store.postgres import engine
-from edge_api.store.postgres.connection import Connection
-from edge_api.store.postgres.writer import T, Work, Writer
+from edge_api.db.postgres import engine
+from edge_api.db.postgres.connection import Connection
+from edge_api.db.postgres.writer import T, Work, Writer
 
 
 class HastyWriter(Writer):

@@ -20,7 +20,7 @@ from typing import Final
 
 from aiohttp import ClientSession
 
-from edge_api.schema.kinds import spell_instant
+from edge_api.db.types import spell_instant
 from tests.drills.targets import EDGE, LEAD, LEADS, LIMITS
 from tests.edge.edge_process import PATIENCE, ROOT, free_port, until
 from tests.edge.mail.outbox.scripted_relay import Relay, Taken, relaying

@@ -10,9 +10,9 @@ from asyncio import StreamReader, StreamReaderProtocol
 from datetime import UTC, datetime
 from pathlib import Path
 
-from edge_api.schema.tables import AUDIT_LOG, LEADS
-from edge_api.store.plan import AffectedBy, Insert
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.db.query import AffectedBy, Insert
+from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.tables import AUDIT_LOG, LEADS
 
 NOW = "2026-01-31T08:05:09.000000Z"
 GIVEN = {"name": "A", "email": "a@b.example", "budget_tier": "s", "message": "m" * 500}

@@ -18,11 +18,11 @@ from uuid import uuid4
 
 import pytest
 
-from edge_api.commands.replication import fetch_replica
+from edge_api.backup.replica import fetch_replica
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.sqlite.copying import verify
+from edge_api.db.sqlite.replicator import lock_of
 from edge_api.settings import read_settings
-from edge_api.store.faults import StoreRefusal
-from edge_api.store.sqlite.copying import verify
-from edge_api.store.sqlite.replicator import lock_of
 from tests.drills.loss import Writers, await_replica, ids, installation_in, post
 from tests.edge.edge_process import Installation, ServedEdge
 from tests.sizes import scaled

@@ -2,9 +2,9 @@
 
 import pytest
 
-from edge_api.domain.query import Question, parse_query
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
+from edge_api.admin.query import Question, parse_query
+from edge_api.db.problems import Problem
+from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 
 TABLES = {
     "leads": LEADS,

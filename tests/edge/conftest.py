@@ -16,14 +16,14 @@ from aiohttp.web import BaseRequest, BaseRunner
 from pytest_aiohttp import AiohttpClient
 from yarl import URL
 
-from edge_api.commands.assembly import assemble
-from edge_api.commands.opened import system_clock
-from edge_api.domain.actor import Clock
-from edge_api.domain.keys import KeyOrder, Keys
+from edge_api.app import assemble
+from edge_api.auth.actor import Clock
+from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.db.query import Store
+from edge_api.http.server import Handler, Server, listen, start_on
+from edge_api.open_store import system_clock
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, read_settings
-from edge_api.store.plan import Store
-from edge_api.web.server import Handler, Server, listen, start_on
 from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed
 from tests.edge.postgresql import PostgreSQL
 from tests.own_journal import TEST_CONTENT

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from edge_api.store import postgres, sqlite
-from edge_api.store.plan import Store
+from edge_api.db import postgres, sqlite
+from edge_api.db.query import Store
 from tests.edge.postgresql import PostgreSQL
 
 _IN_SMALL_RUNS = pytest.param("postgresql", marks=pytest.mark.size("test"))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from edge_api.db.types import spell_instant
 from edge_api.schema.index import (
     CURRENT_LINK,
     INDEX_CLOSING,
@@ -15,7 +16,6 @@ from edge_api.schema.index import (
     INDEX_OPENING,
     SITE_FOLDER,
 )
-from edge_api.schema.kinds import spell_instant
 
 SITE_URL = "http://journal.test"
 START = datetime(2026, 1, 1, tzinfo=UTC)

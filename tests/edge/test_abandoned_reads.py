@@ -9,9 +9,9 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Condition, Delete, Insert, Read, Store
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.db.query import Condition, Delete, Insert, Read, Store
+from edge_api.db.sqlite import SQLiteStore
+from edge_api.db.tables import LEADS
 from tests.edge.raw_http import connect
 from tests.edge.store.samples import make_lead
 
@@ -72,7 +72,7 @@ class Watcher:
 @pytest.fixture
 async def watcher(edge: Any, store_url: str, monkeypatch: pytest.MonkeyPatch) -> Watcher:
     """Return what sees the engine of an edge in which ENDLESS takes minutes, without a deadline."""
-    monkeypatch.setattr("edge_api.domain.rows.READ_SECONDS", 600.0)
+    monkeypatch.setattr("edge_api.admin.rows.READ_SECONDS", 600.0)
     rows = [make_lead(notes=LONG, email=KEPT if number < FEW else OTHER) for number in range(1000)]
     await edge.service.store.run(Insert(LEADS, rows))
     return Watcher(edge.service.store, store_url)

@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from edge_api.api.admin import OPERATIONS
-from edge_api.api.openapi import openapi_document
-from edge_api.api.operation import Operation
-from edge_api.domain.actor import OPERATOR
-from edge_api.domain.rows import Rows
-from edge_api.schema.kinds import Kind
-from edge_api.schema.problems import Problem
-from edge_api.schema.table import Column, Table
-from edge_api.schema.tables import ADMINISTRATIVE, EMAIL_SEND_STATE
+from edge_api.admin.operations import OPERATIONS
+from edge_api.admin.rows import Rows
+from edge_api.auth.actor import OPERATOR
+from edge_api.db.problems import Problem
+from edge_api.db.table import Column, Table
+from edge_api.db.tables import ADMINISTRATIVE, EMAIL_SEND_STATE
+from edge_api.db.types import Kind
+from edge_api.operation.model import Operation
+from edge_api.operation.openapi import openapi_document
 from tests.edge.engines import ENGINES, open_store, placed
 
 pytestmark = pytest.mark.each_engine
 
-DOCUMENT = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {})
+DOCUMENT = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {}, {}, {})
 WRITES = [operation for operation in OPERATIONS if operation.body is not None]
 OPTIONS = jsonschema_rs.FancyRegexOptions()
 

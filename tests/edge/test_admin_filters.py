@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.domain.filters import parse_filter, split_list
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import EMAIL_SEND_LOG, LEADS
-from edge_api.store.plan import Condition
+from edge_api.admin.filters import parse_filter, split_list
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from tests.edge.asking import ask, sqlstate_of
 
 ID = "00000000-0000-4000-b000-000000000005"

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.api.reply import JSON
-from edge_api.api.rows import (
+from edge_api.admin.representation import (
     CSV,
     FORMULA_STARTS,
     OBJECT,
@@ -20,8 +19,9 @@ from edge_api.api.rows import (
     to_csv,
     wants_count,
 )
-from edge_api.domain.rows import Page
-from edge_api.schema.problems import Problem
+from edge_api.admin.rows import Page
+from edge_api.db.problems import Problem
+from edge_api.operation.result import JSON
 
 
 def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) -> Page:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_api.domain.filters import OPERATORS, operators_of, parse_filter, parse_selection
-from edge_api.domain.query import filter_pattern, order_pattern, parse_order, selection_pattern
-from edge_api.schema.kinds import Kind
-from edge_api.schema.problems import Problem
-from edge_api.schema.table import Table
-from edge_api.schema.tables import ADMINISTRATIVE, LEADS
+from edge_api.admin.filters import OPERATORS, operators_of, parse_filter, parse_selection
+from edge_api.admin.query import filter_pattern, order_pattern, parse_order, selection_pattern
+from edge_api.db.problems import Problem
+from edge_api.db.table import Table
+from edge_api.db.tables import ADMINISTRATIVE, LEADS
+from edge_api.db.types import Kind
 from tests.sizes import scaled
 
 TABLES = st.sampled_from(list(ADMINISTRATIVE.values()))

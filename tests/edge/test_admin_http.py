@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.schema.tables import ADMINISTRATIVE, LEADS
+from edge_api.db.tables import ADMINISTRATIVE, LEADS
 
 ADMIN = "/api/public/v1/admin"
 LEAD = {"name": "Ada", "email": "a@example.org", "budget_tier": "b", "message": "m"}

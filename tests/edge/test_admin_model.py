@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_api.domain.actor import OPERATOR
-from edge_api.domain.rows import Page, Rows
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Condition, Delete
+from edge_api.admin.rows import Page, Rows
+from edge_api.auth.actor import OPERATOR
+from edge_api.db.query import Condition, Delete
+from edge_api.db.tables import LEADS
 from tests.edge.engines import ENGINES, open_store, placed
 from tests.sizes import scaled
 

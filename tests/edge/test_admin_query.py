@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.domain.filters import Output, present
-from edge_api.domain.query import OFFSET_MOST, Question, parse_query
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import ADMINISTRATIVE, LEADS
-from edge_api.store.plan import Order
+from edge_api.admin.filters import Output, present
+from edge_api.admin.query import OFFSET_MOST, Question, parse_query
+from edge_api.db.problems import Problem
+from edge_api.db.query import Order
+from edge_api.db.tables import ADMINISTRATIVE, LEADS
 from tests.edge.asking import ask, sqlstate_of
 
 ORDERS = [

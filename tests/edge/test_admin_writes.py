@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from edge_api.api.admin import OPERATIONS
-from edge_api.api.openapi import openapi_document
-from edge_api.domain.actor import recent_entries
-from edge_api.schema.tables import SUPPRESSED_EMAILS
+from edge_api.admin.operations import OPERATIONS
+from edge_api.auth.actor import recent_entries
+from edge_api.db.tables import SUPPRESSED_EMAILS
+from edge_api.operation.openapi import openapi_document
 
 pytestmark = pytest.mark.each_engine
 
@@ -232,7 +232,7 @@ async def test_columns_are_given_once(desk: Desk) -> None:
 
 def test_every_parameter_is_in_the_description() -> None:
     """A client made from the document knows `select`, the forms, and that `columns` is taken."""
-    document = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {})
+    document = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {}, {}, {})
     for table in (SUPPRESSED_EMAILS.name, "leads"):
         entry = document["paths"][f"/api/public/v1/admin/{table}"]
         for method, status in (("post", "201"), ("patch", "200"), ("delete", "200")):

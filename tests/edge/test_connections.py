@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from edge_api.web import server as server_module
-from edge_api.web.request import Request, mark
-from edge_api.web.server import Server
-from edge_api.web.wire import Wire
+from edge_api.http import server as server_module
+from edge_api.http.request import Request, mark
+from edge_api.http.response import Wire
+from edge_api.http.server import Server
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
 from tests.edge.raw_http import connect
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -34,7 +34,7 @@ LEAD = SLOW_LEAD.replace(b"1000", b"2") + b"}"
 LIMITED = """
 import resource, sys
 from edge_api.__main__ import main
-from edge_api.web import server
+from edge_api.http import server
 
 server.HEAD_SECONDS = 4.0
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse
 
-from edge_api.domain.keys import KeyOrder, Keys
-from edge_api.domain.secrets import mint
+from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.auth.secrets import mint
 from edge_api.settings import SETTINGS
 from tests.edge.mcp.agents import LEGACY, Agent
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from multidict import CIMultiDictProxy
 
-from edge_api.api.openapi import OPERATIONS
-from edge_api.api.operation import Operation
-from edge_api.api.reply import FORM
+from edge_api.http import conditional as documents
+from edge_api.operation.model import Operation
+from edge_api.operation.result import FORM
+from edge_api.operations import OPERATIONS
 from edge_api.settings import SETTINGS
-from edge_api.web import documents
 from tests.edge.conftest import error_of
 from tests.sizes import in_ci
 

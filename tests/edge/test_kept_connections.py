@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.health import Health
-from edge_api.domain.keys import Keys
-from edge_api.domain.lead_input import LeadInput
-from edge_api.domain.leads import Sender
+from edge_api.auth.keys import Keys
+from edge_api.health import Health
+from edge_api.journal.builds import Shelf
+from edge_api.leads.input import LeadInput
+from edge_api.leads.service import Leads, Sender
 from tests.edge.raw_http import Answer, connect
 from tests.edge.site.test_swaps import publish
 
@@ -54,14 +55,14 @@ async def test_leads_are_given_again_until_the_store_changes(edge: Any) -> None:
                 found = [json.loads(answer.body) for answer in answers]
                 assert [len(each[name] if name else each) for each in found] == [number] * 5
                 assert len({str(common(answer)) for answer in answers}) == 1
-            await edge.service.leads.create(LEAD, Sender(None, "192.0.2.1"))
+            await edge.service[Leads].create(LEAD, Sender(None, "192.0.2.1"))
 
 
 async def test_rows_come_again_only_in_the_form_that_was_asked_for(edge: Any) -> None:
     """Whoever wants them counted, or as a table, gets that each time."""
     path, key = "/api/public/v1/admin/leads", f"X-API-Key: {await edge.key()}"
     ways = ("Prefer: count=exact", "Accept: text/csv", "Accept: application/json")
-    await edge.service.leads.create(LEAD, Sender(None, "192.0.2.1"))
+    await edge.service[Leads].create(LEAD, Sender(None, "192.0.2.1"))
     async with connect(edge.url) as connection:
         for _ in range(4):
             counted, table, plain = [await connection.ask(get(path, key, way)) for way in ways]
@@ -81,7 +82,7 @@ async def test_a_new_build_is_shown_at_once(make_edge: Any, tmp_path: Path) -> N
         async with connect(edge.url) as connection:
             before = [await connection.ask(each) for _ in range(3) for each in requests]
             publish(builds, 2)
-            await edge.service.shelf.refresh()
+            await edge.service[Shelf].refresh()
             after = [await connection.ask(each) for _ in range(3) for each in requests]
     assert all(b"build-0001" in answer.body for answer in before)
     assert all(b"build-0002" in answer.body for answer in after)
@@ -97,7 +98,7 @@ async def test_a_connection_that_is_to_end_ends(edge: Any) -> None:
                 await connection.ask(get("/"))
                 assert (await connection.ask(get("/", "Connection: close"))).closes
                 assert await connection.is_closed()
-        edge.service.health.start_draining()
+        edge.service[Health].start_draining()
         assert (await kept.ask(get("/"))).closes
         assert await kept.is_closed()
 

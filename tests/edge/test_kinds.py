@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edge_api.schema.kinds import parse_timestamp, spell_instant
+from edge_api.db.types import parse_timestamp, spell_instant
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 INSTANTS = st.datetimes(datetime(1000, 1, 2), datetime(9999, 12, 30), timezones=ZONES)  # noqa: DTZ001  the zones come from the strategy

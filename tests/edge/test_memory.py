@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.commands import housekeeping
-from edge_api.commands.assembly import settle
+from edge_api import background as housekeeping
+from edge_api.app import settle
+from edge_api.journal.builds import Shelf
 from tests.edge.conftest import EdgeMaker
 from tests.edge.mcp.agents import MODERN, Agent
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
@@ -68,7 +69,7 @@ async def test_an_edge_settles_with_what_it_serves(
     monkeypatch.setattr(housekeeping, "REFRESH_SECONDS", PAUSE)
     point_at(tmp_path, write_build(tmp_path, "build-0001", [make_post("ink")]))
     async with make_edge(alone=True, BUILD_DIR=str(tmp_path), SITE_URL=SITE_URL) as edge:
-        shelf = edge.service.shelf
+        shelf = edge.service[Shelf]
         assert not is_looked_through(shelf.edition())
         gone = weakref.ref(shelf.edition())
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from edge_api.web import app as app_module
-from edge_api.web import body as body_module
-from edge_api.web import server as server_module
-from edge_api.web.request import Request, mark
+from edge_api.http import body as body_module
+from edge_api.http import dispatch as app_module
+from edge_api.http import server as server_module
+from edge_api.http.request import Request, mark
+from edge_api.leads.service import Leads
 from tests.edge.raw_http import PATIENCE, Answer, connect
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -228,7 +229,7 @@ async def test_a_body_that_is_no_lead(edge: Any, raw: bytes, sentence: str) -> N
 
     assert (answer.status, answer.closes) == (400, False)
     assert sentence in answer.error()
-    assert json.loads(await edge.service.leads.recent(200)) == {"leads": [], "count": 0}
+    assert json.loads(await edge.service[Leads].recent(200)) == {"leads": [], "count": 0}
 
 
 async def test_a_deep_body_on_the_administrative_paths(edge: Any) -> None:
@@ -315,7 +316,7 @@ async def test_a_body_that_never_ends(edge: Any, raw: bytes) -> None:
 
     assert (answer.status, answer.closes) == (408, True)
     assert answer.error() == "The body took longer than 10 seconds"
-    assert json.loads(await edge.service.leads.recent(200)) == {"leads": [], "count": 0}
+    assert json.loads(await edge.service[Leads].recent(200)) == {"leads": [], "count": 0}
 
 
 async def test_a_body_that_drips_is_cut_off(edge: Any) -> None:

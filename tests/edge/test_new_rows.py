@@ -4,12 +4,12 @@ from datetime import datetime
 
 import pytest
 
-from edge_api.domain.mail.compose import LETTERS, Letter
-from edge_api.domain.mail.outbox import REASON_LONGEST, new_entry, transition
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX
-from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import EMAIL_SEND_LOG, TABLES
-from edge_api.store.plan import Insert
+from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.query import Insert
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import EMAIL_SEND_LOG, TABLES
+from edge_api.mail.messages import LETTERS, Letter
+from edge_api.mail.queue import REASON_LONGEST, new_entry, transition
 from tests.edge.store.rows_of_every_kind import bare_row, full_row
 
 NOW = "2026-01-31T08:05:09.000000Z"

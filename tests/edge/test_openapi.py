@@ -9,8 +9,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from edge_api.api.openapi import DOCUMENTED, OPERATIONS, problem_codes
-from edge_api.schema.problems import PROBLEMS
+from edge_api.db.problems import PROBLEMS
+from edge_api.operation.openapi import problem_codes
+from edge_api.operations import DOCUMENTED, OPERATIONS
 
 pytestmark = pytest.mark.one_engine
 

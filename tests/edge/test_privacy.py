@@ -16,16 +16,17 @@ from urllib.parse import urlencode
 
 import pytest
 
+from edge_api import background as housekeeping
 from edge_api.__main__ import main
-from edge_api.commands import housekeeping
-from edge_api.commands import privacy as command
-from edge_api.commands.opened import system_clock
-from edge_api.domain.actor import OPERATOR
-from edge_api.domain.privacy import Privacy
-from edge_api.schema.oauth_tables import ACCESS_REQUESTS
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
-from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import (
+from edge_api.admin.privacy import Privacy
+from edge_api.auth.actor import OPERATOR
+from edge_api.cli import privacy as command
+from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.query import Condition, Insert, Read, Update
+from edge_api.db.sqlite import open_store
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import (
     AUDIT_LOG,
     EMAIL_SEND_LOG,
     EMAIL_UNSUBSCRIBE_TOKENS,
@@ -33,8 +34,7 @@ from edge_api.schema.tables import (
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.store.plan import Condition, Insert, Read, Update
-from edge_api.store.sqlite import open_store
+from edge_api.open_store import system_clock
 from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.edge.store.samples import make_lead, make_row
 from tests.sizes import in_ci

@@ -9,18 +9,21 @@ from typing import Any
 
 import pytest
 
-from edge_api.api.openapi import OPERATIONS, problem_codes
-from edge_api.api.operation import Operation
-from edge_api.api.reply import FORM
-from edge_api.api.row_schemas import new_row_sample
-from edge_api.commands.opened import system_clock
-from edge_api.domain.access_requests import AccessDecisions
-from edge_api.domain.keys import Keys
-from edge_api.domain.webhooks.endpoints import sign
+from edge_api.access.service import AccessDecisions
+from edge_api.admin.schemas import new_row_sample
+from edge_api.analysis.analyst import Analyst
+from edge_api.auth.keys import Keys
+from edge_api.db.problems import PROBLEMS, Code
+from edge_api.db.tables import ADMINISTRATIVE
+from edge_api.http import body as body_module
+from edge_api.journal.builds import Shelf
+from edge_api.net.signatures import sign
+from edge_api.open_store import system_clock
+from edge_api.operation.model import Operation
+from edge_api.operation.openapi import problem_codes
+from edge_api.operation.result import FORM
+from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
-from edge_api.schema.problems import PROBLEMS, Code
-from edge_api.schema.tables import ADMINISTRATIVE
-from edge_api.web import body as body_module
 from tests.edge.conftest import EMAIL_HOOK_SECRET
 from tests.edge.mcp.agents import MODERN, envelope
 
@@ -124,10 +127,10 @@ async def table_not_allowed(edge: Any, operation: Operation) -> Answer:
 async def unavailable(edge: Any, operation: Operation) -> Answer:
     """Ask while the store is gone, or the workers or the index, where only these are needed."""
     if operation.name == "analyze":
-        await edge.service.analyst.close()
+        await edge.service[Analyst].close()
         return await ask(edge, operation, None)
     if operation.tag == "search":
-        await edge.service.shelf.edition().search.close()
+        await edge.service[Shelf].edition().search.close()
         return await ask(edge, operation, None, params={"q": "edge"})
     key = await credential_for(edge, operation)
     await edge.service.store.close()

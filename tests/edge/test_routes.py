@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from edge_api.web import app
-from edge_api.web.app import Routes
+from edge_api.http import dispatch as app
+from edge_api.http.dispatch import Routes
 
 TARGETS = {"/api/posts": "list", "/api/posts/{slug}": "post", "/api/v1.0/": "root"}
 

@@ -5,10 +5,10 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from edge_api.api.row_schemas import match_sample, new_row_sample, stored_row_sample, values_sample
-from edge_api.schema.kinds import Integer, NewId, Now, Text, Uuid
-from edge_api.schema.table import RowModel, Table
-from edge_api.schema.tables import ADMINISTRATIVE
+from edge_api.admin.schemas import match_sample, new_row_sample, stored_row_sample, values_sample
+from edge_api.db.table import RowModel, Table
+from edge_api.db.tables import ADMINISTRATIVE
+from edge_api.db.types import Integer, NewId, Now, Text, Uuid
 
 
 class PlainRow(RowModel):

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from edge_api.commands.logs import configure_logging
-from edge_api.domain.edition import Shelf
+from edge_api.cli.logs import configure_logging
+from edge_api.journal.builds import Shelf
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
 from tests.edge.small_builds import make_post, point_at, write_build

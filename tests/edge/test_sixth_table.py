@@ -61,8 +61,8 @@ def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ins
             "SECRET_KEY": "a secret of thirty-two characters",
         }
         made = Installation(tmp_path, settings)
-        declare(copy / "edge_api" / "schema" / "tables.py")
-        add_step(copy / "edge_api" / "schema" / "history", said(made, "migrate", "--print"))
+        declare(copy / "edge_api" / "db" / "tables.py")
+        add_step(copy / "edge_api" / "db" / "migrations", said(made, "migrate", "--print"))
         said(made, "migrate")
         yield made
 
@@ -90,7 +90,7 @@ def add_step(history: Path, printed: str) -> None:
         for part in printed.split("-- PostgreSQL")
     ]
     assert [len(statements) for statements in dialects] == [2, 2]
-    step = '"""The next step."""\n\nfrom edge_api.schema.history.step import Step\n\nSTEP = Step(\n'
+    step = '"""The next step."""\n\nfrom edge_api.db.migrations.step import Step\n\nSTEP = Step(\n'
     step += f'    "Readers by mail.", {dialects[0]!r}, {dialects[1]!r}\n)\n'
     (history / "step_of_subscribers.py").write_text(step, encoding="utf-8")
     package = history / "__init__.py"

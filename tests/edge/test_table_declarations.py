@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from edge_api.schema.kinds import Integer, NewId, Now, Text
-from edge_api.schema.table import Ending, PersonalData, Retention, RowModel, Table
-from edge_api.schema.tables import LEADS, TABLES, by_name
+from edge_api.db.table import Ending, PersonalData, Retention, RowModel, Table
+from edge_api.db.tables import LEADS, TABLES, by_name
+from edge_api.db.types import Integer, NewId, Now, Text
 from edge_api.settings import Settings
 
 COMPLETE: dict[str, Any] = {

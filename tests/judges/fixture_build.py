@@ -7,12 +7,12 @@ from typing import Any
 from aiohttp import web
 from mcp.server import Server
 
-from edge_api.domain.actor import Actor
-from edge_api.schema.problems import Problem
-from edge_api.web.mcp import McpEndpoint
-from edge_api.web.mcp_caller import Caller
-from edge_api.web.mcp_exchange import Exchange
-from edge_api.web.request import Request, mark
+from edge_api.auth.actor import Actor
+from edge_api.db.problems import Problem
+from edge_api.http.request import Request, mark
+from edge_api.mcp.caller import Caller
+from edge_api.mcp.exchange import Exchange
+from edge_api.mcp.transport import McpEndpoint
 from tests.edge.conftest import EdgeServer
 
 TOKEN = "of the test build"

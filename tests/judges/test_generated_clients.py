@@ -16,9 +16,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from edge_api.api.row_schemas import match_sample, new_row_sample, values_sample
-from edge_api.schema.table import Table
-from edge_api.schema.tables import ADMINISTRATIVE, EMAIL_SEND_STATE, EMAIL_UNSUBSCRIBE_TOKENS
+from edge_api.admin.schemas import match_sample, new_row_sample, values_sample
+from edge_api.db.table import Table
+from edge_api.db.tables import ADMINISTRATIVE, EMAIL_SEND_STATE, EMAIL_UNSUBSCRIBE_TOKENS
 from tests.judges.node import FOLDER, run
 from tests.judges.product import Product
 from tools.judges import MODULES

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from edge_api.domain.secrets import mint
+from edge_api.auth.secrets import mint
 from edge_api.schema.credentials import PREFIXES, SCOPES, SecretKind
 from edge_api.schema.paths import DOCS_PAGES
 from site_build.renderers import llms, twins

@@ -6,8 +6,8 @@ from typing import get_args
 import jinja2
 import pytest
 
-from edge_api.domain.access_order import RequestedType
-from edge_api.schema.oauth_tables import AccessRequestRow
+from edge_api.access.input import RequestedType
+from edge_api.db.oauth_tables import AccessRequestRow
 
 FIELDS = ("name", "email", "purpose", "type")
 HOSTILE = "</textarea></option>\"'><script>alert(1)</script>"

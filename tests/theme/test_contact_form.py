@@ -5,7 +5,7 @@ import re
 import jinja2
 import pytest
 
-from edge_api.schema.tables import LeadRow
+from edge_api.db.tables import LeadRow
 
 FIELDS = ("name", "email", "budget_tier", "message")
 TIERS = ["Not decided yet", "Up to 5,000 euros", "More"]

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from edge_api.api.analyze import BODY_MOST
+from edge_api.analysis.operations import BODY_MOST
 
 MOST: Final = 100_000
 """Characters, as many as are taken."""

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from edge_api.api.analyze import OPERATIONS
-from edge_api.domain.analysis.analyst import find_related
-from edge_api.domain.analysis.metrics import Keyword
+from edge_api.analysis.analyst import Analyst, find_related
+from edge_api.analysis.metrics import Keyword
+from edge_api.analysis.operations import OPERATIONS
+from edge_api.journal.builds import Shelf
 from tests.edge.conftest import error_of
 from tests.sizes import in_ci
 
@@ -189,7 +190,7 @@ async def test_a_post_is_not_related_to_itself(edge: Any, spelling: str) -> None
 
 async def test_the_page_itself_takes_no_place_of_a_related_post(edge: Any) -> None:
     """As many are found as are wanted, though it fits best."""
-    edition, keywords = edge.service.shelf.current, [Keyword("paper", 1, 1.0)]
+    edition, keywords = edge.service[Shelf].current, [Keyword("paper", 1, 1.0)]
     first, second = await find_related(edition, keywords, 2)
 
     assert await find_related(edition, keywords, 1, first.url) == [second]
@@ -256,7 +257,7 @@ async def test_nothing_submitted_is_logged(
     async with make_edge() as edge:
         await analyze(edge, text="xylophone xylophone")
         await refuse(edge, text="xylophone", html="xylophone")
-        await edge.service.analyst.close()
+        await edge.service[Analyst].close()
         assert (await refuse(edge, text="xylophone"))[0] == 503
 
     assert "xylophone" not in caplog.text

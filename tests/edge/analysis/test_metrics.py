@@ -8,12 +8,12 @@ from pathlib import Path
 import markdown
 import pytest
 
-from edge_api.domain.analysis.document import Block, Document
-from edge_api.domain.analysis.facts import gather_facts
-from edge_api.domain.analysis.languages import LANGUAGES, guess_language, language_of
-from edge_api.domain.analysis.metrics import measure, sentence_lengths, words_in
-from edge_api.domain.analysis.parse_text import parse_markdown, parse_text
-from edge_api.domain.analysis.report import judge
+from edge_api.analysis.document import Block, Document
+from edge_api.analysis.facts import gather_facts
+from edge_api.analysis.languages import LANGUAGES, guess_language, language_of
+from edge_api.analysis.metrics import measure, sentence_lengths, words_in
+from edge_api.analysis.parse_text import parse_markdown, parse_text
+from edge_api.analysis.report import judge
 from edge_api.schema.reading import reading_minutes
 from tests.edge.analysis.corpus import SETS, body_of
 

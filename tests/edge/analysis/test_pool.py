@@ -13,8 +13,8 @@ import orjson
 import psutil
 import pytest
 
-from edge_api.domain.analysis.pool import COMMAND, Pool
-from edge_api.schema.problems import Problem
+from edge_api.analysis.pool import COMMAND, Pool
+from edge_api.db.problems import Problem
 from tests.edge.edge_process import ROOT, Installation, free_port, until
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 JOB = orjson.dumps({"kind": "text", "text": "Once upon a time."})
 LISTENING = """
 import sys, time
-from edge_api.domain.analysis.worker import HEAD, frame, read_length
+from edge_api.analysis.worker import HEAD, frame, read_length
 source, sink = sys.stdin.buffer, sys.stdout.buffer
 def send(message):
     sink.write(frame(message))
@@ -194,7 +194,7 @@ async def test_a_worker_that_takes_too_long_to_start_is_the_next_ones(
     make_pool: PoolMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who waited for it is refused, and need not wait for ever."""
-    monkeypatch.setattr("edge_api.domain.analysis.pool.START_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.analysis.pool.START_SECONDS", 0.5)
     pool = make_pool(size=1, command=command(f"import time; time.sleep(1.5)\n{STUCK}"))
 
     assert "cannot be analysed now" in (await refusal(pool.run(b"quick"))).sentence
@@ -247,7 +247,7 @@ async def test_a_worker_that_was_killed_idle_costs_no_job(make_pool: PoolMaker, 
 
 async def test_nobody_waits_for_ever(make_pool: PoolMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that no worker comes to is refused after a while."""
-    monkeypatch.setattr("edge_api.domain.analysis.pool.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("edge_api.analysis.pool.WAIT_SECONDS", 0.1)
     pool = make_pool(size=1, seconds=5.0, command=command(STUCK))
     at_work = asyncio.create_task(pool.run(b"slow"))
     await asyncio.sleep(0)
@@ -283,7 +283,7 @@ async def test_what_does_not_start_is_told_so(make_pool: PoolMaker) -> None:
 async def test_memory_has_an_end(make_pool: PoolMaker) -> None:
     """Who takes more than there is gets an error in place of the machine's memory."""
     program = (
-        f"{LISTENING}\nfrom edge_api.domain.analysis.worker import confine\nconfine()\n"
+        f"{LISTENING}\nfrom edge_api.analysis.worker import confine\nconfine()\n"
         "for job in jobs():\n    bytearray(1 << 30)\n    send(b'ok')"
     )
     pool = make_pool(command=command(program))
@@ -339,7 +339,7 @@ async def test_workers_end_with_the_edge(tmp_path: Path, journal: Path) -> None:
 async def test_a_busy_worker_ends_by_its_own_alarm() -> None:
     """When nobody is left to kill it."""
     program = (
-        "import signal\nfrom edge_api.domain.analysis import worker\n"
+        "import signal\nfrom edge_api.analysis import worker\n"
         "worker.WORK_SECONDS = 0\nworker.answer = lambda job: [0 for _ in iter(int, 1)]\n"
         "worker.main()"
     )

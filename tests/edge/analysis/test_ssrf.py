@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import pytest
 
-from edge_api.outgoing.gate import Address, Gate, is_public
-from edge_api.outgoing.visitor import WebVisitor
-from edge_api.schema.problems import Problem
+from edge_api.analysis.fetch import WebVisitor
+from edge_api.db.problems import Problem
+from edge_api.net.ssrf_guard import Address, Gate, is_public
 from tests.edge.analysis.spellings import BRACKETED, HOSTS, NAMES, NUMBERS, SCHEMES, WITH_USER
 
 pytestmark = pytest.mark.one_engine

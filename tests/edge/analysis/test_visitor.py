@@ -8,12 +8,12 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from edge_api.domain.analysis.analyst import DOCUMENT_MOST, Visit
-from edge_api.domain.analysis.facts import AI_CATALOG, LLMS, ROBOTS, SITEMAP
-from edge_api.outgoing import visitor as visitor_module
-from edge_api.outgoing.gate import Gate
-from edge_api.outgoing.visitor import WebVisitor
-from edge_api.schema.problems import Problem
+from edge_api.analysis import fetch as visitor_module
+from edge_api.analysis.analyst import DOCUMENT_MOST, Visit
+from edge_api.analysis.facts import AI_CATALOG, LLMS, ROBOTS, SITEMAP
+from edge_api.analysis.fetch import WebVisitor
+from edge_api.db.problems import Problem
+from edge_api.net.ssrf_guard import Gate
 
 pytestmark = pytest.mark.one_engine
 

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.commands.backup_folder import BackupFolder
-from edge_api.commands.opened import embedded_store
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS
+from edge_api.backup.folder import BackupFolder
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert
+from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.copying import copy_file, copy_store, verify
+from edge_api.db.tables import LEADS
+from edge_api.open_store import embedded_store
 from edge_api.settings import read_settings
-from edge_api.store.faults import StoreRefusal
-from edge_api.store.plan import Insert
-from edge_api.store.sqlite import open_store
-from edge_api.store.sqlite.copying import copy_file, copy_store, verify
 from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation
 from tests.edge.store.samples import clock, make_lead

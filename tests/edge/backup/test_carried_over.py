@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.restoration import carry_over
-from edge_api.schema.oauth_tables import ACCESS_REQUESTS, OAUTH_CLIENTS
-from edge_api.schema.outbox_tables import WEBHOOK_ENDPOINTS
-from edge_api.schema.table import Table
-from edge_api.schema.tables import CREDENTIALS
-from edge_api.store.plan import Condition, Delete, Insert, Read, Update
-from edge_api.store.sqlite import SQLiteStore, open_store
-from edge_api.store.sqlite.copying import copy_store
+from edge_api.backup.restoration import carry_over
+from edge_api.db.oauth_tables import ACCESS_REQUESTS, OAUTH_CLIENTS
+from edge_api.db.outbox_tables import WEBHOOK_ENDPOINTS
+from edge_api.db.query import Condition, Delete, Insert, Read, Update
+from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.copying import copy_store
+from edge_api.db.table import Table
+from edge_api.db.tables import CREDENTIALS
 from tests.edge.backup.test_restore import LATER, make_key
 from tests.edge.store.samples import clock, make_row
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.domain.transfer import copy_tables, prove
-from edge_api.schema.problems import Problem
-from edge_api.schema.table import Table
-from edge_api.schema.tables import CREDENTIALS, EMAIL_SEND_STATE, LEADS, TABLES
-from edge_api.store import postgres
-from edge_api.store.plan import Condition, Delete, Insert, Outcome, Plan, Read, Store, Update
-from edge_api.store.postgres import PostgresStore
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.db import postgres
+from edge_api.db.postgres import PostgresStore
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Delete, Insert, Outcome, Plan, Read, Store, Update
+from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.table import Table
+from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_STATE, LEADS, TABLES
+from edge_api.db.transfer import copy_tables, prove
 from tests.drills.loss import installation_in, said
 from tests.edge.edge_process import Installation
 from tests.edge.postgresql import PostgreSQL
@@ -138,7 +138,7 @@ async def on_one_server(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[ServerStores]:
     """Return a store with rows and an empty one in two databases, each quick to see changes."""
-    monkeypatch.setattr("edge_api.store.postgres.engine.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("edge_api.db.postgres.engine.LOOK_SECONDS", 0.01)
     async with AsyncExitStack() as stack:
         opened: list[PostgresStore] = []
         for _ in range(2):

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.commands.replication import Replication, fetch_replica, make_replication
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS
+from edge_api.backup.replica import Replication, fetch_replica, make_replication
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Read
+from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite import engine as sqlite_engine
+from edge_api.db.sqlite.copying import verify
+from edge_api.db.sqlite.replicator import lock_of, unreplicated
+from edge_api.db.sqlite.session import Session
+from edge_api.db.tables import LEADS
 from edge_api.settings import Settings, read_settings
-from edge_api.store.plan import Insert, Read
-from edge_api.store.sqlite import SQLiteStore, open_store
-from edge_api.store.sqlite import engine as sqlite_engine
-from edge_api.store.sqlite.copying import verify
-from edge_api.store.sqlite.replicator import lock_of, unreplicated
-from edge_api.store.sqlite.session import Session
 from tests.drills.loss import await_replica, ids, installation_in
 from tests.edge.edge_process import PATIENCE
 from tests.edge.store.samples import clock, make_lead
@@ -127,7 +127,7 @@ async def test_a_cut_that_a_reader_prevents_does_no_harm(
     edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Litestream is ended for the cut, a reader prevents that, and Litestream starts again."""
-    monkeypatch.setattr("edge_api.store.sqlite.replicator.END_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.sqlite.replicator.END_SECONDS", 0.5)
     edge.send(signal.SIGSTOP)
     await edge.insert(60, 1000)
     with closing(sqlite3.connect(edge.path, isolation_level=None)) as reader:
@@ -154,7 +154,7 @@ async def test_a_log_that_grows_without_end_is_cut(
     edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Litestream hangs; before the disk is full its process is ended, and the log is cut."""
-    monkeypatch.setattr("edge_api.store.sqlite.replicator.END_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.sqlite.replicator.END_SECONDS", 0.5)
     monkeypatch.setattr(sqlite_engine, "LOG_MOST", 2**20)
     log = edge.path.with_name("edge.db-wal")
     edge.send(signal.SIGSTOP)

@@ -17,14 +17,14 @@ from typing import Any
 import psutil
 import pytest
 
-from edge_api.commands.replication import Replication, find_program, make_replication
-from edge_api.domain.health import Check
-from edge_api.schema.tables import LEADS
+from edge_api.backup.replica import Replication, find_program, make_replication
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.query import Condition, Delete, Insert
+from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.replicator import claim_replicator, lock_of, released, socket_of
+from edge_api.db.tables import LEADS
+from edge_api.health import Check
 from edge_api.settings import read_settings
-from edge_api.store.faults import StoreRefusal
-from edge_api.store.plan import Condition, Delete, Insert
-from edge_api.store.sqlite import SQLiteStore, open_store
-from edge_api.store.sqlite.replicator import claim_replicator, lock_of, released, socket_of
 from tests.drills.loss import await_replica, ids, installation_in, post, said
 from tests.edge.edge_process import PATIENCE, Installation, until
 from tests.edge.store.samples import clock, make_lead
@@ -130,7 +130,7 @@ async def test_a_planned_stop_is_no_warning(
     replication.start()
     try:
         await asyncio.to_thread(await_replica, installation.store)
-        with caplog.at_level("INFO", "edge_api.commands.replication"):
+        with caplog.at_level("INFO", "edge_api.backup.replica"):
             async with released(installation.store):
                 await asyncio.to_thread(await_truth, lambda: "was stopped" in caplog.text)
                 check = await replication.check()
@@ -189,7 +189,7 @@ async def test_a_place_that_is_silent_does_not_hold_up_the_end(
 ) -> None:
     """The replica's server takes calls and never answers: it ends, and leaves no process behind."""
     for name, seconds in (("PATIENCE", 1), ("CATCH_UP", 1), ("END", 0.5), ("LAST_END", 0.5)):
-        monkeypatch.setattr(f"edge_api.commands.replication.{name}_SECONDS", seconds)
+        monkeypatch.setattr(f"edge_api.backup.replica.{name}_SECONDS", seconds)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
@@ -310,7 +310,7 @@ async def test_whatever_befalls_a_start_it_is_tried_again(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lock that nothing of ours wrote is a fault: it is logged, and the next start replicates."""
-    monkeypatch.setattr("edge_api.commands.replication.RESTART_SECONDS", (0.1,))
+    monkeypatch.setattr("edge_api.backup.replica.RESTART_SECONDS", (0.1,))
     store = await open_store(installation.store, clock, alone=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None
@@ -338,7 +338,7 @@ async def test_who_is_ended_while_it_waits_holds_no_lock(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is ended before its turn has come: it does not wait on, so the next gets the lock."""
-    monkeypatch.setattr("edge_api.commands.replication.CATCH_UP_SECONDS", 0.2)
+    monkeypatch.setattr("edge_api.backup.replica.CATCH_UP_SECONDS", 0.2)
     store = await open_store(installation.store, clock, alone=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None

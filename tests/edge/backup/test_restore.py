@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.restoration import Restoration, carry_over
-from edge_api.schema.history import HISTORY
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX
-from edge_api.schema.table import Table
-from edge_api.schema.tables import (
+from edge_api.backup.restoration import Restoration, carry_over
+from edge_api.db.migrations import HISTORY
+from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.query import Condition, Delete, Insert, Plan, Read, Update
+from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.copying import copy_store, verify
+from edge_api.db.table import Table
+from edge_api.db.tables import (
     AUDIT_LOG,
     CREDENTIALS,
     EMAIL_SEND_LOG,
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.store.plan import Condition, Delete, Insert, Plan, Read, Update
-from edge_api.store.sqlite import SQLiteStore, open_store
-from edge_api.store.sqlite.copying import copy_store, verify
 from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation
 from tests.edge.store.samples import NOW, clock, make_entry, make_lead, make_row

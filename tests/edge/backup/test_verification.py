@@ -17,13 +17,15 @@ from typing import Any
 import psutil
 import pytest
 
-from edge_api.commands import housekeeping, verification
-from edge_api.commands.assembly import assemble
-from edge_api.commands.housekeeping import DailyVerification
-from edge_api.commands.verification import parts_due, read_result
+from edge_api import background as housekeeping
+from edge_api.app import assemble
+from edge_api.background import DailyVerification
+from edge_api.backup import verify as verification
+from edge_api.backup.verify import parts_due, read_result
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.sqlite.copying import count_lost, note_keys
+from edge_api.health import Health
 from edge_api.settings import Settings, read_settings
-from edge_api.store.faults import StoreRefusal
-from edge_api.store.sqlite.copying import count_lost, note_keys
 from tests.drills.loss import as_json, await_replica, installation_in, post, said
 from tests.edge.backup.test_replication import await_truth, silent_server
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge
@@ -265,14 +267,14 @@ async def test_an_edge_verifies_by_itself(
     replicated: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Soon after its start, in a process of its own; readiness has the result."""
-    monkeypatch.setattr("edge_api.commands.assembly.VERIFY_SECONDS", 0.1)
+    monkeypatch.setattr("edge_api.app.VERIFY_SECONDS", 0.1)
     settings = read_settings(replicated.settings, None)
     left = replicated.store.with_name(".edge.db-verifying") / "replica.db"
     left.parent.mkdir(parents=True)
     left.write_text("what a killed edge has left")
     async with assemble(settings, alone=True) as assembly:
         await asyncio.to_thread(await_truth, lambda: is_verified(settings))
-        report = await assembly.service.health.report()
+        report = await assembly.service[Health].report()
 
     assert report["checks"]["replica"]["verified"] is True
     assert scratch_of(replicated) == []
@@ -347,7 +349,7 @@ async def test_a_verification_ends_with_the_edge(
     assert scratch_of(plain) == []
 
 
-LIMITED = "from edge_api.commands import verification as v; v.LONGEST_SECONDS = 2; v.main()"
+LIMITED = "from edge_api.cli import verification as v; v.LONGEST_SECONDS = 2; v.main()"
 
 
 def test_a_verification_that_hangs_ends_by_itself(plain: Installation) -> None:
@@ -406,7 +408,7 @@ def test_the_keys_of_the_rows_need_room_too(
     said(replicated, "migrate")
     free = replicated.store.stat().st_size + verification.ROOM_LEFT
     usage = shutil.disk_usage(replicated.folder)._replace(free=free)
-    monkeypatch.setattr("edge_api.commands.verification.shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr("edge_api.backup.verify.shutil.disk_usage", lambda _: usage)
     verification.verify_parts(settings := read_settings(replicated.settings, None), ("replica",))
 
     result = read_result(settings, "replica")
@@ -437,7 +439,7 @@ def test_two_at_once_are_one_too_many(replicated: Installation) -> None:
 def test_the_process_is_a_light_one() -> None:
     """It is started beside an edge: no server, no build and no SDK is loaded for it."""
     loaded = subprocess.run(
-        [sys.executable, "-c", "import edge_api.commands.verification, sys; print(*sys.modules)"],
+        [sys.executable, "-c", "import edge_api.backup.verify, sys; print(*sys.modules)"],
         capture_output=True,
         text=True,
         check=True,

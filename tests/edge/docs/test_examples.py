@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.api.openapi import OPERATIONS
-from edge_api.api.reference.languages import is_callable
+from edge_api.operation.reference.languages import is_callable
+from edge_api.operations import OPERATIONS
 from edge_api.schema.paths import DOCS_PAGES
 from tests.content.fences import read_fences
 from tests.edge.docs.conftest import Reader, read_reference

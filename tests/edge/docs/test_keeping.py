@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.api.reference.values import Page, Prose
-from edge_api.schema.problems import Problem
-from edge_api.web.reference import Ground, Reference
+from edge_api.db.problems import Problem
+from edge_api.http.pages import Ground, Reference
+from edge_api.operation.reference.values import Page, Prose
 
 pytestmark = pytest.mark.one_engine
 

@@ -14,10 +14,10 @@ import brotli
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.api.openapi import OPERATIONS
+from edge_api.db.problems import PROBLEMS
+from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import DOCS, DOCS_PAGES, GROUPS, TRY_DOCS
-from edge_api.schema.problems import PROBLEMS
 from edge_api.settings import Settings
 from tests.edge.docs.conftest import Reader
 from tests.page_scripts import has_own_scripts_alone

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.api.reference.entries import spell_rate
+from edge_api.operation.reference.entries import spell_rate
 
 pytestmark = pytest.mark.one_engine
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from edge_api.__main__ import main
-from edge_api.domain.actor import Actor
-from edge_api.domain.keys import Keys
-from edge_api.schema.problems import Problem
-from edge_api.store.plan import Outcome, Plan, Read, Store
+from edge_api.auth.actor import Actor
+from edge_api.auth.keys import Keys
+from edge_api.db.problems import Problem
+from edge_api.db.query import Outcome, Plan, Read, Store
 
 PROJECT = Path(__file__).parents[3]
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from edge_api.domain.access import Access
-from edge_api.domain.oauth.signing import Bearers, SigningKeys
-from edge_api.domain.oauth.tokens import Issuer
+from edge_api.auth.credentials import Access
+from edge_api.auth.signing_keys import Bearers, SigningKeys
+from edge_api.auth.tokens import Issuer
 
 SITE = "https://journal.example"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.access import Access
-from edge_api.domain.keys import KeyOrder, Keys
-from edge_api.domain.secrets import mint
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.problems import Problem
+from edge_api.auth.credentials import Access
+from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.auth.secrets import mint
+from edge_api.db.problems import Problem
+from edge_api.db.types import spell_instant
 from tests.edge.domain.doors import make_access
 from tests.edge.edge_process import PATIENCE
 from tests.edge.engines import ON_SQLITE, Opener

@@ -4,15 +4,15 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from edge_api.domain.access_order import (
+from edge_api.access.input import (
     NAMELESS,
     UNTOLD,
     AccessOrder,
     order_schema,
     read_access_form,
 )
-from edge_api.domain.lead_input import FormFaults
-from edge_api.schema.problems import sentence_of
+from edge_api.db.problems import sentence_of
+from edge_api.leads.input import FormFaults
 
 PLAIN = {"type": "api_key", "name": "Ann", "purpose": "Read posts."}
 LONG = "x" * 2001

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from edge_api.commands.opened import system_clock
-from edge_api.domain import access_requests as module
-from edge_api.domain.access_order import AccessOrder
-from edge_api.domain.access_requests import AccessDecisions, AccessRequests
-from edge_api.domain.actor import recent_entries
-from edge_api.domain.keys import Keys
-from edge_api.domain.limits import Limiter
-from edge_api.domain.secrets import digest_of, is_well_formed
-from edge_api.schema.oauth_tables import ACCESS_REQUESTS
-from edge_api.schema.problems import Problem
+from edge_api.access import service as module
+from edge_api.access.input import AccessOrder
+from edge_api.access.service import AccessDecisions, AccessRequests
+from edge_api.auth.actor import recent_entries
+from edge_api.auth.keys import Keys
+from edge_api.auth.rate_limits import Limiter
+from edge_api.auth.secrets import digest_of, is_well_formed
+from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.problems import Problem
+from edge_api.db.query import Read, Store
+from edge_api.db.sqlite import open_store
+from edge_api.open_store import system_clock
 from edge_api.settings import read_settings
-from edge_api.store.plan import Read, Store
-from edge_api.store.sqlite import open_store
 from tests.edge.domain.doors import make_access
 
 ADDRESS = "192.0.2.7"

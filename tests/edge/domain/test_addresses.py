@@ -1,7 +1,7 @@
 import pytest
 from multidict import CIMultiDict
 
-from edge_api.domain.addresses import Caller, address_key, client_address
+from edge_api.auth.client_address import Caller, address_key, client_address
 
 TRUSTED = ("10.0.0.0/8", "2001:db8:ffff::/48")
 PROXY = "10.0.0.1"

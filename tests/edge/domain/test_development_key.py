@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from edge_api.commands.development_key import development_key
-from edge_api.domain.keys import KeyOrder, Keys
+from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.cli.development_key import development_key
+from edge_api.db.query import Store
 from edge_api.schema.credentials import SCOPES
-from edge_api.store.plan import Store
 from tests.edge.domain.doors import make_access
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.edition import NO_BUILD, Search, Shelf
+from edge_api.db.fts import open_search
+from edge_api.db.problems import Problem
+from edge_api.journal.builds import NO_BUILD, Search, Shelf
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, SearchText
-from edge_api.schema.problems import Problem
-from edge_api.store.search import open_search
 from tests.edge.small_builds import (
     SITE_URL,
     encode_index,

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.edition import Shelf
-from edge_api.domain.health import Check, Health
-from edge_api.store.plan import Store
-from edge_api.store.search import open_search
+from edge_api.db.fts import open_search
+from edge_api.db.query import Store
+from edge_api.health import Check, Health
+from edge_api.journal.builds import Shelf
 
 
 async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(
     store: Store, clock: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It only warns, and the parts beside it are told all the same."""
-    monkeypatch.setattr("edge_api.domain.health.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("edge_api.health.LOOK_SECONDS", 0.05)
 
     async def hang() -> Check:
         await asyncio.Event().wait()

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from edge_api.commands import housekeeping
-from edge_api.commands.opened import system_clock
-from edge_api.domain.idempotency import Claim, Idempotency, Remember, make_claim
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import IDEMPOTENCY_KEYS
-from edge_api.store.plan import Read, Store
+from edge_api import background as housekeeping
+from edge_api.db.problems import Problem
+from edge_api.db.query import Read, Store
+from edge_api.db.tables import IDEMPOTENCY_KEYS
+from edge_api.leads.idempotency import Claim, Idempotency, Remember, make_claim
+from edge_api.leads.service import Leads
+from edge_api.open_store import system_clock
 from tests.edge.conftest import EdgeMaker
 
 pytestmark = pytest.mark.each_engine
@@ -162,7 +163,7 @@ async def test_a_running_edge_forgets_what_has_expired(
         idempotency = Idempotency(store, system_clock)
         await idempotency.once(claim(), Doer(store))
         clock = FailingClock(failures=3)
-        edge.service.leads._idempotency._clock = clock  # noqa: SLF001  the edge's own goes on
+        edge.service[Leads]._idempotency._clock = clock  # noqa: SLF001  the edge's own goes on
         for _ in range(1000):
             (outcome,) = await store.run(Read(IDEMPOTENCY_KEYS))
             if not outcome.rows:

@@ -2,7 +2,7 @@ import multiprocessing
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from edge_api.domain.actor import new_id
+from edge_api.auth.actor import new_id
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

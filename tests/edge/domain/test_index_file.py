@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.edition import BuildRefusal, read_index
-from edge_api.domain.posts import Entry
+from edge_api.journal.builds import BuildRefusal, read_index
+from edge_api.journal.posts import Entry
 from edge_api.schema.index import INDEX_CLOSING, PostRecord
 from tests.edge.small_builds import encode_index, make_head, make_post
 

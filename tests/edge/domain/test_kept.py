@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.kept import ANSWER_LEAST, KeptAnswers
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import SUPPRESSED_EMAILS
-from edge_api.store.plan import Insert, Outcome, Read
-from edge_api.store.sqlite import SQLiteStore
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Outcome, Read
+from edge_api.db.sqlite import SQLiteStore
+from edge_api.db.tables import SUPPRESSED_EMAILS
+from edge_api.db.versioned_cache import ANSWER_LEAST, KeptAnswers
 
 READ = Read(SUPPRESSED_EMAILS, ("email",))
 

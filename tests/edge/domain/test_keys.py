@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.access import Access
-from edge_api.domain.actor import recent_entries
-from edge_api.domain.keys import OVERLAP, Issued, KeyOrder, Keys, state_of
-from edge_api.domain.secrets import digest_of, is_well_formed
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.problems import Problem
-from edge_api.store.plan import Outcome, Plan, Store, Update
+from edge_api.auth.actor import recent_entries
+from edge_api.auth.credentials import Access
+from edge_api.auth.keys import OVERLAP, Issued, KeyOrder, Keys, state_of
+from edge_api.auth.secrets import digest_of, is_well_formed
+from edge_api.db.problems import Problem
+from edge_api.db.query import Outcome, Plan, Store, Update
+from edge_api.db.types import spell_instant
 from tests.edge.domain.doors import make_access
 from tests.edge.engines import ON_SQLITE
 

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from edge_api.domain.lead_input import FormFaults, LeadInput, TextRule, read_form
-from edge_api.schema.mailbox import fold_address
-from edge_api.schema.problems import sentence_of
+from edge_api.db.email_address import fold_address
+from edge_api.db.problems import sentence_of
+from edge_api.leads.input import FormFaults, LeadInput, TextRule, read_form
 
 GOOD = {
     "name": "Ann Lee",

@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 import pytest
 
-from edge_api.domain.actor import Actor
-from edge_api.domain.lead_input import LeadInput
-from edge_api.domain.leads import Leads, Sender
-from edge_api.domain.limits import Limiter
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import IDEMPOTENCY_KEYS, LEADS
+from edge_api.auth.actor import Actor
+from edge_api.auth.rate_limits import Limiter
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Delete, Insert, Read, Store, Update
+from edge_api.db.tables import IDEMPOTENCY_KEYS, LEADS
+from edge_api.leads.input import LeadInput
+from edge_api.leads.service import Leads, Sender
 from edge_api.settings import read_settings
-from edge_api.store.plan import Condition, Delete, Insert, Read, Store, Update
 
 pytestmark = pytest.mark.each_engine
 

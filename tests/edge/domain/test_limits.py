@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.domain.limits import COUNTED, Limiter
-from edge_api.domain.memory_windows import MemoryWindows
+from edge_api.auth.rate_limits import COUNTED, Limiter
+from edge_api.auth.sliding_window import MemoryWindows
+from edge_api.db.problems import Problem
 from edge_api.schema.credentials import Share, Tally, read_limit
-from edge_api.schema.problems import Problem
 from edge_api.settings import SETTINGS, read_settings
 
 

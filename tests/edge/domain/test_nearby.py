@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.domain.site_files import Nearby
+from edge_api.journal.site_files import Nearby
 
 PATHS = (
     "/",

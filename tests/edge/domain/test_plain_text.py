@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.domain.posts import plain_text
+from edge_api.journal.posts import plain_text
 
 
 @pytest.mark.parametrize(

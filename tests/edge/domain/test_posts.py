@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.domain.posts import Place, Posts, Selection, encode_list, make_entry
+from edge_api.db.problems import Problem
+from edge_api.db.types import spell_instant
+from edge_api.journal.posts import Place, Posts, Selection, encode_list, make_entry
 from edge_api.schema.index import PostRecord
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.problems import Problem
 from tests.edge.small_builds import START, make_post
 
 

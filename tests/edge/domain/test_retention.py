@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain import privacy
-from edge_api.domain.actor import OPERATOR
-from edge_api.domain.privacy import Retention
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
-from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import AUDIT_LOG, EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS
+from edge_api.admin import privacy
+from edge_api.admin.privacy import Retention
+from edge_api.auth.actor import OPERATOR
+from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.query import Insert, Read, Store
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS
+from edge_api.db.types import spell_instant
 from edge_api.settings import read_settings
-from edge_api.store.plan import Insert, Read, Store
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.store.samples import make_row
 

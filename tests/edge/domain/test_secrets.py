@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from edge_api.domain.actor import new_id
-from edge_api.domain.secrets import digest_of, is_well_formed, last_four, mint
+from edge_api.auth.actor import new_id
+from edge_api.auth.secrets import digest_of, is_well_formed, last_four, mint
 from edge_api.schema.credentials import PREFIXES, SecretKind
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.domain.site_files import SiteFile, list_site
+from edge_api.journal.site_files import SiteFile, list_site
 from tests.edge.small_builds import write_site
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from edge_api.domain.lead_input import LeadInput, judge, likeness
+from edge_api.leads.input import LeadInput, judge, likeness
 
 
 def lead(message: str = "Hello", **changes: str) -> LeadInput:

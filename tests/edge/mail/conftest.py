@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from edge_api.domain.mail.compose import Envelope, compose
+from edge_api.mail.messages import Envelope, compose
 from tests.edge.mail.relays import ANY_ADDRESS
 
 SITE: Mapping[str, Any] = MappingProxyType(

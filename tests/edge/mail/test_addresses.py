@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.commands.mailing import open_transport
-from edge_api.schema.mailbox import (
+from edge_api.db.email_address import (
     Mailbox,
     MailFolder,
     SmtpRelay,
@@ -12,6 +11,7 @@ from edge_api.schema.mailbox import (
     read_mailbox,
     read_relay,
 )
+from edge_api.mail.build import open_transport
 
 RELAYS = [
     ("smtp://relay.example", SmtpRelay("offered", "relay.example", 25)),

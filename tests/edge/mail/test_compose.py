@@ -11,8 +11,8 @@ import pytest
 from jinja2 import UndefinedError
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.domain.lead_input import HELD_FROM
-from edge_api.domain.mail.compose import LETTERS, TemplateName, compose
+from edge_api.leads.input import HELD_FROM
+from edge_api.mail.messages import LETTERS, TemplateName, compose
 from tests.edge.mail.conftest import LEAD, SITE, make_envelope, notification
 
 UNSUBSCRIBE = f"https://journal.example/unsubscribe?token={'a1' * 32}"

@@ -1,6 +1,6 @@
 import pytest
 
-from edge_api.domain.mail.outbox import undeliverable
+from edge_api.mail.queue import undeliverable
 
 RESERVED = "The address is in a domain that is reserved and receives no mail"
 

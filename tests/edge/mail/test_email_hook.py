@@ -10,11 +10,12 @@ import pytest
 from aiohttp import ClientResponse
 from standardwebhooks import Webhook
 
-from edge_api.domain.mail.suppressions import REMEMBERED_FOR
-from edge_api.domain.webhooks.endpoints import new_secret
-from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, SUPPRESSED_EMAILS
-from edge_api.store.plan import Insert, Order, Read
+from edge_api.db.query import Insert, Order, Read
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, SUPPRESSED_EMAILS
+from edge_api.leads.service import Leads
+from edge_api.mail.suppressions import REMEMBERED_FOR
+from edge_api.net.signatures import new_secret
 from tests.edge.conftest import EMAIL_HOOK_SECRET, error_of
 from tests.edge.domain.conftest import MovableClock
 
@@ -148,12 +149,12 @@ async def test_the_same_message_is_known_for_a_week(make_edge: Any) -> None:
     async with make_edge(clock) as edge:
         for move, logged in ((timedelta(), 1), (REMEMBERED_FOR - timedelta(minutes=1), 1)):
             clock.now += move
-            await edge.service.leads.forget_expired()
+            await edge.service[Leads].forget_expired()
             async with post(edge, event()) as answer:
                 assert answer.status == 200
             assert len(await rows(edge, EMAIL_SEND_LOG)) == logged
         clock.now += timedelta(minutes=1)
-        await edge.service.leads.forget_expired()
+        await edge.service[Leads].forget_expired()
         assert await rows(edge, IDEMPOTENCY_KEYS) == []
 
 

@@ -3,8 +3,8 @@ from typing import get_args
 
 import pytest
 
-from edge_api.domain.mail.compose import Refused, Stage
-from edge_api.domain.mail.delivery import Verdict, judge
+from edge_api.mail.delivery import Verdict, judge
+from edge_api.mail.messages import Refused, Stage
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 

@@ -9,12 +9,13 @@ import pytest
 from aiohttp import FormData
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.domain.mail.suppressions import Subscriber, Suppression, UnsubscribeLinks, suppress
-from edge_api.schema.problems import Problem
-from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
-from edge_api.store.plan import Condition, Delete, Insert, Read, Update
-from edge_api.web.reference import EdgePages
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Delete, Insert, Read, Update
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
+from edge_api.http.pages import EdgePages
+from edge_api.journal.builds import Shelf
+from edge_api.mail.suppressions import Subscriber, Suppression, UnsubscribeLinks, suppress
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.engines import open_store
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -33,7 +34,7 @@ async def rows(edge: Any, table: Table) -> list[Row]:
 
 async def link_path(edge: Any, address: str = ADDRESS) -> str:
     """Return the link of an address, below the origin."""
-    parts = urlsplit(await edge.service.unsubscribe_links.link(address))
+    parts = urlsplit(await edge.service[UnsubscribeLinks].link(address))
     return f"{parts.path}?{parts.query}"
 
 
@@ -44,7 +45,7 @@ async def is_suppressed(edge: Any) -> bool:
 
 async def test_a_link_is_one_for_each_address(edge: Any) -> None:
     """However the address is spelled; its secret cannot be guessed."""
-    links = edge.service.unsubscribe_links
+    links = edge.service[UnsubscribeLinks]
     link = await links.link(ADDRESS)
 
     assert link.startswith("http://journal.test/unsubscribe?token=")
@@ -205,7 +206,7 @@ async def test_it_is_done_also_where_no_page_can_be_shown(make_edge: Any, tmp_pa
     async with make_edge(BUILD_DIR=str(folder)) as edge:
         path = await link_path(edge)
         with pytest.raises(Problem):
-            await EdgePages(edge.service.shelf).render("notice", "x", sentences=[])
+            await EdgePages(edge.service[Shelf]).render("notice", "x", sentences=[])
         async with edge.ask("GET", path) as answer:
             assert answer.status == 503
         async with edge.ask("POST", path, data=ONE_CLICK) as answer:

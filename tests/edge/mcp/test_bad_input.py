@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.api.mcp.operations import MESSAGE_MOST
+from edge_api.mcp.operations import MESSAGE_MOST
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]

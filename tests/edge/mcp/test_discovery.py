@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
-from edge_api.api.mcp.operations import REVISIONS, SENTENCE, TITLE, server_name
+from edge_api.journal.builds import Shelf
+from edge_api.mcp.operations import REVISIONS, SENTENCE, TITLE, server_name
 from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent
 
@@ -37,7 +38,7 @@ async def test_the_catalog_leads_to_the_card_and_on_to_the_endpoint(edge: Any) -
     discovered = (await agent.ask("server/discover")).result
     info = discovered["_meta"]["io.modelcontextprotocol/serverInfo"]
 
-    title = edge.service.shelf.edition().head.site_title
+    title = edge.service[Shelf].edition().head.site_title
     assert (catalog["host"]["displayName"], entry["displayName"], card["title"]) == (title,) * 3
     assert kind == "application/ai-catalog+json"
     assert card_kind == entry["type"] == "application/mcp-server-card+json"
@@ -66,7 +67,7 @@ async def test_the_card_in_the_root_says_what_the_server_can_do(edge: Any) -> No
     discovered = (await agent.ask("server/discover")).result
 
     assert kind == "application/json"
-    assert earlier["serverInfo"]["title"] == edge.service.shelf.edition().head.site_title
+    assert earlier["serverInfo"]["title"] == edge.service[Shelf].edition().head.site_title
     assert card.items() <= earlier.items()
     assert set(earlier["capabilities"]) == set(discovered["capabilities"])
     assert urlsplit(earlier["transport"]["endpoint"]).path == PATH
@@ -133,5 +134,5 @@ def loaded_after(statement: str) -> set[str]:
 
 def test_the_sdk_is_not_loaded_before_it_is_needed() -> None:
     """Neither commands nor the start of the service pay for it; the server's module loads it."""
-    assert loaded_after("import edge_api.commands.assembly, edge_api.__main__") == set()
-    assert loaded_after("import edge_api.api.mcp.server") == {"mcp", "mcp_types"}
+    assert loaded_after("import edge_api.app, edge_api.__main__") == set()
+    assert loaded_after("import edge_api.mcp.server") == {"mcp", "mcp_types"}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.keys import Keys
-from edge_api.domain.secrets import digest_of
-from edge_api.schema.tables import CREDENTIALS
-from edge_api.store.plan import Condition, Update
+from edge_api.auth.keys import Keys
+from edge_api.auth.secrets import digest_of
+from edge_api.db.query import Condition, Update
+from edge_api.db.tables import CREDENTIALS
 from tests.edge.mcp.agents import LEGACY, PATH, Agent
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]

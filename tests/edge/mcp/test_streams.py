@@ -12,13 +12,14 @@ from mcp.server.context import ServerRequestContext
 from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from pytest_aiohttp import AiohttpClient
 
-from edge_api.domain.actor import Actor
-from edge_api.domain.keys import Keys
-from edge_api.web import mcp
-from edge_api.web.mcp import McpEndpoint
-from edge_api.web.mcp_caller import STREAMS_EACH, Caller, Slots
-from edge_api.web.mcp_exchange import Exchange
-from edge_api.web.request import Request, mark
+from edge_api.auth.actor import Actor
+from edge_api.auth.keys import Keys
+from edge_api.health import Health
+from edge_api.http.request import Request, mark
+from edge_api.mcp import transport as mcp
+from edge_api.mcp.caller import STREAMS_EACH, Caller, Slots
+from edge_api.mcp.exchange import Exchange
+from edge_api.mcp.transport import McpEndpoint
 from tests.edge.conftest import EdgeServer, RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -181,7 +182,7 @@ async def test_the_end_of_the_service_is_said(edge: Any) -> None:
     """When the service drains, listeners get their result as the last message."""
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with listening(agent) as answer:
-        edge.service.health.start_draining()
+        edge.service[Health].start_draining()
         last = await next_message(answer)
         assert last is not None
         assert last["id"] == 1

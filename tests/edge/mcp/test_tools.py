@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from edge_api.api.openapi import OPERATIONS
+from edge_api.operations import OPERATIONS
 from tests.edge.mcp.agents import LEGACY, Agent
 from tests.edge.small_builds import make_post, point_at, write_build
 

@@ -10,15 +10,15 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from edge_api.domain.access import Access
-from edge_api.domain.actor import Actor
-from edge_api.domain.keys import KeyOrder, Keys
-from edge_api.domain.oauth.clients import ClientOrder, Method
-from edge_api.domain.oauth.consents import Asked
-from edge_api.domain.oauth.server import Ground, OAuthServer
+from edge_api.auth.actor import Actor
+from edge_api.auth.credentials import Access
+from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.db.problems import Problem
+from edge_api.db.query import Read, Store
+from edge_api.oauth.clients import ClientOrder, Method
+from edge_api.oauth.consents import Asked
+from edge_api.oauth.server import Ground, OAuthServer
 from edge_api.schema.credentials import SCOPES
-from edge_api.schema.problems import Problem
-from edge_api.store.plan import Read, Store
 from tests.edge.domain.conftest import MovableClock
 
 SITE = "https://journal.example"

@@ -7,7 +7,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
-from edge_api.domain.oauth.clients import ClientOrder, Method
+from edge_api.oauth.clients import ClientOrder, Method
 from tests.edge.oauth.conftest import SITE, World, basic, refusal
 
 CREDENTIALS = {"grant_type": "client_credentials"}

@@ -6,11 +6,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from edge_api.domain.actor import SERVICE
-from edge_api.domain.keys import KeyOrder
-from edge_api.domain.oauth.consents import Asked, SentBack
-from edge_api.schema.oauth_tables import OAUTH_GRANTS
-from edge_api.schema.tables import AUDIT_LOG
+from edge_api.auth.actor import SERVICE
+from edge_api.auth.keys import KeyOrder
+from edge_api.db.oauth_tables import OAUTH_GRANTS
+from edge_api.db.tables import AUDIT_LOG
+from edge_api.oauth.consents import Asked, SentBack
 from tests.edge.oauth.conftest import REDIRECT, SITE, World, new_verifier, refusal
 from tests.sizes import scaled
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.oauth.clients import ClientOrder
-from edge_api.schema.tables import AUDIT_LOG
-from edge_api.store.plan import Read
+from edge_api.db.query import Read
+from edge_api.db.tables import AUDIT_LOG
+from edge_api.oauth.clients import ClientOrder
+from edge_api.oauth.server import OAuthServer
 from tests.edge.oauth.conftest import GRANTS, REDIRECT, request_pairs
 
 AUTHORIZE = "/api/public/oauth/authorize"
@@ -19,12 +20,12 @@ HIDDEN = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
 async def known(edge: Any, *redirects: str) -> str:
     """Return the id of a client of the operator's."""
     order = ClientOrder("Reader", "none", GRANTS, ("posts:read",), redirects or (REDIRECT,))
-    return str((await edge.service.oauth.clients.register(order)).row["id"])
+    return str((await edge.service[OAuthServer].clients.register(order)).row["id"])
 
 
 async def stranger(edge: Any) -> str:
     """Return the id of a client that registered itself."""
-    told = await edge.service.oauth.clients.register_itself({"redirect_uris": [REDIRECT]})
+    told = await edge.service[OAuthServer].clients.register_itself({"redirect_uris": [REDIRECT]})
     return str(told["client_id"])
 
 
@@ -77,7 +78,7 @@ async def test_the_page_leads_machines_on_like_any_other(edge: Any) -> None:
 
 async def test_a_parameter_that_stands_twice_comes_back_as_well(edge: Any) -> None:
     """The resource may, with others between (RFC 8707, section 2)."""
-    resource = ("resource", f"{edge.service.oauth.issuer.url}/api/public/v1")
+    resource = ("resource", f"{edge.service[OAuthServer].issuer.url}/api/public/v1")
     pairs = [resource, *request_pairs("v" * 43, await known(edge)), resource]
     members, cookie = await shown(edge, pairs)
     form = [*members, ("decision", "deny")]

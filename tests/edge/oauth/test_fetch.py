@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pytest_aiohttp import AiohttpServer
 
-from edge_api.outgoing import visitor as fetch_module
-from edge_api.outgoing.gate import LOOKUPS_MOST, is_public
-from edge_api.outgoing.visitor import Fetcher
+from edge_api.analysis import fetch as fetch_module
+from edge_api.analysis.fetch import Fetcher
+from edge_api.net.ssrf_guard import LOOKUPS_MOST, is_public
 from tests.edge.oauth.conftest import refusal
 
 pytestmark = pytest.mark.size("test")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from edge_api.domain.oauth.request import FormGuard
+from edge_api.oauth.request import FormGuard
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 PAIRS = [("client_id", "a"), ("scope", "b c")]

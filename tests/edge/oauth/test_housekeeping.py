@@ -2,13 +2,13 @@
 
 import pytest
 
-from edge_api.domain.oauth import server
-from edge_api.schema.oauth_tables import (
+from edge_api.db.oauth_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,
     REFRESH_TOKENS,
     REVOKED_TOKENS,
 )
+from edge_api.oauth import server
 from tests.edge.oauth.conftest import World, new_verifier, refusal
 
 

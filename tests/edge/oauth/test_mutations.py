@@ -12,7 +12,8 @@ import psutil
 import pytest
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.domain.oauth.clients import ClientOrder
+from edge_api.oauth.clients import ClientOrder
+from edge_api.oauth.server import OAuthServer
 from tests.edge.oauth.conftest import (
     REDIRECT,
     basic,
@@ -57,8 +58,8 @@ async def signed_request(edge: Any) -> Request:
     key, signs = ECKey.generate_key("P-256", auto_kid=True), ("client_credentials",)
     jwks = KeySet([key]).as_dict(private=False)
     order = ClientOrder("Signer", "private_key_jwt", signs, ("posts:read",), jwks=jwks)
-    client = (await edge.service.oauth.clients.register(order)).row["id"]
-    issuer = edge.service.oauth.issuer.url
+    client = (await edge.service[OAuthServer].clients.register(order)).row["id"]
+    issuer = edge.service[OAuthServer].issuer.url
     form = {"grant_type": "client_credentials", **assertion(key, client, aud=issuer)}
     return "POST", f"{OAUTH}/token", {"data": form}
 
@@ -192,9 +193,9 @@ async def send_all(edge: Any, requests: Iterator[Request]) -> Counter[int]:
 async def test_thousands_of_spoiled_requests(edge: Any, seed: int) -> None:
     """None is a fault of ours, none hangs, and nothing of them stays behind."""
     order = ClientOrder("Robot", "client_secret_basic", ("client_credentials",), ("posts:read",))
-    robot = await edge.service.oauth.clients.register(order)
+    robot = await edge.service[OAuthServer].clients.register(order)
     public = ClientOrder("App", "none", ("authorization_code",), ("posts:read",), (REDIRECT,))
-    client = (await edge.service.oauth.clients.register(public)).row["id"]
+    client = (await edge.service[OAuthServer].clients.register(public)).row["id"]
     sound = [
         *sound_requests(basic(robot.row["id"], robot.secret), client),
         await signed_request(edge),

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.actor import recent_entries
-from edge_api.domain.oauth.clients import ClientOrder
+from edge_api.auth.actor import recent_entries
+from edge_api.oauth.clients import ClientOrder
+from edge_api.oauth.server import OAuthServer
 from tests.edge.conftest import SITE_URL
 from tests.edge.oauth.conftest import basic
 
@@ -16,7 +17,7 @@ CREDENTIALS = {"grant_type": "client_credentials"}
 async def robot(edge: Any, *scopes: str) -> dict[str, str]:
     """Return the header by which a new client authenticates that acts for itself."""
     order = ClientOrder("Robot", "client_secret_basic", ("client_credentials",), scopes)
-    registered = await edge.service.oauth.clients.register(order)
+    registered = await edge.service[OAuthServer].clients.register(order)
     return basic(registered.row["id"], registered.secret)
 
 
@@ -87,7 +88,7 @@ async def test_a_write_of_a_client_is_logged_as_its_own(edge: Any) -> None:
     async with edge.ask("POST", path, headers=bearer, json=row) as answer:
         assert answer.status == 201
 
-    (client,) = await edge.service.oauth.clients.all()
+    (client,) = await edge.service[OAuthServer].clients.all()
     newest = (await recent_entries(edge.service.store, 1))[0]
     assert (newest["actor"], newest["verb"]) == (f"client:{client['id']}", "insert")
 

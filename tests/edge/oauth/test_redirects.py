@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.domain.oauth.request import host_of, is_loopback, matches, refusal_of, source_of
+from edge_api.oauth.request import host_of, is_loopback, matches, refusal_of, source_of
 
 SCHEMES = ("cursor",)
 

@@ -6,10 +6,10 @@ import orjson
 import pytest
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.domain.oauth import client_rows as rows_module
-from edge_api.domain.oauth.clients import is_document_id
-from edge_api.domain.oauth.consents import Asked
-from edge_api.schema.oauth_tables import OAUTH_CLIENTS
+from edge_api.db.oauth_tables import OAUTH_CLIENTS
+from edge_api.oauth import client_rows as rows_module
+from edge_api.oauth.clients import is_document_id
+from edge_api.oauth.consents import Asked
 from tests.edge.oauth.conftest import REDIRECT, World, new_verifier, refusal
 
 pytestmark = pytest.mark.one_engine

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from edge_api.domain.oauth.server import Ground, OAuthServer
-from edge_api.domain.oauth.signing import SigningKeys
-from edge_api.domain.oauth.tokens import AccessToken, read, sign
-from edge_api.schema.oauth_tables import SIGNING_KEYS
+from edge_api.auth.signing_keys import SigningKeys
+from edge_api.auth.tokens import AccessToken, read, sign
+from edge_api.db.oauth_tables import SIGNING_KEYS
+from edge_api.oauth.server import Ground, OAuthServer
 from tests.edge.oauth.conftest import SITE, World, basic, refusal
 
 

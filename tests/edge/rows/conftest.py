@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge_api.domain.rows import Rows
-from edge_api.store.plan import Store
+from edge_api.admin.rows import Rows
+from edge_api.db.query import Store
 from tests.edge.rows.samples import Ticking
 
 

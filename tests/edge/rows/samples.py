@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.actor import Actor, recent_entries
-from edge_api.domain.rows import Rows
-from edge_api.schema.problems import Problem
-from edge_api.schema.table import Row, Table
-from edge_api.store.plan import Store
+from edge_api.admin.rows import Rows
+from edge_api.auth.actor import Actor, recent_entries
+from edge_api.db.problems import Problem
+from edge_api.db.query import Store
+from edge_api.db.table import Row, Table
 
 ACTOR = Actor("k-1", "test", "api_key", frozenset({"admin:write"}))
 LEAD = {"name": "Ada", "email": "Ada@Example.org", "budget_tier": "x", "message": "m"}

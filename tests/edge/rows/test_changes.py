@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from edge_api.domain.rows import CHANGE_MOST, Rows
-from edge_api.schema.table import Row
-from edge_api.schema.tables import (
+from edge_api.admin.rows import CHANGE_MOST, Rows
+from edge_api.db.query import Insert, Store
+from edge_api.db.table import Row
+from edge_api.db.tables import (
     EMAIL_UNSUBSCRIBE_TOKENS,
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.store.plan import Insert, Store
 from tests.edge.rows.samples import (
     ACTOR,
     HIDDEN,

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.rows import INSERT_MOST, Rows
-from edge_api.schema.problems import Problem
-from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import (
+from edge_api.admin.rows import INSERT_MOST, Rows
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Store
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import (
     EMAIL_SEND_LOG,
     EMAIL_SEND_STATE,
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.store.plan import Insert, Store
 from tests.edge.rows.samples import ACTOR, HIDDEN, ID, LEAD, audited, everything, problem_of
 
 pytestmark = pytest.mark.each_engine

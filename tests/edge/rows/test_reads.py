@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from edge_api.domain.rows import Rows
-from edge_api.schema.tables import LEADS
+from edge_api.admin.rows import Rows
+from edge_api.db.tables import LEADS
 from tests.edge.engines import Opener
 from tests.edge.rows.samples import ACTOR, LEAD, Ticking, everything
 

@@ -12,7 +12,7 @@ import brotli
 import pytest
 from multidict import CIMultiDict
 
-from edge_api.web.files import SMALL
+from edge_api.http.static import SMALL
 from tests.edge.small_builds import make_post, point_at, write_build
 
 PAGE = "<!DOCTYPE html><title>A</title><p>" + "words " * 200

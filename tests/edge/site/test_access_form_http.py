@@ -7,9 +7,9 @@ import pytest
 from aiohttp import ClientResponse
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from edge_api.commands.opened import system_clock
-from edge_api.domain.access_requests import AccessDecisions
-from edge_api.domain.secrets import is_well_formed
+from edge_api.access.service import AccessDecisions, AccessRequests
+from edge_api.auth.secrets import is_well_formed
+from edge_api.open_store import system_clock
 from tests.page_scripts import has_own_scripts_alone
 
 PATH = "/contact/access/"
@@ -64,7 +64,7 @@ async def test_a_form_becomes_a_request(edge: Any) -> None:
         None,
         "Show posts.\nOn our wall.",
     )
-    claimed = await edge.service.access_requests.claim(token)
+    claimed = await edge.service[AccessRequests].claim(token)
     assert claimed.row["id"] == row["id"]
 
 

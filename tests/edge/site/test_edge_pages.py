@@ -11,9 +11,10 @@ from typing import Any, get_args
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from edge_api.db.problems import Problem
+from edge_api.http.pages import EdgePages
+from edge_api.journal.builds import Shelf
 from edge_api.schema.edge_pages import PAGES, SHELL, TEMPLATES_FOLDER, PageName
-from edge_api.schema.problems import Problem
-from edge_api.web.reference import EdgePages
 from tests.edge.small_builds import make_post, point_at, write_build, write_site
 
 pytestmark = pytest.mark.one_engine
@@ -30,7 +31,7 @@ def hand_over(folder: Path, shell: str = FRAME, notice: str = WORDS) -> None:
 @pytest.fixture
 def pages(site: Any) -> EdgePages:
     """Return the pages of an edge whose build has none yet."""
-    return EdgePages(site.service.shelf)
+    return EdgePages(site.service[Shelf])
 
 
 async def test_a_page_stands_in_its_frame(edge: Any) -> None:
@@ -73,7 +74,7 @@ async def test_a_build_cleared_away_meanwhile_gives_way_to_the_next(
     """A page whose build goes away before it was made is made with the next one."""
     newer = write_build(build_dir, "build-0002", [make_post("a")])
     hand_over(newer)
-    shelf, loop, gate = site.service.shelf, asyncio.get_running_loop(), threading.Event()
+    shelf, loop, gate = site.service[Shelf], asyncio.get_running_loop(), threading.Event()
     loop.set_default_executor(ThreadPoolExecutor(max_workers=1))
     busy = loop.run_in_executor(None, gate.wait)
     asked = asyncio.create_task(pages.render("notice", "Title", sentences=["One"]))
@@ -120,7 +121,7 @@ async def test_the_next_build_has_its_own_templates(
     newer = write_build(build_dir, "build-0002", [make_post("a")])
     hand_over(newer, shell=FRAME.replace("main", "aside"), notice="<b>{{ sentences[0] }}</b>")
     point_at(build_dir, newer)
-    await site.service.shelf.refresh()
+    await site.service[Shelf].refresh()
 
     assert b"<aside><b>One</b>" in await pages.render("notice", "Title", sentences=["One"])
 

@@ -4,10 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from edge_api.api.reply import NEGOTIATED, REVALIDATED
-from edge_api.domain.site_files import SiteFile
-from edge_api.schema.site_policy import media_type
-from edge_api.web.files import (
+from edge_api.http.static import (
     BRIEFLY,
     FOREVER,
     address_of,
@@ -15,6 +12,9 @@ from edge_api.web.files import (
     describe,
     twin_of,
 )
+from edge_api.journal.site_files import SiteFile
+from edge_api.operation.result import NEGOTIATED, REVALIDATED
+from edge_api.schema.site_policy import media_type
 
 pytestmark = pytest.mark.one_engine
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from edge_api.api.rows import media_weight, preferences, prefers_markdown
-from edge_api.web.fields import best_coding
+from edge_api.operation.negotiation import best_coding, media_weight, preferences, prefers_markdown
 
 pytestmark = pytest.mark.one_engine
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.domain.health import Publishing
+from edge_api.health import Publishing
 from edge_api.schema.installed_code import (
     HEARTBEAT_FILE,
     Heartbeat,

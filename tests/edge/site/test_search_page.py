@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from edge_api.journal.builds import Shelf
 from edge_api.schema.index import WORDS_LONGEST
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.page_scripts import has_own_scripts_alone
@@ -433,7 +434,7 @@ async def test_a_post_is_found_from_the_moment_of_its_build(make_edge: Any, tmp_
         assert [(await ask(edge, f"?q={word}"))[1]["count"] for word in ("paper", "old")] == [0, 1]
         etag = (await _head(edge, "?q=paper"))["ETag"]
         point_at(tmp_path, write_build(tmp_path, "build-0002", posts[1:]))
-        await edge.service.shelf.refresh()
+        await edge.service[Shelf].refresh()
 
         assert [(await ask(edge, f"?q={word}"))[1]["count"] for word in ("paper", "old")] == [1, 0]
         assert (await _head(edge, "?q=paper"))["ETag"] != etag
@@ -456,7 +457,7 @@ async def test_without_a_build_the_search_says_so(make_edge: Any, tmp_path: Path
 async def test_a_search_ends_with_its_client(edge: Any, path: str) -> None:
     """What nobody waits for any more leaves its place in the line; the next one is served."""
     release, key = Event(), await edge.key()
-    pool = edge.service.shelf.edition().search._pool  # noqa: SLF001  held, to see who waits
+    pool = edge.service[Shelf].edition().search._pool  # noqa: SLF001  held, to see who waits
     holding = [asyncio.create_task(pool.call(lambda _: release.wait(30))) for _ in range(2)]
     try:
         await asyncio.sleep(0)
@@ -524,7 +525,7 @@ async def test_too_many_searches_are_told(
     edge: Any, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 503, and when to come again."""
-    monkeypatch.setattr("edge_api.store.search.pool.WAITING_MOST", 0)
+    monkeypatch.setattr("edge_api.db.fts.pool.WAITING_MOST", 0)
     async with edge.ask("GET", f"{path}?q=sheet", await edge.key()) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
         assert "Too many searches are under way" in await answer.text()

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.kept import SharedWork
-from edge_api.domain.site_files import Nearby
-from edge_api.web.files import load
+from edge_api.db.versioned_cache import SharedWork
+from edge_api.http.static import load
+from edge_api.journal.site_files import Nearby
 from tests.edge.edge_process import until
 from tests.edge.site.conftest import RawClient
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from edge_api.domain.edition import Shelf
+from edge_api.db.fts import open_search
+from edge_api.journal.builds import Shelf
 from edge_api.schema.edge_pages import (
     DOCS_DESCRIPTION,
     DOCS_PAGE,
@@ -22,7 +23,6 @@ from edge_api.schema.edge_pages import (
     SHELL_TITLE,
     TEMPLATES_FOLDER,
 )
-from edge_api.store.search import open_search
 from tests.edge.edge_process import until
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build, write_site
 
@@ -80,7 +80,7 @@ async def test_no_answer_mixes_builds(make_edge: Any, tmp_path: Path) -> None:
         readers = [asyncio.create_task(read_on(edge, key, done)) for _ in range(READERS)]
         for number in range(2, SWAPS + 2):
             new = publish(builds, number)
-            await edge.service.shelf.refresh()
+            await edge.service[Shelf].refresh()
             shutil.rmtree(old)
             old = new
             await asyncio.sleep(0.01)
@@ -111,13 +111,13 @@ async def test_a_file_cleared_away_meanwhile_comes_from_the_new_build(
         await until(lambda: waiting() == 0)
         asked = asyncio.create_task(edge.ask("GET", path).__aenter__())
         await until(lambda: waiting() > 0)  # the request waits for the one thread that reads
-        replaced, edge.service.shelf.current = edge.service.shelf.current, ahead.current
+        replaced, edge.service[Shelf].current = edge.service[Shelf].current, ahead.current
         shutil.rmtree(old)
         gate.set()
         answer = await asked
         text = await answer.text()
         await busy
-        edge.service.shelf.current = replaced  # each shelf closes its own
+        edge.service[Shelf].current = replaced  # each shelf closes its own
 
     assert (answer.status, set(BUILD.findall(text))) == (200, {"build-0002"})
 
@@ -143,7 +143,7 @@ async def test_validators_change_with_the_build(make_edge: Any, tmp_path: Path) 
             async with edge.ask("GET", path, key) as answer:
                 etags[path] = answer.headers["ETag"]
         publish(builds, 2)
-        await edge.service.shelf.refresh()
+        await edge.service[Shelf].refresh()
         for path in PATHS:
             headers = {"If-None-Match": etags[path]}
             async with edge.ask("GET", path, key, headers=headers) as answer:
@@ -179,7 +179,7 @@ async def test_readiness_tells_of_a_bad_build(
             index = bad / "posts.json"
             index.write_bytes(index.read_bytes()[:-40])
         point_at(builds, bad)
-        await edge.service.shelf.refresh()
+        await edge.service[Shelf].refresh()
         async with edge.ask("GET", "/api/public/v1/readiness") as answer:
             report = await answer.json()
 

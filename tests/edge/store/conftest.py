@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.domain.actor import Clock
+from edge_api.auth.actor import Clock
 from tests.edge.store import samples
 
 

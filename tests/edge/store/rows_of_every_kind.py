@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from edge_api.schema.kinds import Kind
-from edge_api.schema.table import Column, Row, Table
+from edge_api.db.table import Column, Row, Table
+from edge_api.db.types import Kind
 
 Bounds = tuple[int | None, int | None]
 _JSON = {"b": [1, 2.5, None, True], "a": {"\u00fc": "\U0001f58b"}}

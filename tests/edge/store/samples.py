@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from edge_api.domain.actor import new_id
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.auth.actor import new_id
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.db.types import spell_instant
 
 NOW = datetime(2026, 1, 31, 8, 5, 9, tzinfo=UTC)
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS, SUPPRESSED_EMAILS
-from edge_api.store.plan import Insert, Outcome, Store
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Outcome, Store
+from edge_api.db.tables import LEADS, SUPPRESSED_EMAILS
 from tests.edge.store.samples import make_lead, make_row
 
 pytestmark = pytest.mark.each_engine

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.store.plan import Pattern, fold, ilike, like
+from edge_api.db.query import Pattern, fold, ilike, like
 
 DOTLESS_I = "\N{LATIN SMALL LETTER DOTLESS I}"
 

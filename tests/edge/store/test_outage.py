@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.commands.housekeeping import every
-from edge_api.domain.actor import Clock
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS
-from edge_api.store import faults
-from edge_api.store.faults import Outage, overdue, unavailable
-from edge_api.store.plan import Insert, Read
-from edge_api.store.sqlite import open_store
+from edge_api.auth.actor import Clock
+from edge_api.background import every
+from edge_api.db import errors as faults
+from edge_api.db.errors import Outage, overdue, unavailable
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Read
+from edge_api.db.sqlite import open_store
+from edge_api.db.tables import LEADS
 from tests.edge.store.samples import make_lead
 
 pytestmark = pytest.mark.size("test")

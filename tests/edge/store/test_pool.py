@@ -9,8 +9,8 @@ from threading import Event
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.store.search.pool import CONNECTIONS, WAITING_MOST, Pool
+from edge_api.db.fts.pool import CONNECTIONS, WAITING_MOST, Pool
+from edge_api.db.problems import Problem
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -103,7 +103,7 @@ async def test_who_waits_too_long_for_a_turn_is_told(
     pool: Pool, held: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work is not begun any more."""
-    monkeypatch.setattr("edge_api.store.search.pool.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("edge_api.db.fts.pool.WAIT_SECONDS", 0.0)
     late = asyncio.create_task(pool.call(one))
     await asyncio.sleep(0)
     held.set()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from edge_api.__main__ import main
-from edge_api.schema.tables import TABLES
-from edge_api.store.sqlite.opening import bring_up, lay_file
+from edge_api.db.sqlite.opening import bring_up, lay_file
+from edge_api.db.tables import TABLES
 from tests.edge.postgresql import PostgreSQL
 
 pytestmark = pytest.mark.size("test")

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Condition, Insert, Read, Store, Update
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Insert, Read, Store, Update
+from edge_api.db.tables import LEADS
 from tests.edge.store.samples import make_lead
 
 pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]

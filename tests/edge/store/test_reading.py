@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_api.schema.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
-from edge_api.store.plan import Condition, Insert, Order, Read, Store, Where, ilike, like
+from edge_api.db.query import Condition, Insert, Order, Read, Store, Where, ilike, like
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
 from tests.edge.engines import ENGINES, open_store, placed
 from tests.edge.store.samples import clock, make_entry, make_lead, make_row
 from tests.sizes import scaled

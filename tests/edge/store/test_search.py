@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edge_api.db.fts import SNIPPET_LONGEST, Search, build_search, open_search
+from edge_api.db.fts.fts_query import CLOSING, OPENING, TERMS_MOST, has_word, make_question
+from edge_api.db.problems import Problem
 from edge_api.schema.index import SearchText, Segments
-from edge_api.schema.problems import Problem
-from edge_api.store.search import SNIPPET_LONGEST, Search, build_search, open_search
-from edge_api.store.search.question import CLOSING, OPENING, TERMS_MOST, has_word, make_question
 from tests.sizes import scaled
 
 

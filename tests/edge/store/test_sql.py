@@ -4,12 +4,12 @@
 
 import pytest
 
-from edge_api.domain.filters import OPERATORS
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import EMAIL_SEND_STATE, IDEMPOTENCY_KEYS, LEADS, SUPPRESSED_EMAILS
-from edge_api.store import sql
-from edge_api.store.plan import AffectedBy, Condition, Delete, Insert, Order, Read, Update
-from edge_api.store.sqlite.execution import SQLITE
+from edge_api.admin.filters import OPERATORS
+from edge_api.db import sql
+from edge_api.db.problems import Problem
+from edge_api.db.query import AffectedBy, Condition, Delete, Insert, Order, Read, Update
+from edge_api.db.sqlite.execution import SQLITE
+from edge_api.db.tables import EMAIL_SEND_STATE, IDEMPOTENCY_KEYS, LEADS, SUPPRESSED_EMAILS
 
 HOSTILE = "x'); DROP TABLE leads; --\" ? :name"
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS
-from edge_api.store.faults import Probe
-from edge_api.store.plan import Insert, Read, Store
+from edge_api.db.errors import Probe
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Read, Store
+from edge_api.db.tables import LEADS
 from tests.edge.engines import Opener
 from tests.edge.store.samples import make_lead
 
@@ -95,7 +95,7 @@ async def test_a_fault_is_told_to_all_and_looked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A look stands for a while only, whatever it found."""
-    monkeypatch.setattr("edge_api.store.faults.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("edge_api.db.errors.FRESH_SECONDS", 0.0)
     look = Look()
     probe = Probe(look)
     look.fault = "The roof leaks"

@@ -4,17 +4,8 @@ from typing import Any
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.table import Row
-from edge_api.schema.tables import (
-    AUDIT_LOG,
-    EMAIL_SEND_LOG,
-    EMAIL_SEND_STATE,
-    EMAIL_UNSUBSCRIBE_TOKENS,
-    LEADS,
-    SUPPRESSED_EMAILS,
-)
-from edge_api.store.plan import (
+from edge_api.db.problems import Problem
+from edge_api.db.query import (
     AffectedBy,
     Condition,
     Delete,
@@ -24,6 +15,15 @@ from edge_api.store.plan import (
     Read,
     Store,
     Update,
+)
+from edge_api.db.table import Row
+from edge_api.db.tables import (
+    AUDIT_LOG,
+    EMAIL_SEND_LOG,
+    EMAIL_SEND_STATE,
+    EMAIL_UNSUBSCRIBE_TOKENS,
+    LEADS,
+    SUPPRESSED_EMAILS,
 )
 from tests.edge.store.samples import make_entry, make_lead, make_row
 

@@ -9,17 +9,17 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from edge_api.domain.lead_input import LeadInput, read_form
-from edge_api.domain.leads import Leads, Sender
-from edge_api.domain.limits import Limiter
-from edge_api.domain.sealing import Wrapping
-from edge_api.domain.webhooks.dispatcher import Dispatcher
-from edge_api.domain.webhooks.endpoints import PURPOSE, Endpoints
-from edge_api.outgoing.tell import Teller, is_own_machine
-from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
-from edge_api.schema.table import Row, Table
+from edge_api.auth.rate_limits import Limiter
+from edge_api.auth.sealing import Wrapping
+from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.query import Order, Read, Store
+from edge_api.db.table import Row, Table
+from edge_api.leads.input import LeadInput, read_form
+from edge_api.leads.service import Leads, Sender
 from edge_api.settings import read_settings
-from edge_api.store.plan import Order, Read, Store
+from edge_api.webhooks.dispatcher import Dispatcher
+from edge_api.webhooks.endpoints import PURPOSE, Endpoints
+from edge_api.webhooks.sender import Teller, is_own_machine
 from tests.edge.domain.conftest import MovableClock
 
 SECRET = b"s" * 32

@@ -9,10 +9,10 @@ import pytest
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from edge_api.outgoing.gate import Address, is_public
-from edge_api.outgoing.tell import Teller, is_own_machine, local_teller
-from edge_api.schema.problems import Problem
-from edge_api.store.plan import Store
+from edge_api.db.problems import Problem
+from edge_api.db.query import Store
+from edge_api.net.ssrf_guard import Address, is_public
+from edge_api.webhooks.sender import Teller, is_own_machine, local_teller
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.oauth.conftest import refusal
 from tests.edge.oauth.test_fetch import certificate

@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import pytest
 
-from edge_api.domain import outbox as outbox_module
-from edge_api.domain.webhooks.dispatcher import AT_ONCE
-from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES
-from edge_api.store.plan import Outcome, Plan, Store, Update
+from edge_api import outbox as outbox_module
+from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES
+from edge_api.db.query import Outcome, Plan, Store, Update
+from edge_api.webhooks.dispatcher import AT_ONCE
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.webhooks.conftest import Office, Receiver, make_office
 

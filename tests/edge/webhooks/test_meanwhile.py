@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edge_api.domain.sealing import Wrapping
-from edge_api.domain.webhooks.dispatcher import AT_ONCE
-from edge_api.domain.webhooks.endpoints import PURPOSE
-from edge_api.schema.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
-from edge_api.schema.tables import AUDIT_LOG, LEADS
-from edge_api.store.plan import Condition, Delete, Outcome, Plan, Read, Store, Update
+from edge_api.auth.sealing import Wrapping
+from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.query import Condition, Delete, Outcome, Plan, Read, Store, Update
+from edge_api.db.tables import AUDIT_LOG, LEADS
+from edge_api.webhooks.dispatcher import AT_ONCE
+from edge_api.webhooks.endpoints import PURPOSE
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.webhooks.conftest import SECRET, Office, Receiver, make_office
 
@@ -76,7 +76,7 @@ async def test_a_store_that_is_too_slow_is_logged_without_a_trace(
     (drain,) = await office.dispatcher._tell_all()  # noqa: SLF001  the first half of a turn
     for engine in ("sqlite", "postgres"):
         home = {"sqlite": "session", "postgres": "writer"}[engine]
-        monkeypatch.setattr(f"edge_api.store.{engine}.{home}.QUICK_SECONDS", 0.0)
+        monkeypatch.setattr(f"edge_api.db.{engine}.{home}.QUICK_SECONDS", 0.0)
     await drain
     running = asyncio.create_task(office.dispatcher.run())
 

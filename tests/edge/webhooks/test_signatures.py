@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from edge_api.domain.webhooks.endpoints import is_signed, new_secret, sign
-from edge_api.schema.outbox_tables import WEBHOOK_ENDPOINTS
+from edge_api.db.outbox_tables import WEBHOOK_ENDPOINTS
+from edge_api.net.signatures import is_signed, new_secret, sign
 from tests.edge.webhooks.conftest import Office, Receiver
 
 BODY = '{"type": "email.bounced", "data": {"email": "\u00e9@example.org"}}'.encode()

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from edge_api.domain import outbox as outbox_module
-from edge_api.domain.leads import Sender
-from edge_api.domain.webhooks.dispatcher import LEASE, PAUSES
-from edge_api.outgoing import tell as tell_module
-from edge_api.store.plan import Store
+from edge_api import outbox as outbox_module
+from edge_api.db.query import Store
+from edge_api.leads.service import Sender
+from edge_api.webhooks import sender as tell_module
+from edge_api.webhooks.dispatcher import LEASE, PAUSES
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.engines import Opener
 from tests.edge.webhooks.conftest import (

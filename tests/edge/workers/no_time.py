@@ -3,7 +3,7 @@
 import sys
 
 from edge_api.__main__ import main
-from edge_api.commands import supervisor
+from edge_api.cli import supervisor
 
 if __name__ == "__main__":
     supervisor.QUICK_SECONDS = 0.0  # type: ignore[misc]  # that is the point

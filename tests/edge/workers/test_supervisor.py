@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from edge_api.__main__ import main
-from edge_api.commands.logs import JsonFormatter
+from edge_api.cli.logs import JsonFormatter
 from tests.edge.edge_process import PATIENCE, Installation
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LEAD, LEADS, Writers
@@ -39,7 +39,7 @@ def test_it_greets_once_and_serves_as_one_edge(lasting: Service) -> None:
     report = json.loads(lasting.edge.get(READINESS)[2])
     assert report["checks"]["index"]["build_id"] == "build-0001"
     for number in (1, 2):
-        assert f" INFO    [{number}] - edge_api.domain.edition: serving build " in lasting.log
+        assert f" INFO    [{number}] - edge_api.journal.builds: serving build " in lasting.log
 
 
 def test_a_port_that_is_taken_is_told(lasting: Service) -> None:

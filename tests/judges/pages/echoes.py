@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
-from edge_api.domain.mail.compose import Envelope, compose
+from edge_api.db.tables import LEADS
+from edge_api.mail.messages import Envelope, compose
 from edge_api.schema import paths
-from edge_api.schema.tables import LEADS
 from tests.judges.pages.hostile import tamed
 from tests.judges.pages.running import Shown
 from tests.judges.pages.served import Served

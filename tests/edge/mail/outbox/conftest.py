@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from edge_api.store.plan import Store
+from edge_api.db.query import Store
 from tests.edge.mail.outbox.post_office import PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay, relaying
 

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from edge_api.commands.mailing import Mailing, make_mailing
-from edge_api.domain.actor import new_id
-from edge_api.outgoing.smtp import Patience, SmtpTransport
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.mailbox import SmtpRelay, parse_relay
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX
-from edge_api.schema.table import Row, Table
-from edge_api.schema.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
+from edge_api.auth.actor import new_id
+from edge_api.db.email_address import SmtpRelay, parse_relay
+from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.query import Condition, Delete, Insert, Order, Read, Store, Update
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
+from edge_api.db.types import spell_instant
+from edge_api.mail.build import Mailing, make_mailing
+from edge_api.mail.smtp import Patience, SmtpTransport
 from edge_api.settings import Settings, read_settings
-from edge_api.store.plan import Condition, Delete, Insert, Order, Read, Store, Update
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.mail.outbox.scripted_relay import Relay
 

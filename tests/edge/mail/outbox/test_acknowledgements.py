@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge_api.schema.tables import IDEMPOTENCY_KEYS
-from edge_api.store.plan import Store
+from edge_api.db.query import Store
+from edge_api.db.tables import IDEMPOTENCY_KEYS
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 

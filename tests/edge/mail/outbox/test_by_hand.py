@@ -2,9 +2,9 @@
 
 import pytest
 
-from edge_api.domain.mail.outbox import MailByHand
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import AUDIT_LOG
+from edge_api.db.problems import Problem
+from edge_api.db.tables import AUDIT_LOG
+from edge_api.mail.queue import MailByHand
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 

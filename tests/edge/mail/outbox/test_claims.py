@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from edge_api.domain.mail.outbox import Claims
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX
-from edge_api.store.plan import Condition, Store, Update
+from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.query import Condition, Store, Update
+from edge_api.mail.queue import Claims
 from tests.edge.engines import Opener
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay

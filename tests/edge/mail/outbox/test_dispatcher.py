@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, SUPPRESSED_EMAILS
-from edge_api.store.plan import Condition, Delete, Insert, Outcome, Plan, Read, Store
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Delete, Insert, Outcome, Plan, Read, Store
+from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, SUPPRESSED_EMAILS
 from tests.edge.edge_process import free_port
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, SENDER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import DROP, Relay, refuse_login, relaying

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.domain.actor import new_id
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Insert
+from edge_api.auth.actor import new_id
+from edge_api.db.query import Insert
+from edge_api.db.tables import LEADS
+from edge_api.db.types import spell_instant
 from tests.edge.edge_process import Installation
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from edge_api.domain import outbox as outbox_module
-from edge_api.domain.mail.outbox import MailByHand
-from edge_api.schema.problems import Problem
-from edge_api.store.plan import Store
+from edge_api import outbox as outbox_module
+from edge_api.db.problems import Problem
+from edge_api.db.query import Store
+from edge_api.mail.queue import MailByHand
 from tests.edge.edge_process import until
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay

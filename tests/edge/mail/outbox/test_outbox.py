@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from edge_api.domain.access_requests import AccessDecisions
-from edge_api.domain.actor import new_id
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.oauth_tables import ACCESS_REQUESTS
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import EMAIL_SEND_LOG, LEADS
-from edge_api.store.plan import Insert, Read, Store
+from edge_api.access.service import AccessDecisions
+from edge_api.auth.actor import new_id
+from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Read, Store
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.db.types import spell_instant
 from tests.edge.conftest import EdgeMaker
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, Watch, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.domain.mail.dispatcher import MailStatus
-from edge_api.store.plan import Store
+from edge_api.db.query import Store
+from edge_api.mail.dispatcher import MailStatus
 from tests.edge.conftest import EdgeMaker
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import Installation

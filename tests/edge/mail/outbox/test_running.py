@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from edge_api.schema.outbox_tables import EMAIL_OUTBOX
-from edge_api.store.plan import Condition, Store
+from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.query import Condition, Store
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import until
 from tests.edge.mail.outbox.post_office import PostOffice, Watch, open_office

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from edge_api.domain.filters import OPERATORS
-from edge_api.schema.tables import LEADS
-from edge_api.store import sql
-from edge_api.store.plan import Condition, Read, Update, fold, ilike
-from edge_api.store.postgres.connection import Session
-from edge_api.store.postgres.execution import POSTGRESQL, ilike_operands, like_operands
+from edge_api.admin.filters import OPERATORS
+from edge_api.db import sql
+from edge_api.db.postgres.connection import Session
+from edge_api.db.postgres.execution import POSTGRESQL, ilike_operands, like_operands
+from edge_api.db.query import Condition, Read, Update, fold, ilike
+from edge_api.db.tables import LEADS
 from tests.edge.postgresql import PostgreSQL
 
 pytestmark = pytest.mark.size("test")

@@ -10,11 +10,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Condition, Delete, Insert, Outcome, Read
-from edge_api.store.postgres import PostgresStore, open_store
-from edge_api.store.postgres.connection import Session
+from edge_api.db.postgres import PostgresStore, open_store
+from edge_api.db.postgres.connection import Session
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Delete, Insert, Outcome, Read
+from edge_api.db.tables import LEADS
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.store.postgres.conftest import StoreOpener
 from tests.edge.store.samples import clock, make_lead
@@ -159,7 +159,7 @@ async def test_a_table_that_somebody_uses_is_not_waited_for_by_all(
     store: PostgresStore, rival: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scrubbing gives up its place in the queue, behind which reads would stand too."""
-    monkeypatch.setattr("edge_api.store.postgres.engine.LOCK_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.postgres.engine.LOCK_SECONDS", 0.5)
     await rival.execute("BEGIN; LOCK TABLE leads IN ACCESS SHARE MODE")
     scrubbing = asyncio.create_task(store.scrub(whole=True))
     await asyncio.sleep(0.2)

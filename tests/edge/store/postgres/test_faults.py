@@ -7,13 +7,13 @@ from typing import Any
 import asyncpg
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Insert, Outcome, Read
-from edge_api.store.postgres import PostgresStore
-from edge_api.store.postgres.connection import Session
-from edge_api.store.postgres.faults import problem_of
-from edge_api.store.postgres.writer import WRITE_LOCK
+from edge_api.db.postgres import PostgresStore
+from edge_api.db.postgres.connection import Session
+from edge_api.db.postgres.errors import problem_of
+from edge_api.db.postgres.writer import WRITE_LOCK
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Outcome, Read
+from edge_api.db.tables import LEADS
 from tests.edge.store.postgres.conftest import StoreOpener
 from tests.edge.store.postgres.proxy import Proxy
 from tests.edge.store.samples import make_lead
@@ -76,7 +76,7 @@ async def test_a_lock_that_is_held_refuses_writes_alone(
     opener: StoreOpener, rival: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another edge writes for too long: reads go on, writes are refused, later ones stored."""
-    monkeypatch.setattr("edge_api.store.postgres.writer.LOCK_SECONDS", 0.3)
+    monkeypatch.setattr("edge_api.db.postgres.writer.LOCK_SECONDS", 0.3)
     store = await opener()
     await write(store)
     await rival.execute(TAKE_LOCK)
@@ -96,7 +96,7 @@ async def test_a_write_that_takes_too_long_is_an_outage(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The client is not advised to narrow a query, and the operator finds a line in the log."""
-    monkeypatch.setattr("edge_api.store.postgres.writer.STATEMENT_SECONDS", 0.3)
+    monkeypatch.setattr("edge_api.db.postgres.writer.STATEMENT_SECONDS", 0.3)
     store = await opener()
     await rival.execute("BEGIN; LOCK TABLE leads IN SHARE MODE")
 
@@ -111,7 +111,7 @@ async def test_only_attempts_of_others_are_counted(
     opener: StoreOpener, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     """The store looks for its server many times meanwhile, which is no attempt that failed."""
-    monkeypatch.setattr("edge_api.store.faults.RETURN_SECONDS", 0.05)
+    monkeypatch.setattr("edge_api.db.errors.RETURN_SECONDS", 0.05)
     store = await opener(proxy.url)
     await write(store)
     proxy.refuse()
@@ -202,7 +202,7 @@ async def test_an_edge_that_is_cut_off_with_the_lock_stops_the_others_for_second
     opener: StoreOpener, proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends its transaction, and the others had the patience to wait for that."""
-    monkeypatch.setattr("edge_api.store.postgres.writer.IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.postgres.writer.IDLE_SECONDS", 0.5)
     away, store = await opener(proxy.url), await opener(url)
     entered = asyncio.Event()
 
@@ -225,8 +225,8 @@ async def test_an_edge_that_is_cut_off_says_so_and_comes_back(
     opener: StoreOpener, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In silence, as a network fails: readiness tells within a second, and sees the end of it."""
-    monkeypatch.setattr("edge_api.store.postgres.writer.STATEMENT_SECONDS", 0.5)
-    monkeypatch.setattr("edge_api.store.postgres.writer.QUICK_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.postgres.writer.STATEMENT_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.postgres.writer.QUICK_SECONDS", 0.5)
     store = await opener(proxy.url)
     await write(store)
     proxy.cut()

@@ -8,10 +8,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.store.grouping import GROUP_MOST
-from edge_api.store.postgres.connection import Connection, Session
-from edge_api.store.postgres.writer import Writer
+from edge_api.db.group_commit import GROUP_MOST
+from edge_api.db.postgres.connection import Connection, Session
+from edge_api.db.postgres.writer import Writer
+from edge_api.db.problems import Problem
 
 pytestmark = pytest.mark.size("test")
 

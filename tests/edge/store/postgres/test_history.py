@@ -8,11 +8,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from edge_api.schema.history import HISTORY
-from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, TABLES
-from edge_api.store.postgres.connection import SCHEMA, Session
-from edge_api.store.postgres.execution import POSTGRESQL, SPELLING
-from edge_api.store.sql import create_all, insert_row
+from edge_api.db.migrations import HISTORY
+from edge_api.db.postgres.connection import SCHEMA, Session
+from edge_api.db.postgres.execution import POSTGRESQL, SPELLING
+from edge_api.db.sql import create_all, insert_row
+from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, TABLES
 from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
 from tests.edge.store.samples import make_row
 

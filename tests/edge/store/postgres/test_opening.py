@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
-from edge_api.schema.history import HISTORY
-from edge_api.schema.kinds import spell_instant
-from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS
-from edge_api.store.faults import StoreRefusal
-from edge_api.store.plan import Insert, Read
-from edge_api.store.postgres import open_store, opening
-from edge_api.store.postgres.connection import Session
-from edge_api.store.postgres.opening import place_of, refusal_of, refuse_server
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.migrations import HISTORY
+from edge_api.db.postgres import open_store, opening
+from edge_api.db.postgres.connection import Session
+from edge_api.db.postgres.opening import place_of, refusal_of, refuse_server
+from edge_api.db.query import Insert, Read
+from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
+from edge_api.db.types import spell_instant
 from tests.edge.postgresql import GUARDED, OWNER, PostgreSQL
 from tests.edge.store.samples import clock, make_lead
 
@@ -23,9 +23,9 @@ pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
 
 OPEN_AND_WRITE = """
 import asyncio, sys
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Insert
-from edge_api.store.postgres import open_store
+from edge_api.db.tables import LEADS
+from edge_api.db.query import Insert
+from edge_api.db.postgres import open_store
 from tests.edge.store.samples import clock, make_lead
 
 async def main():
@@ -93,7 +93,7 @@ async def test_a_step_that_is_missing_is_taken(empty: str, monkeypatch: pytest.M
     """A store of an earlier edge is brought forward, and keeps its rows."""
     with monkeypatch.context() as earlier:
         for module in ("opening", "engine"):
-            earlier.setattr(f"edge_api.store.postgres.{module}.HISTORY", HISTORY[:1])
+            earlier.setattr(f"edge_api.db.postgres.{module}.HISTORY", HISTORY[:1])
         store = await open_store(empty, clock)
         await store.run(Insert(LEADS, [make_lead()]))
         await store.close()
@@ -111,7 +111,7 @@ async def test_a_migration_that_fails_changes_nothing(
     """All steps are taken, or none; the next attempt begins where this one did."""
     broken = type(HISTORY[2])("broken", (), (*HISTORY[2].postgresql, "SELEKT 1"))
     with monkeypatch.context() as wrong:
-        wrong.setattr("edge_api.store.postgres.opening.HISTORY", (*HISTORY[:2], broken))
+        wrong.setattr("edge_api.db.postgres.opening.HISTORY", (*HISTORY[:2], broken))
         assert "cannot be used (42601)" in await refusal(empty)
     assert postgresql.execute("SELECT to_regnamespace('fore_edge')", named(empty))[0][0] is None
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Insert, Read
-from edge_api.store.postgres import PostgresStore
+from edge_api.db.postgres import PostgresStore
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Read
+from edge_api.db.tables import LEADS
 from tests.edge.store.postgres.conftest import StoreOpener
 from tests.edge.store.postgres.proxy import Proxy
 from tests.edge.store.samples import make_lead

@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from edge_api.domain.limits import Limiter
+from edge_api.auth.rate_limits import Limiter
+from edge_api.db.postgres import StoredWindows, open_windows
+from edge_api.db.postgres.connection import Session
+from edge_api.db.postgres.rate_limits import tally
+from edge_api.db.problems import Problem
 from edge_api.schema.credentials import Limit, Tally, read_limit
-from edge_api.schema.problems import Problem
 from edge_api.settings import read_settings
-from edge_api.store.postgres import StoredWindows, open_windows
-from edge_api.store.postgres.connection import Session
-from edge_api.store.postgres.windows import tally
 from tests.edge.store.postgres.proxy import Proxy
 
 pytestmark = pytest.mark.size("test")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Condition, Insert, Outcome, Read
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Insert, Outcome, Read
+from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.tables import LEADS
 from tests.edge.store.samples import clock, make_lead
 
 pytestmark = pytest.mark.size("test")
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.size("test")
 FORGET = """
 import asyncio, sys
 from pathlib import Path
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Insert
-from edge_api.store.sqlite import open_store
+from edge_api.db.tables import LEADS
+from edge_api.db.query import Insert
+from edge_api.db.sqlite import open_store
 from tests.edge.store.samples import clock, make_lead
 
 async def main():

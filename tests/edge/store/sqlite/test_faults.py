@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS
-from edge_api.store.plan import Insert, Outcome, Read
-from edge_api.store.sqlite import SQLiteStore
-from edge_api.store.sqlite.connection import Connection
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Outcome, Read
+from edge_api.db.sqlite import SQLiteStore
+from edge_api.db.sqlite.connection import Connection
+from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from tests.edge.store.samples import make_lead
 
 pytestmark = pytest.mark.size("test")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from edge_api.schema.problems import Problem
-from edge_api.store.grouping import GROUP_MOST
-from edge_api.store.sqlite.connection import Connection, connect
-from edge_api.store.sqlite.faults import Displaced, Place
-from edge_api.store.sqlite.opening import start_log
-from edge_api.store.sqlite.writer import Writer
+from edge_api.db.group_commit import GROUP_MOST
+from edge_api.db.problems import Problem
+from edge_api.db.sqlite.connection import Connection, connect
+from edge_api.db.sqlite.errors import Displaced, Place
+from edge_api.db.sqlite.opening import start_log
+from edge_api.db.sqlite.writer import Writer
 
 
 class Log:

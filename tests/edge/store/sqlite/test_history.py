@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from edge_api.schema.history import HISTORY
-from edge_api.schema.history.step import Step
-from edge_api.schema.table import Table
-from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
-from edge_api.store.faults import StoreRefusal
-from edge_api.store.sql import create_all, insert_row
-from edge_api.store.sqlite import opening
-from edge_api.store.sqlite.execution import SPELLING, SQLITE
-from edge_api.store.sqlite.opening import bring_up, lay_file
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.migrations import HISTORY
+from edge_api.db.migrations.step import Step
+from edge_api.db.sql import create_all, insert_row
+from edge_api.db.sqlite import opening
+from edge_api.db.sqlite.execution import SPELLING, SQLITE
+from edge_api.db.sqlite.opening import bring_up, lay_file
+from edge_api.db.table import Table
+from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
 from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
 from tests.edge.store.samples import make_row
 

@@ -17,13 +17,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edge_api.schema.history import HISTORY
-from edge_api.schema.tables import EMAIL_SEND_STATE, LEADS
-from edge_api.store.faults import StoreRefusal
-from edge_api.store.plan import Insert, Read
-from edge_api.store.sqlite import open_store
-from edge_api.store.sqlite.copying import copy_store
-from edge_api.store.sqlite.opening import (
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.migrations import HISTORY
+from edge_api.db.query import Insert, Read
+from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.copying import copy_store
+from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
     MODULES,
     NETWORK_FILE_SYSTEMS,
@@ -32,6 +31,7 @@ from edge_api.store.sqlite.opening import (
     refuse_library,
     start_log,
 )
+from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from tests.edge.store.samples import clock, make_lead
 
 pytestmark = pytest.mark.size("test")
@@ -39,9 +39,9 @@ pytestmark = pytest.mark.size("test")
 OPEN_AND_WRITE = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Insert
-from edge_api.store.sqlite import open_store
+from edge_api.db.tables import LEADS
+from edge_api.db.query import Insert
+from edge_api.db.sqlite import open_store
 from tests.edge.store.samples import clock, make_lead
 
 async def main():
@@ -342,7 +342,7 @@ async def test_a_large_store_is_looked_through_for_a_while_only(
     for _ in range(20):
         await store.run(Insert(LEADS, [make_lead(notes="x" * 3000) for _ in range(500)]))
     await store.close()
-    monkeypatch.setattr("edge_api.store.sqlite.opening.CHECK_SECONDS", 0.001)
+    monkeypatch.setattr("edge_api.db.sqlite.opening.CHECK_SECONDS", 0.001)
     store = await open_store(path, clock)
     (outcome,) = await store.run(Read(LEADS, ("id",), limit=1, counted=True))
     await store.close()

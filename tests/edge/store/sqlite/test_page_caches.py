@@ -11,9 +11,9 @@ from uuid import UUID
 import psutil
 import pytest
 
-from edge_api.schema.tables import LEADS
-from edge_api.store.plan import Condition, Read
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.db.query import Condition, Read
+from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.tables import LEADS
 from tests.edge.store.samples import clock, make_lead
 
 pytestmark = pytest.mark.size("test")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from edge_api.schema.problems import Problem
-from edge_api.store.sqlite import SQLiteStore, open_store
+from edge_api.db.problems import Problem
+from edge_api.db.sqlite import SQLiteStore, open_store
 from tests.edge.store.samples import clock
 
 

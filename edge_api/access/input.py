@@ -1,0 +1,120 @@
+"""What somebody sends to ask for a credential: its members, their checks, and its two wordings.
+
+Beside its own words it takes those of auth.md's first generation: a registration of type
+`anonymous`, which names the wanted credential in `requested_credential_type` and nothing else.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    model_validator,
+)
+
+from edge_api.auth.keys import KeyType
+from edge_api.db.tables import EMAIL_LONGEST
+from edge_api.leads.input import HONEYPOT, TextRule, check_email, check_form, unfold
+from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
+
+RequestedType = Literal["api_key", "access_token", "both"]
+ANONYMOUS: Final = "anonymous"
+NAMELESS: Final = "An agent that gave no name"
+UNTOLD: Final = "Nothing was said about the purpose."
+
+_NAME = TextRule(100)
+_PURPOSE = TextRule(2000, lines=True)
+
+
+class AccessOrder(BaseModel, strict=True, frozen=True):
+    """A request for a credential."""
+
+    type: Literal["api_key", "access_token", "both", "anonymous"]
+    requested_credential_type: RequestedType = "api_key"
+    name: Annotated[str, AfterValidator(_NAME.clean)]
+    email: Annotated[str, AfterValidator(check_email)] | None = None
+    purpose: Annotated[str, AfterValidator(_PURPOSE.clean)]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))] | None = None
+    trapped: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _introduce(cls, given: Any) -> Any:
+        """Say for an anonymous agent what its protocol has no words for."""
+        if isinstance(given, Mapping) and given.get("type") == ANONYMOUS:
+            return {"name": NAMELESS, "purpose": UNTOLD, **given}
+        return given
+
+    @property
+    def credential_types(self) -> tuple[KeyType, ...]:
+        """What is asked for: one credential, or one for each door."""
+        asked = self.requested_credential_type if self.type == ANONYMOUS else self.type
+        return ("api_key", "access_token") if asked == "both" else (asked,)
+
+    @property
+    def asked_scopes(self) -> tuple[Scope, ...]:
+        """What it is to be able to do; an access token opens nothing without `mcp`."""
+        is_for_mcp = "access_token" in self.credential_types
+        wanted = {*(self.scopes or DEFAULT_SCOPES), *(("mcp",) if is_for_mcp else ())}
+        return tuple(scope for scope in SCOPES if scope in wanted)
+
+
+def read_access_form(fields: Mapping[str, str]) -> AccessOrder:
+    """Return what a posted form says; it sends each empty field as an empty text.
+
+    Raises FormFaults.
+    """
+    given = {name: text for name, text in unfold(fields).items() if name != "scopes"}
+    return check_form(AccessOrder, {**given, "email": given.get("email") or None})
+
+
+def order_schema() -> dict[str, Any]:
+    """Return the two wordings as JSON Schema."""
+    told = {
+        "name": _NAME.json_schema("Who asks: a person, or a program."),
+        "purpose": _PURPOSE.json_schema("What it is for; tabs and line feeds stay."),
+    }
+    more = {
+        "email": {
+            "type": ["string", "null"],
+            "format": "email",
+            "minLength": 3,
+            "maxLength": EMAIL_LONGEST,
+            "description": "Where the person who decides may ask back.",
+        },
+        "scopes": {
+            "type": ["array", "null"],
+            "items": {"enum": list(SCOPES)},
+            "minItems": 1,
+            "maxItems": len(SCOPES),
+            "description": "What the credential is to be able to do, or the default.",
+        },
+    }
+    credential = {
+        "enum": list(get_args(RequestedType)),
+        "description": "For the REST API, for MCP, or one credential for each.",
+    }
+    return {
+        "anyOf": [
+            {
+                "title": "In plain words",
+                "type": "object",
+                "required": ["type", "name", "purpose"],
+                "properties": {"type": credential, **told, **more},
+            },
+            {
+                "title": "In the words of auth.md",
+                "type": "object",
+                "required": ["type"],
+                "properties": {
+                    "type": {"const": ANONYMOUS},
+                    "requested_credential_type": credential,
+                    **told,
+                    **more,
+                },
+            },
+        ]
+    }

@@ -1,0 +1,251 @@
+"""How somebody without an account gets a credential: ask, wait for a person, and fetch it once.
+
+The answers speak the words of auth.md's first generation where it has any.
+"""
+
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter
+
+from edge_api.access.input import AccessOrder, RequestedType, order_schema
+from edge_api.access.service import CLAIM_AGAIN, AccessRequests, Claimed, requested_type
+from edge_api.auth.keys import KeyType
+from edge_api.operation.model import Ask, Body, Operation, Success, output_schema
+from edge_api.operation.result import HTML, Reply
+from edge_api.operation.service import Service
+from edge_api.schema.credentials import Scope
+from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
+
+CONTACT_FORM: Final = "/contact/#access"
+CLAIM_AGAIN_SECONDS: Final = 300
+"""When it makes sense to ask again whether a person has decided."""
+_TAG: Final = "access"
+
+
+class ClaimInput(BaseModel, strict=True, frozen=True):
+    """What fetches a credential."""
+
+    claim_token: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="What the registration was answered with.",
+            examples=["fe_cl_..."],
+        ),
+    ]
+
+
+class Registration(BaseModel, extra="forbid"):
+    """A request that waits for a person."""
+
+    registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
+    registration_type: Literal["anonymous"] = "anonymous"
+    credential_type: RequestedType
+    status: Literal["pending"] = "pending"
+    scopes: Annotated[list[Scope], Field(description="What is asked for.")]
+    claim_token_expires: AwareDatetime
+    claim_uri: Annotated[str, Field(description="Where the claim token is to be sent.")]
+    next_step: Annotated[str, Field(description="What to do now, in a sentence.")]
+
+
+class NewRegistration(Registration):
+    """The same, right after it was filed."""
+
+    claim_token: Annotated[str, Field(description="Shown this once: keep it secret.")]
+
+
+class Credential(BaseModel, extra="forbid"):
+    """A credential that was claimed."""
+
+    credential: Annotated[str, Field(description="Kept nowhere: keep it secret.")]
+    credential_type: KeyType
+    credential_expires: Annotated[AwareDatetime | None, Field(description="`null`: never.")]
+    scopes: Annotated[list[Scope], Field(description="What a person has given.")]
+
+
+class HandedOut(Credential):
+    """The credential that was asked for, or the first of two: all are in `credentials`."""
+
+    registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
+    registration_type: Literal["anonymous"] = "anonymous"
+    status: Literal["claimed"] = "claimed"
+    credentials: list[Credential]
+
+
+async def show_form(_service: Service, _ask: Ask) -> Reply:
+    """Lead a browser on to the form for people."""
+    return Reply(b"", status=303, headers={"Location": CONTACT_FORM}, media_type=HTML)
+
+
+async def register(service: Service, ask: Ask) -> Reply:
+    """File a request for a credential."""
+    filed = await service[AccessRequests].file(ask.body, ask.address)
+    told = (
+        "A person decides. Until then, send the claim token "
+        f"to {CLAIM_CREDENTIAL} from time to time."
+    )
+    body = {**_registration(service, filed.row, told), "claim_token": filed.claim_token}
+    headers = {} if filed.quota is None else dict(filed.quota.headers)
+    return Reply(body, status=201, headers=headers)
+
+
+async def claim(service: Service, ask: Ask) -> Reply:
+    """Hand a credential out, or say that nobody has decided yet."""
+    claimed = await service[AccessRequests].claim(ask.body.claim_token)
+    if claimed.issued:
+        return Reply(_handed_out(claimed))
+    told = "Nobody has decided yet: send the claim token again later."
+    headers = {"Retry-After": str(CLAIM_AGAIN_SECONDS)}
+    return Reply(_registration(service, claimed.row, told), status=202, headers=headers)
+
+
+def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict[str, Any]:
+    return {
+        "registration_id": row["id"],
+        "registration_type": "anonymous",
+        "credential_type": requested_type(row),
+        # What fell into the trap is told the same as everybody, until it is claimed.
+        "status": "pending",
+        "scopes": row["scopes"].split(),
+        "claim_token_expires": row["expires_at"],
+        "claim_uri": f"{service.settings.site_url}{CLAIM_CREDENTIAL}",
+        "next_step": next_step,
+    }
+
+
+def _handed_out(claimed: Claimed) -> dict[str, Any]:
+    credentials = [
+        {
+            "credential": issued.secret,
+            "credential_type": issued.row["type"],
+            "credential_expires": issued.row["expires_at"],
+            "scopes": issued.row["scopes"].split(),
+        }
+        for issued in claimed.issued
+    ]
+    return {
+        "registration_id": claimed.row["id"],
+        "registration_type": "anonymous",
+        "status": "claimed",
+        **credentials[0],
+        "credentials": credentials,
+    }
+
+
+_ABOUT: Final = """\
+Open without a credential, and rate-limited together with leads. A person reads the request and
+decides; requests wait for 14 days at the longest. Members that are not named here are ignored.
+
+An agent may also speak as auth.md's first generation has it: `{"type": "anonymous",
+"requested_credential_type": "api_key"}`. What it says beside that helps the person who decides."""
+
+_ORDER_EXAMPLES: Final = MappingProxyType(
+    {
+        "plain": {
+            "type": "api_key",
+            "name": "Reading list",
+            "email": "ann.lee@example.org",
+            "purpose": "Show the newest posts on our intranet.",
+            "scopes": ["posts:read"],
+        },
+        "auth.md": {"type": "anonymous", "requested_credential_type": "access_token"},
+    }
+)
+_ID: Final = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
+_PENDING_EXAMPLE: Final = {
+    "registration_id": _ID,
+    "registration_type": "anonymous",
+    "credential_type": "api_key",
+    "status": "pending",
+    "scopes": ["posts:read"],
+    "claim_token_expires": "2026-12-05T09:30:00.000000Z",
+    "claim_uri": f"https://journal.example{CLAIM_CREDENTIAL}",
+    "next_step": "Nobody has decided yet: send the claim token again later.",
+}
+_CREDENTIAL_EXAMPLE: Final = {
+    "credential": "fe_sk_...",
+    "credential_type": "api_key",
+    "credential_expires": None,
+    "scopes": ["posts:read"],
+}
+_CLAIMED_EXAMPLE: Final = {
+    "registration_id": _ID,
+    "registration_type": "anonymous",
+    "status": "claimed",
+    **_CREDENTIAL_EXAMPLE,
+    "credentials": [_CREDENTIAL_EXAMPLE],
+}
+_LINKS: Final = MappingProxyType(
+    {
+        "claim_credential": {
+            "operationId": "claim_credential",
+            "requestBody": {"claim_token": "$response.body#/claim_token"},
+            "description": "Answers 202 until a person has decided.",
+        }
+    }
+)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="access_request_form",
+        path=REQUEST_ACCESS,
+        summary="Lead a browser on to the form that asks for a credential",
+        tag=_TAG,
+        do=show_form,
+        successes=(Success(303, "On to the form", headers={"Location": "The contact page."}),),
+    ),
+    Operation(
+        name="request_access",
+        method="POST",
+        path=REQUEST_ACCESS,
+        summary="Ask for an API key, an access token, or both",
+        description=_ABOUT,
+        tag=_TAG,
+        limit="leads_attempts",
+        success_limit="leads",
+        do=register,
+        hands_out_secrets=True,
+        body=Body(TypeAdapter(AccessOrder), order_schema(), _ORDER_EXAMPLES),
+        successes=(
+            Success(
+                201,
+                "The request waits for a person",
+                output_schema(NewRegistration),
+                {**_PENDING_EXAMPLE, "claim_token": "fe_cl_..."},
+                links=_LINKS,
+            ),
+        ),
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="claim_credential",
+        method="POST",
+        path=CLAIM_CREDENTIAL,
+        summary="Fetch the credential of an approved request",
+        description="The credential is made by the first claim. For "
+        f"{CLAIM_AGAIN.seconds // 60} minutes the same claim token gives it again, so that an "
+        "answer that was lost can be repeated; after that it is 409.",
+        tag=_TAG,
+        limit="leads_attempts",
+        do=claim,
+        hands_out_secrets=True,
+        body=Body(
+            TypeAdapter(ClaimInput),
+            ClaimInput.model_json_schema(),
+            MappingProxyType({"token": {"claim_token": "fe_cl_..."}}),
+        ),
+        successes=(
+            Success(200, "The credential", output_schema(HandedOut), _CLAIMED_EXAMPLE),
+            Success(
+                202,
+                "Nobody has decided yet",
+                output_schema(Registration),
+                _PENDING_EXAMPLE,
+                headers={"Retry-After": "Seconds after which to ask again."},
+            ),
+        ),
+        problems=("not_found", "forbidden", "conflict", "unavailable"),
+    ),
+)

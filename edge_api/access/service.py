@@ -1,0 +1,311 @@
+"""Requests for a credential: filed, decided by whoever runs the service, handed out once.
+
+Whoever files one gets a claim token. Once a person has approved, the token fetches the credential,
+which is made in that moment and kept nowhere: it is derived from the token and the service's
+secret, so that for ten minutes a client whose answer was lost fetches the same one again.
+"""
+
+import asyncio
+import hmac
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from edge_api.access.input import AccessOrder, RequestedType
+from edge_api.auth.actor import ANYBODY, OPERATOR, Actor, Change, Clock, audit_entry, new_id
+from edge_api.auth.keys import Issued, KeyOrder, KeyType, make_credential
+from edge_api.auth.rate_limits import Limiter, Quota
+from edge_api.auth.secrets import derive, digest_of, mint
+from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.problems import Problem
+from edge_api.db.query import (
+    AffectedBy,
+    Condition,
+    Delete,
+    Insert,
+    Order,
+    Read,
+    Store,
+    Update,
+    Where,
+)
+from edge_api.db.table import Row
+from edge_api.db.tables import CREDENTIALS
+from edge_api.db.types import parse_uuid, spell_instant
+from edge_api.mail.queue import Outbox
+from edge_api.schema.credentials import UNVETTED_SCOPES
+
+
+class AccessDecisions:
+    """The requests in one store, before somebody who decides; `outbox` tells those who asked."""
+
+    def __init__(self, store: Store, clock: Clock, outbox: Outbox | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._outbox = outbox
+
+    async def all(self) -> list[Row]:
+        """Return every request that is not over, the newest first."""
+        order = (Order("created_at", descending=True), Order("id", descending=True))
+        where = alive(spell_instant(self._clock()))
+        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
+        return outcome.rows
+
+    async def count_pending(self) -> int:
+        """Return how many wait for a decision."""
+        return await _count_pending(self._store, self._clock())
+
+    async def approve(self, request_id: str, scopes: tuple[str, ...] = ()) -> Row:
+        """Let the holder of the claim token fetch the credential; return the request as it is now.
+
+        Without `scopes` it gets those that it asked for, as far as they are in `UNVETTED_SCOPES`.
+        Raises Problem `not_found`, `invalid` for scopes that cannot be, `conflict` for a request
+        that is decided already.
+        """
+        row = await self._find(request_id)
+        given = scopes or tuple(name for name in row["scopes"].split() if name in UNVETTED_SCOPES)
+        if not given:
+            raise Problem("invalid", f"scopes: name those to give; it asks for {row['scopes']}")
+        for kind in credential_types(row):  # are they sound?
+            make_credential(KeyOrder(row["name"], kind, given), self._clock())
+        return await self._decide(row, "approve", {"status": "approved", "scopes": " ".join(given)})
+
+    async def deny(self, request_id: str) -> Row:
+        """Refuse a request, also an approved one that was not claimed yet; return it as it is now.
+
+        Raises Problem `not_found`, and `conflict` for one that is denied or claimed already.
+        """
+        row = await self._find(request_id)
+        return await self._decide(row, "deny", {"status": "denied"})
+
+    async def _decide(self, row: Row, verb: str, values: dict[str, str]) -> Row:
+        now = self._clock()
+        open_states = ("pending",) if verb == "approve" else ("pending", "approved")
+        values = {**values, "decided_at": spell_instant(now)}
+        where = (Condition("id", "eq", row["id"]), Condition("status", "in", open_states))
+        update = Update(ACCESS_REQUESTS, values, where, at_least=1)
+        change = Change(verb, ACCESS_REQUESTS, AffectedBy(0), ("id",))
+        try:
+            told = self._outbox.decision(row) if self._outbox else ()
+            await self._store.run(update, audit_entry(OPERATOR, change, now), *told)
+        except Problem as problem:
+            if problem.code != "conflict":
+                raise
+            status = (await self._find(row["id"]))["status"]
+            raise Problem("conflict", f"The request {row['id']} is {status} already") from None
+        return {**row, **values}
+
+    async def _find(self, request_id: str) -> Row:
+        missing = Problem("not_found", f"There is no request {request_id}, or its time is over")
+        try:
+            where = (Condition("id", "eq", parse_uuid(request_id)),)
+        except ValueError:
+            raise missing from None
+        now = spell_instant(self._clock())
+        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=(*where, *alive(now))))
+        if not outcome.rows:
+            raise missing
+        return outcome.rows[0]
+
+
+LIFE: Final = timedelta(days=14)
+"""How long a request may wait, for the decision and for being claimed together."""
+CLAIM_AGAIN: Final = timedelta(minutes=10)
+"""How long a credential can be fetched again after it was first."""
+PENDING_MOST: Final = 1000
+"""How many may wait for a decision."""
+FULL_RETRY_SECONDS: Final = 3600
+
+_LIMIT: Final = "leads"
+"""Both end on the desk of the same person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """A request that was taken."""
+
+    row: Row
+    claim_token: str
+    """To be shown once."""
+    quota: Quota | None
+    """What the sender has left; `None` where nothing is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a claim gave."""
+
+    row: Row
+    issued: tuple[Issued, ...]
+    """The credentials; none while nobody has decided."""
+
+
+class AccessRequests:
+    """The requests in one store; `secret` is the service's, of which credentials are derived."""
+
+    def __init__(self, store: Store, clock: Clock, limiter: Limiter, secret: bytes) -> None:
+        self._key = hmac.digest(secret, b"claimed credentials", "sha256")
+        self._store = store
+        self._clock = clock
+        self._limiter = limiter
+        self._turn = asyncio.Lock()
+
+    async def file(self, order: AccessOrder, address: str) -> Filed:
+        """Take a request from a network address.
+
+        One that fell into the trap for machines is answered like any other, and denied at once.
+        Raises Problem `too_many_requests`, and `unavailable` where too many wait.
+        """
+        await self._limiter.hit(_LIMIT, address)
+        token = mint("claim_token")
+        row = self._row(order, digest_of(token))
+        try:
+            async with self._turn:  # so that of two at once only one takes the last place
+                await self._check_room()
+                await self._keep(row)
+        except Problem:
+            await self._limiter.take_back(_LIMIT, address)
+            raise
+        return Filed(row, token, await self._limiter.look(_LIMIT, address))
+
+    async def claim(self, token: str) -> Claimed:
+        """Return the credentials of an approved request, or that nobody has decided yet.
+
+        Raises Problem `not_found` for a token that is unknown or expired, `forbidden` for a request
+        that was denied, and `conflict` where `CLAIM_AGAIN` has passed since the first claim.
+        """
+        row = await self._find(token)
+        if row["status"] == "pending":
+            return Claimed(row, ())
+        if row["status"] == "approved":
+            try:
+                return Claimed(row, await self._hand_out(row, token))
+            except Problem as problem:  # another claim, or a denial, was faster
+                if problem.code != "conflict":
+                    raise
+            row = await self._find(token)
+        if row["status"] == "denied":
+            raise Problem("forbidden", "This request was denied")
+        return Claimed(row, await self._hand_out_again(row, token))
+
+    async def forget_expired(self) -> None:
+        """Delete requests whose time is over. Raises Problem."""
+        expired = (Condition("expires_at", "lte", spell_instant(self._clock())),)
+        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, ("id",), expired, limit=1))
+        if outcome.rows:  # nothing is written for nothing
+            await self._store.run(Delete(ACCESS_REQUESTS, expired))
+
+    def _row(self, order: AccessOrder, claim_digest: str) -> Row:
+        now = self._clock()
+        present = spell_instant(now)
+        first, *second = order.credential_types
+        given = {
+            "type": first,
+            "second_type": second[0] if second else None,
+            "name": order.name,
+            "email": order.email,
+            "purpose": order.purpose,
+            "scopes": " ".join(order.asked_scopes),
+            "claim_digest": claim_digest,
+            "status": "denied" if order.trapped else "pending",
+            "decided_at": present if order.trapped else None,
+            "expires_at": spell_instant(now + LIFE),
+        }
+        return ACCESS_REQUESTS.new_row(given, present, partial(new_id, now))
+
+    async def _check_room(self) -> None:
+        if await _count_pending(self._store, self._clock()) >= PENDING_MOST:
+            headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
+            sentence = "Too many requests for access wait for a decision: try again another day"
+            raise Problem("unavailable", sentence, headers=headers)
+
+    async def _keep(self, row: Row) -> None:
+        verb = "file" if row["status"] == "pending" else "trap"
+        change = Change(verb, ACCESS_REQUESTS, AffectedBy(0))
+        audit = audit_entry(ANYBODY, change, self._clock())
+        await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit)
+
+    async def _find(self, token: str) -> Row:
+        now = spell_instant(self._clock())
+        where = (Condition("claim_digest", "eq", digest_of(token)), *alive(now))
+        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
+        if not outcome.rows:
+            sentence = "No request is known by this claim token, or its time is over: file another"
+            raise Problem("not_found", sentence)
+        return outcome.rows[0]
+
+    async def _hand_out(self, row: Row, token: str) -> tuple[Issued, ...]:
+        """Make the credentials and note that they are gone, at once or not at all.
+
+        Raises Problem `conflict` where another claim was faster.
+        """
+        now = self._clock()
+        scopes = tuple(row["scopes"].split())
+        issued = tuple(
+            make_credential(
+                KeyOrder(row["name"], kind, scopes), now, derive(kind, self._key, token)
+            )
+            for kind in credential_types(row)
+        )
+        ids = [each.row["id"] for each in issued]
+        values = {
+            "status": "claimed",
+            "expires_at": max(row["expires_at"], spell_instant(now + CLAIM_AGAIN)),
+            **dict(zip(("credential_id", "second_credential_id"), ids, strict=False)),
+        }
+        approved = Condition("status", "eq", "approved")
+        where = (Condition("id", "eq", row["id"]), approved, *alive(spell_instant(now)))
+        holder = Actor(ids[0], row["name"], row["type"], frozenset())
+        claim = Change("claim", ACCESS_REQUESTS, AffectedBy(0), ("claim_digest",))
+        issue = Change("issue", CREDENTIALS, AffectedBy(1))
+        await self._store.run(
+            Update(ACCESS_REQUESTS, values, where, at_least=1),
+            Insert(CREDENTIALS, [each.row for each in issued]),
+            audit_entry(holder, claim, now),
+            audit_entry(holder, issue, now),
+        )
+        return issued
+
+    async def _hand_out_again(self, row: Row, token: str) -> tuple[Issued, ...]:
+        """Return the same credentials for a while, so that an answer that was lost can be repeated.
+
+        Raises Problem `conflict` after that, and where one was revoked or SECRET_KEY has changed.
+        """
+        secrets = [derive(kind, self._key, token) for kind in credential_types(row)]
+        where = (
+            Condition("digest", "in", tuple(map(digest_of, secrets))),
+            Condition("created_at", "gt", spell_instant(self._clock() - CLAIM_AGAIN)),
+            Condition("revoked_at", "is", None),
+        )
+        (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
+        found = {each["digest"]: each for each in outcome.rows}
+        if len(found) < len(secrets):
+            raise Problem(
+                "conflict",
+                "The credential of this request was handed out more than ten minutes ago, or is "
+                "not valid any more: file another request, and tell us if somebody else claimed it",
+            )
+        return tuple(Issued(secret, found[digest_of(secret)]) for secret in secrets)
+
+
+def credential_types(row: Row) -> tuple[KeyType, ...]:
+    """Return the types of the credentials that a stored request asks for."""
+    return (row["type"], row["second_type"]) if row["second_type"] else (row["type"],)
+
+
+def requested_type(row: Row) -> RequestedType:
+    """Return in one word what a stored request asks for."""
+    return "both" if row["second_type"] else row["type"]
+
+
+def alive(now: str) -> Where:
+    """Return what holds for a request whose time is not over at an instant."""
+    return (Condition("expires_at", "gt", now),)
+
+
+async def _count_pending(store: Store, now: datetime) -> int:
+    """Return how many requests wait for a decision at an instant."""
+    where = (Condition("status", "eq", "pending"), *alive(spell_instant(now)))
+    (outcome,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, counted=True))
+    return outcome.total or 0

@@ -1,0 +1,1 @@
+"""The administrative tables in PostgREST's dialect; privacy and retention of their rows."""

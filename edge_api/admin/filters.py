@@ -1,0 +1,304 @@
+"""PostgREST's dialect: a filter, `[not.]operator.operand`, and which columns an answer shows.
+
+What each operator means to a person stands here, and how its operand is written; what it means in
+SQL stands with the store. `domain.query` says the same as regular expressions.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Value
+from edge_api.db.table import Column, Row, Table, unknown_column
+from edge_api.db.types import PARSERS, VALUE_FAULTS, Kind
+
+COMPARABLE = frozenset({Kind.TEXT, Kind.INTEGER, Kind.UUID, Kind.TIMESTAMP})
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator: what follows its dot, for which kinds of column, and what it asks."""
+
+    operand: Literal["value", "pattern", "list", "state"]
+    kinds: frozenset[Kind]
+    sentence: str
+
+
+OPERATORS: Mapping[str, Operator] = {
+    "eq": Operator("value", COMPARABLE, "equal to the value"),
+    "neq": Operator("value", COMPARABLE, "not equal to the value, and not null"),
+    "gt": Operator("value", COMPARABLE, "greater than the value"),
+    "gte": Operator("value", COMPARABLE, "greater than the value or equal to it"),
+    "lt": Operator("value", COMPARABLE, "less than the value"),
+    "lte": Operator("value", COMPARABLE, "less than the value or equal to it"),
+    "like": Operator(
+        "pattern",
+        frozenset({Kind.TEXT}),
+        "like the pattern: `*` and `%` stand for any run, `_` for one character, "
+        "a backslash escapes; upper and lower case differ",
+    ),
+    "ilike": Operator(
+        "pattern", frozenset({Kind.TEXT}), "like the pattern, whatever the case of letters"
+    ),
+    "in": Operator("list", COMPARABLE, 'one of the values: `in.(a,b,"c,d")`'),
+    "is": Operator("state", frozenset(Kind), "`is.null` or `is.not_null`"),
+}
+
+
+NEGATION: Final = "not."
+STATES: Final = ("null", "not_null")
+"""What stands behind `is.`, in any case."""
+
+_ELEMENT: Final = re.compile(r'(?P<quoted>"(?:[^"\\]|\\.)*"(?=[,)]))|[^,)]*', re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED_OR_STAR: Final = re.compile(r"\\.|\*", re.DOTALL)
+_LOST_PLUS: Final = re.compile(r"[0-9] [0-9]{2}(?::?[0-9]{2})?")
+
+
+def readable_column(table: Table, name: str) -> Column:
+    """Return the column. Raises Problem `invalid` (42703) for one that is unknown or hidden."""
+    column = table.columns.get(name)
+    if column is None or name in table.hidden:
+        raise unknown_column(table, name)
+    return column
+
+
+def operators_of(kind: Kind) -> tuple[str, ...]:
+    """Return the names of the operators that fit columns of that kind."""
+    return tuple(name for name, item in OPERATORS.items() if kind in item.kinds)
+
+
+def parse_filter(table: Table, name: str, text: str) -> Condition:
+    """Return the condition that a query parameter states.
+
+    Raises Problem `invalid` for an unknown column (42703), an operator that does not exist
+    (PGRST100) or does not fit the column (42883), and a malformed operand (PGRST100, 22P02, ...).
+    """
+    column = readable_column(table, name)
+    negated = text.startswith(NEGATION)
+    word, dot, operand = text.removeprefix(NEGATION).partition(".")
+    operator = _operator_for(column, word if dot else "")
+    value = _READERS[operator.operand](column, operand)
+    if operator.operand == "state":
+        return Condition(name, word, None, negated != (value == "not_null"))
+    return Condition(name, word, value, negated)
+
+
+def _operator_for(column: Column, word: str) -> Operator:
+    operator = OPERATORS.get(word)
+    if operator is None:
+        raise Problem(
+            "invalid",
+            f"{column.name}: must begin with an operator and a dot, as in {column.name}=is.null",
+            details=f"The operators are {', '.join(OPERATORS)}; not. may stand before each",
+        )
+    if column.kind not in operator.kinds:
+        raise Problem(
+            "invalid",
+            f"{column.name}: {word} does not apply to a column of kind {column.kind}",
+            sqlstate="42883",
+            hint=f"It can be filtered by {', '.join(operators_of(column.kind))}",
+        )
+    return operator
+
+
+def _read_value(column: Column, text: str) -> Value:
+    try:
+        return PARSERS[column.kind](text if column.kind == Kind.TEXT else text.strip(" "))
+    except ValueError as error:
+        raise Problem(
+            "invalid",
+            f"{column.name}: {error}",
+            sqlstate=VALUE_FAULTS[column.kind],
+            hint=_hint(column, text),
+        ) from None
+
+
+def _hint(column: Column, text: str) -> str | None:
+    """Return the mend of a common slip: in a query string a plain plus sign means a space."""
+    if column.kind == Kind.TIMESTAMP and _LOST_PLUS.search(text):
+        return "In a query string a plus sign is written %2B"
+    return None
+
+
+def _read_pattern(column: Column, text: str) -> Value:
+    """Return the pattern with `%` for each `*` that no backslash stands before."""
+    if (len(text) - len(text.rstrip("\\"))) % 2:
+        raise Problem(
+            "invalid",
+            f"{column.name}: the pattern must not end with a lone backslash",
+            sqlstate="22025",
+            hint="A backslash that is meant itself is written twice",
+        )
+    pattern = _ESCAPED_OR_STAR.sub(lambda found: "%" if found[0] == "*" else found[0], text)
+    return _read_value(column, pattern)
+
+
+def _read_list(column: Column, text: str) -> tuple[Value, ...]:
+    elements = split_list(text)
+    if elements is None:
+        raise Problem(
+            "invalid",
+            f'{column.name}: in takes a list in parentheses, as in in.(a,b,"c,d")',
+            details="Nothing may stand before the opening or behind the closing parenthesis",
+        )
+    return tuple(_read_value(column, element) for element in elements)
+
+
+def split_list(text: str) -> tuple[str, ...] | None:
+    r"""Return the elements of `(a,b,"c,d")`, or `None` when the text is no such list.
+
+    An element that starts with a quotation mark is quoted when its closing one is followed by a
+    comma or the parenthesis: in it `\x` stands for x. Any other runs to the next of these two.
+    Spaces are dropped right behind both parentheses; with nothing between them the list is empty.
+    """
+    body = text.strip(" ") if text.startswith("(") else ""
+    if body.endswith(")") and not body[1:-1].strip(" "):
+        return ()
+    start = len(body) - len(body[1:].lstrip(" "))
+    elements, end = _scan(body, start)
+    return elements if body[end:] == ")" else None
+
+
+def _scan(text: str, position: int) -> tuple[tuple[str, ...], int]:
+    """Return the elements from `position` on, and where the last of them ends."""
+    elements = []
+    while True:
+        found = _ELEMENT.match(text, position)
+        assert found is not None  # noqa: S101  an element may be empty
+        elements.append(found[0] if found["quoted"] is None else _ESCAPE.sub(r"\1", found[0][1:-1]))
+        if text[found.end() : found.end() + 1] != ",":
+            return tuple(elements), found.end()
+        position = found.end() + 1
+
+
+def _read_state(column: Column, text: str) -> Value:
+    if text.lower() not in STATES:
+        raise Problem("invalid", f"{column.name}: is takes null or not_null")
+    return text.lower()
+
+
+_READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = {
+    "value": _read_value,
+    "pattern": _read_pattern,
+    "list": _read_list,
+    "state": _read_state,
+}
+
+
+ALIAS: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
+"""As long as PostgreSQL lets a name be."""
+
+_SELECTED: Final = re.compile(
+    rf"(?:(?P<alias>{ALIAS}):(?!:))?(?P<column>[^:]*)(?:::(?P<cast>[^:]*))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A form that a value can be given, and the kinds of column for which that is possible."""
+
+    kinds: frozenset[Kind]
+    change: Callable[[Any], Any]
+
+
+def spell_value(value: object) -> str:
+    """Return a value as text; JSON in its compact form."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+CASTS: Mapping[str, Cast] = {
+    "text": Cast(frozenset(Kind), spell_value),
+    "int": Cast(frozenset({Kind.INTEGER}), int),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One member of each row of an answer."""
+
+    name: str
+    column: str
+    cast: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the member is the column as it is."""
+        return self.name == self.column and self.cast is None
+
+    def of(self, row: Row) -> Any:
+        """Return what the member holds for a stored row; NULL stays NULL whatever the cast."""
+        value = row[self.column]
+        return value if self.cast is None or value is None else CASTS[self.cast].change(value)
+
+
+Selection = tuple[Output, ...]
+
+ELEMENTS_MOST: Final = 200
+"""Of one `select`: each is worked out for each row."""
+
+
+def parse_selection(table: Table, text: str = "") -> Selection:
+    """Return the members that `text` asks for: every readable column when it is blank.
+
+    Of two that are called alike the last one counts. Raises Problem `invalid` for too many (54011),
+    an unknown column (42703), an unknown cast (42704), a cast that the column does not allow
+    (42846), and what is no element at all (PGRST100).
+    """
+    if not text.strip(" "):
+        return _everything(table)
+    elements = text.split(",")
+    if len(elements) > ELEMENTS_MOST:
+        raise Problem(
+            "invalid", f"select: takes at most {ELEMENTS_MOST} elements", sqlstate="54011"
+        )
+    chosen = (_parse_element(table, element.strip(" ")) for element in elements)
+    return tuple({output.name: output for outputs in chosen for output in outputs}.values())
+
+
+def _everything(table: Table) -> Selection:
+    return tuple(Output(name, name) for name in table.readable)
+
+
+def _parse_element(table: Table, text: str) -> Selection:
+    if text == "*":
+        return _everything(table)
+    found = _SELECTED.fullmatch(text)
+    if found is None or not found["column"] or "(" in text:
+        raise Problem(
+            "invalid",
+            "select: must be a list of column, alias:column or column::text, or *",
+            details="Other tables cannot be embedded",
+        )
+    column = readable_column(table, found["column"])
+    if found["cast"] is not None:
+        _check_cast(column, found["cast"])
+    return (Output(found["alias"] or column.name, column.name, found["cast"]),)
+
+
+def _check_cast(column: Column, name: str) -> None:
+    cast = CASTS.get(name)
+    if cast is None:
+        known = " or ".join(f"::{known}" for known in CASTS)
+        raise Problem(
+            "invalid", f"select: {column.name} can only be cast by {known}", sqlstate="42704"
+        )
+    if column.kind not in cast.kinds:
+        raise Problem(
+            "invalid",
+            f"select: {column.name} holds {column.kind} and cannot be cast to {name}",
+            sqlstate="42846",
+        )
+
+
+def present(rows: list[Row], selection: Selection) -> list[Row]:
+    """Return stored rows, which have at least the columns of the selection, as it shows them."""
+    names = [output.name for output in selection if output.is_plain]
+    if not rows or (len(names) == len(selection) and list(rows[0]) == names):
+        return rows  # as nearly always, and copying them would cost a fifth of the page
+    return [{output.name: output.of(row) for output in selection} for row in rows]

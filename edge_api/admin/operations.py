@@ -1,0 +1,341 @@
+"""The operations of the administrative tables: four verbs for each, from one template.
+
+What a row is stands with the tables, what a filter means in the domain, what is done in
+`api.rows`; here is how it is offered.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from edge_api.admin.filters import OPERATORS
+from edge_api.admin.query import LIMIT_DEFAULT, LIMIT_MOST, order_pattern, selection_pattern
+from edge_api.admin.representation import (
+    COUNT_EXACT,
+    CSV,
+    OBJECT,
+    Change,
+    NewRows,
+    Removal,
+    admit,
+    check_names,
+    delete_rows,
+    insert_rows,
+    read_rows,
+    update_rows,
+)
+from edge_api.admin.rows import CHANGE_MOST, INSERT_MOST
+from edge_api.admin.schemas import (
+    array_of,
+    change_schema,
+    filters_schema,
+    match_sample,
+    new_row_sample,
+    new_rows_schema,
+    removal_schema,
+    selected_row_schema,
+    title,
+    values_sample,
+)
+from edge_api.db.problems import Problem
+from edge_api.db.table import Column, Table
+from edge_api.db.tables import ADMINISTRATIVE
+from edge_api.operation.model import Ask, Body, Method, Operation, Parameter, Success, Tool
+from edge_api.operation.result import JSON, Reply
+from edge_api.operation.service import Service
+
+PREFIX: Final = "/api/public/v1/admin"
+PATH = f"{PREFIX}/{{table}}"
+
+SIGNPOST: dict[str, Any] = {
+    "summary": "Row access to the administrative tables",
+    "description": "Each table has a path of its own below, since their columns differ. "
+    "Any other name answers 403, Table not allowed.",
+    "parameters": [
+        {
+            "name": "table",
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "enum": list(ADMINISTRATIVE)},
+        }
+    ],
+}
+TAG: Final = "admin"
+BODY_MOST: Final = 1024 * 1024
+"""Bytes of a write."""
+
+_OPERATORS: Final = "\n".join(
+    f"- `{name}`: {operator.sentence}" for name, operator in OPERATORS.items()
+)
+ABOUT: Final = f"""\
+Rows are read with filters: a column's name, and `[not.]operator.value`. All filters hold, repeated
+ones too. Text is taken literally: nothing is trimmed, nothing unquoted. A comparison with NULL is
+never true, negated or not: only `is` finds it. `like` and `ilike` are for columns of text; a JSON
+column takes `is` alone.
+
+{_OPERATORS}
+
+Rows are changed and deleted by `match` in the body. With `Accept: {OBJECT}` nothing is written
+unless it is exactly one row."""
+"""What holds for all tables: said once, with their tag."""
+
+_CHOSEN: Final = "Rows are chosen by `match` in the body: a filter in the query is refused."
+
+
+async def refuse(_service: Service, _ask: Ask) -> Reply:
+    """Refuse the table."""
+    raise Problem("table_not_allowed")
+
+
+REFUSALS: tuple[Operation, ...] = tuple(
+    Operation(
+        name=f"{method.lower()}_other_table",
+        method=method,
+        path=PATH,
+        summary="Refuse a table that is not administrative",
+        do=refuse,
+        successes=(),
+        credential="required",
+        problems=("table_not_allowed",),
+        dialect="postgrest",
+    )
+    for method in ("GET", "POST", "PATCH", "DELETE")
+)
+
+
+def _operation(table: Table, verb: str, **parts: Any) -> Operation:
+    """Return an operation with what all four have in common."""
+    return Operation(
+        name=f"admin_{verb}_{table.name}",
+        path=f"{PREFIX}/{table.name}",
+        tag=TAG,
+        credential="required",
+        problems=("table_not_allowed", *parts.pop("problems", ())),
+        dialect="postgrest",
+        admit=partial(admit, table),
+        **parts,
+    )
+
+
+def _read(table: Table) -> Operation:
+    columns = [table.columns[name] for name in table.readable]
+    return _operation(
+        table,
+        "read",
+        summary=f"Rows of {table.name}. {table.sentence}",
+        description="Each further parameter is a filter.",
+        do=partial(read_rows, table),
+        scope="admin:read",
+        parameters=(*_paging(table), _filters(columns), _PREFER),
+        successes=_answers(table, 200, "The rows", headers=_PAGE_HEADERS),
+        problems=("not_acceptable",),
+        ends_with_client=True,
+        tools=(_QUERY,),
+    )
+
+
+def _paging(table: Table) -> tuple[Parameter, ...]:
+    limit = {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST, "default": LIMIT_DEFAULT}
+    return (
+        _select(table),
+        Parameter(
+            "limit", "query", limit, "How many rows at the most.", example=10, component="RowLimit"
+        ),
+        Parameter(
+            "offset",
+            "query",
+            {"type": "integer", "minimum": 0, "default": 0},
+            "How many rows to pass over.",
+            example=0,
+            component="RowOffset",
+        ),
+        Parameter(
+            "order",
+            "query",
+            {"type": "string", "pattern": order_pattern(table)},
+            "`column[.asc|.desc][.nullsfirst|.nullslast]`, several separated by commas. NULLs "
+            "stand last, in descending order first; the primary key decides between equals.",
+            example=f"{table.key}.desc",
+        ),
+    )
+
+
+def _select(table: Table) -> Parameter:
+    return Parameter(
+        "select",
+        "query",
+        {"type": "string", "pattern": selection_pattern(table), "default": "*"},
+        "Columns, separated by commas: `*`, `column`, `alias:column`, `column::text`.",
+        example="*",
+        component=f"{title(table)}Select",
+    )
+
+
+def _filters(columns: Sequence[Column]) -> Parameter:
+    """Return the filters as one exploded object: parameters of their own, named by columns.
+
+    A parameter called `id` would be taken for an identifier by tools that follow one from answer
+    to request; what stands in it is a filter.
+    """
+    return Parameter(
+        "filters",
+        "query",
+        filters_schema(columns),
+        "Parameters named by columns, each of them a filter.",
+        example={column.name: "not.is.null" for column in columns if column.required},
+    )
+
+
+_PREFER: Final = Parameter(
+    "Prefer",
+    "header",
+    {"type": "string"},
+    f"`{COUNT_EXACT}` puts the number of all rows that match into `Content-Range` (RFC 7240).",
+    example=COUNT_EXACT,
+    component="RowCount",
+)
+_PAGE_HEADERS: Mapping[str, str] = {
+    "Content-Range": "`first-last/total`; `*` stands for no row, or for a total not asked for.",
+    "Preference-Applied": f"`{COUNT_EXACT}`, where it was asked for.",
+}
+
+
+def _answers(table: Table, status: int, sentence: str, **more: Any) -> tuple[Success, ...]:
+    """Return the answers with rows, one for each form that `Accept` can ask for."""
+    row = selected_row_schema(table)
+    return (
+        Success(status, sentence, array_of(row), media_types=(JSON,), **more),
+        Success(status, "The only row", row, media_types=(OBJECT,), **more),
+        Success(status, "A table", {"type": "string"}, media_types=(CSV,), **more),
+    )
+
+
+def _write(table: Table, verb: str, method: Method, **parts: Any) -> Operation:
+    """Return an operation with what all writes have in common."""
+    return _operation(
+        table,
+        verb,
+        method=method,
+        scope="admin:write",
+        parameters=(_select(table),),
+        check_names=partial(check_names, method),
+        problems=("not_acceptable", *parts.pop("problems", ())),
+        **parts,
+    )
+
+
+def _insert(table: Table) -> Operation:
+    row = new_row_sample(table)
+    return _write(
+        table,
+        "insert",
+        "POST",
+        summary=f"Insert rows into {table.name}",
+        description=f"One row or up to {INSERT_MOST}: all of them are stored, or none. Members "
+        "that are left out take the column's default. The parameter `columns`, which PostgREST's "
+        "clients send, must name the members of the rows; any other is refused, and so is "
+        "`Prefer: resolution`, since no row that exists is changed.",
+        do=partial(insert_rows, table),
+        body=_body(NewRows, new_rows_schema(table), {"one": row, "none": []}),
+        successes=_answers(table, 201, "The rows as stored", links=_links(table)),
+        problems=("conflict",),
+    )
+
+
+def _update(table: Table) -> Operation:
+    change = {"match": match_sample(table), "values": values_sample(table)}
+    unique = any(index.unique for index in table.indexes)
+    return _write(
+        table,
+        "update",
+        "PATCH",
+        summary=f"Change rows of {table.name}",
+        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is changed. {_CHOSEN}",
+        do=partial(update_rows, table),
+        body=_body(Change, change_schema(table), {"one": change}),
+        successes=_answers(table, 200, "The rows as they are now"),
+        problems=("conflict",) if unique else (),
+    )
+
+
+def _delete(table: Table) -> Operation:
+    return _write(
+        table,
+        "delete",
+        "DELETE",
+        summary=f"Delete rows of {table.name}",
+        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is deleted. {_CHOSEN}",
+        do=partial(delete_rows, table),
+        body=_body(Removal, removal_schema(table), {"one": {"match": match_sample(table)}}),
+        successes=_answers(table, 200, "The rows that were deleted"),
+    )
+
+
+def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body:
+    return Body(TypeAdapter(check), schema, examples, BODY_MOST, media_type_needed=False)
+
+
+def _links(table: Table) -> Mapping[str, Any]:
+    """Return how the first stored row is changed or deleted."""
+    match = {table.key: f"$response.body#/0/{table.key}"}
+    return {
+        "change_it": {
+            "operationId": f"admin_update_{table.name}",
+            "requestBody": {"match": match, "values": values_sample(table)},
+        },
+        "delete_it": {
+            "operationId": f"admin_delete_{table.name}",
+            "requestBody": {"match": match},
+        },
+    }
+
+
+_QUERY: Final = Tool(
+    name="query_table",
+    title="Query an administrative table",
+    description="Read rows of one of the administrative tables. Each member of `filters` is named "
+    "by a column and has `[not.]operator.value`, or several of these; all of them hold. Where as "
+    "many rows come as `limit` says, ask again with a larger `offset`.\n\n"
+    + _OPERATORS
+    + "\n\n"
+    + "\n".join(
+        f"- {table.name}: {table.sentence} Columns: {', '.join(table.readable)}."
+        for table in ADMINISTRATIVE.values()
+    ),
+    chooser="table",
+    schemas={
+        "select": {
+            "type": "string",
+            "default": "*",
+            "description": "Columns, separated by commas: `column` or `alias:column`.",
+        },
+        "order": {
+            "type": "string",
+            "description": "`column.asc` or `column.desc`, several separated by commas.",
+        },
+        "filters": {
+            "type": "object",
+            "description": 'Such as {"status": "eq.new", "created_at": "gte.2026-01-01"}.',
+            "additionalProperties": {
+                "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+            },
+        },
+    },
+    present=lambda rows: {"rows": rows, "count": len(rows)},
+    output={
+        "type": "object",
+        "properties": {
+            "rows": {"type": "array", "items": {"type": "object"}},
+            "count": {"type": "integer", "minimum": 0, "description": "Rows in this answer."},
+        },
+        "required": ["rows", "count"],
+    },
+)
+
+OPERATIONS: tuple[Operation, ...] = tuple(
+    operation(table)
+    for table in ADMINISTRATIVE.values()
+    for operation in (_read, _insert, _update, _delete)
+)

@@ -1,0 +1,259 @@
+"""What the store keeps of people: of one it is shown or erased; in time it is deleted.
+
+The first is for the rights of access and to erasure (GDPR, Articles 15 and 17): each table declares
+where its rows name a person (`Table.personal`), and how they age (`Table.retention`). How rows are
+shown is not known here.
+"""
+
+import re
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+from unicodedata import normalize
+
+from edge_api.admin.filters import spell_value
+from edge_api.auth.actor import SERVICE, Actor, Change, Clock, audit_entry
+from edge_api.db.email_address import fold_address
+from edge_api.db.problems import Problem
+from edge_api.db.query import (
+    AffectedBy,
+    Condition,
+    Delete,
+    Order,
+    Plan,
+    Read,
+    Store,
+    Update,
+    Where,
+)
+from edge_api.db.table import PersonalData, Row, Table
+from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
+from edge_api.db.transfer import pages
+from edge_api.db.types import spell_instant
+from edge_api.mail.suppressions import fold_recipient
+from edge_api.settings import Settings
+
+Found = Mapping[Table, Sequence[Row]]
+"""The whole rows that are about a person; tables without any are there, with none."""
+_BESIDE: Final = r'\s<>"(),:;\[\]{}'
+_ADDRESS: Final = re.compile(rf"[^{_BESIDE}]+@[^{_BESIDE}]+")
+_AROUND: Final = "'`.!?\\"
+"""What may stand next to an address in a text and is no part of it."""
+
+
+class DataSubject:
+    """Recognises one person's address (GDPR, Article 4(1)), however it is spelt."""
+
+    def __init__(self, address: str) -> None:
+        self.address = _fold(address)
+        self.is_valid = _is_valid(address)
+
+    def is_at(self, text: str) -> bool:
+        """Tell whether a text is the address and nothing else."""
+        return _fold(text) == self.address
+
+    def is_in(self, text: str) -> bool:
+        """Tell whether a text is the address, or has it somewhere within."""
+        if self.is_at(text):
+            return True
+        return any(
+            _fold(found[0].strip(_AROUND)) == self.address for found in _ADDRESS.finditer(text)
+        )
+
+
+def _is_valid(text: str) -> bool:
+    try:
+        fold_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _fold(text: str) -> str:
+    """Return the one spelling of an address; rows written by hand may hold what is none."""
+    bare = normalize("NFC", text.strip())
+    try:
+        return fold_address(bare)
+    except ValueError:
+        return bare.lower()
+
+
+class Privacy:
+    """What one store keeps of people."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def find(self, address: str) -> Found:
+        """Return all that is kept of whoever has the address, however it is spelt.
+
+        Every row of the tables with personal data is looked at: spellings differ. Raises Problem,
+        `invalid` for what is no address and was stored nowhere: a slip of the pen must not pass
+        for nothing.
+        """
+        subject = DataSubject(address)
+        found: dict[Table, Sequence[Row]] = {}
+        for table in TABLES.values():
+            if data := table.personal:
+                parents = map(TABLES.__getitem__, data.through)
+                keys = frozenset(row[each.key] for each in parents for row in found[each])
+                found[table] = [
+                    row
+                    async for rows in pages(self._store, Read(table))
+                    for row in rows
+                    if _is_about(row, data, subject, keys)
+                ]
+        if not subject.is_valid and not any(found.values()):
+            raise Problem("invalid", "EMAIL: not a valid e-mail address")
+        return found
+
+    async def erase(self, address: str, actor: Actor) -> Found:
+        """Delete all that is kept of whoever has the address, in one transaction; return it.
+
+        Of a row that is `kept` only columns are cleared: a suppression is the wish not to be
+        mailed, which has to be honoured. The audit log gets numbers, and no address. Raises
+        Problem.
+        """
+        found = await self.find(address)
+        plans: list[Plan] = []
+        for table, rows in found.items():
+            keys = tuple(row[table.key] for row in rows if _loses(row, table.personal))
+            if keys:
+                change = Change("erase", table, AffectedBy(len(plans)))
+                plans += [_erase(table, keys), audit_entry(actor, change, self._clock())]
+        await self._store.run(*plans)
+        return found
+
+
+def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: Collection[str]) -> bool:
+    texts = [spell_value(row[name]) for name in data.subject if row[name] is not None]
+    return any(subject.is_in(text) or any(key in text for key in keys) for text in texts)
+
+
+def _loses(row: Row, data: PersonalData | None) -> bool:
+    """Tell whether an erasure changes a row."""
+    return data is None or not data.kept or any(row[name] is not None for name in data.cleared)
+
+
+def _erase(table: Table, keys: tuple[str, ...]) -> Plan:
+    where = (Condition(table.key, "in", keys),)
+    if table.personal and table.personal.kept:
+        return Update(table, dict.fromkeys(table.personal.cleared), where)
+    return Delete(table, where)
+
+
+MAILED: Final[Mapping[Table, str]] = {
+    table: data.mailed for table in TABLES.values() if (data := table.personal) and data.mailed
+}
+"""The tables whose rows keep the token of an address, and the column that names it.
+
+The outbox is read after the leads, so that an entry written meanwhile is seen.
+"""
+UNUSED: Final = Condition("used_at", "is", None)
+"""Of a token: one that was used says how its address came to be suppressed."""
+ROWS_AT_ONCE: Final = 500
+"""Rows that are deleted in one transaction: others write in between."""
+NAMES_AT_ONCE: Final = 2000
+"""Rows that are looked at together."""
+
+
+class Retention:
+    """Deletes what is older than the settings allow.
+
+    Age alone counts, whatever became of a row. The secret of an unsubscribe link goes with the last
+    row that names its address, unless it was used.
+    """
+
+    def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits: Mapping[Table, tuple[str, int]] = {
+            table: (rule.since, days)
+            for table in TABLES.values()
+            if (rule := table.retention)
+            and rule.setting
+            and (days := getattr(settings, rule.setting))
+        }
+
+    @property
+    def is_limited(self) -> bool:
+        """Tell whether anything is deleted by its age."""
+        return bool(self._limits)
+
+    async def apply(self, actor: Actor = SERVICE) -> Mapping[Table, int]:
+        """Delete what is too old; return how many rows of each table. Raises Problem.
+
+        Tokens are named where any went. The log of the store is emptied where nobody reads from
+        it at this moment.
+        """
+        deleted = {
+            table: await self._delete(table, since, days, actor)
+            for table, (since, days) in self._limits.items()
+        }
+        if forgotten := await self._forget_tokens(actor):
+            deleted[EMAIL_UNSUBSCRIBE_TOKENS] = forgotten
+        if any(deleted.values()):
+            await self._store.scrub()
+        return deleted
+
+    async def _delete(self, table: Table, since: str, days: int, actor: Actor) -> int:
+        before = spell_instant(self._clock() - timedelta(days=days))
+        old, oldest = (Condition(since, "lt", before),), (Order(since),)
+        number = 0
+        while True:
+            (outcome,) = await self._store.run(Read(table, (table.key,), old, oldest, ROWS_AT_ONCE))
+            keys = tuple(row[table.key] for row in outcome.rows)
+            if not keys:
+                return number
+            change = Change("forget", table, AffectedBy(0), (since,))
+            await self._store.run(
+                Delete(table, (Condition(table.key, "in", keys),)),
+                audit_entry(actor, change, self._clock()),
+                *_delete_children(table, keys),
+            )
+            number += len(keys)
+
+    async def _forget_tokens(self, actor: Actor) -> int:
+        """Delete unused tokens that are as old as anything that is kept, and named nowhere."""
+        days = max(
+            (days for table, (_, days) in self._limits.items() if table in MAILED), default=0
+        )
+        if not days:
+            return 0
+        before = spell_instant(self._clock() - timedelta(days=days))
+        old = (UNUSED, Condition("created_at", "lt", before))
+        found = self._pages(EMAIL_UNSUBSCRIBE_TOKENS, "email", old)
+        tokens = [row async for rows in found for row in rows]
+        named = await self._named() if tokens else frozenset()
+        ids = [row["id"] for row in tokens if fold_recipient(row["email"]) not in named]
+        parts = (ids[start : start + ROWS_AT_ONCE] for start in range(0, len(ids), ROWS_AT_ONCE))
+        return sum([await self._delete_tokens(tuple(part), actor) for part in parts])
+
+    async def _named(self) -> Collection[str]:
+        """Return every address that a row names, in the one spelling of each."""
+        return {
+            fold_recipient(row[column])
+            for table, column in MAILED.items()
+            async for rows in self._pages(table, column)
+            for row in rows
+        }
+
+    def _pages(self, table: Table, column: str, where: Where = ()) -> AsyncIterator[Sequence[Row]]:
+        return pages(self._store, Read(table, ("id", column), where), NAMES_AT_ONCE)
+
+    async def _delete_tokens(self, ids: tuple[str, ...], actor: Actor) -> int:
+        change = Change("forget", EMAIL_UNSUBSCRIBE_TOKENS, AffectedBy(0), ("created_at",))
+        deleted, _ = await self._store.run(
+            Delete(EMAIL_UNSUBSCRIBE_TOKENS, (UNUSED, Condition("id", "in", ids))),
+            audit_entry(actor, change, self._clock()),
+        )
+        return len(deleted.rows)
+
+
+def _delete_children(table: Table, keys: tuple[str, ...]) -> Iterator[Plan]:
+    """Yield what deletes the rows of other tables that go with rows of this one."""
+    for child in TABLES.values():
+        column, parent = (child.retention and child.retention.row_of) or ("", "")
+        if parent == table.name:
+            yield Delete(child, (Condition(column, "in", keys),))

@@ -1,0 +1,231 @@
+"""The query string of an administrative read: its grammar, and from decoded pairs to a plan.
+
+Pure: no row is looked at here. Every fault is named, none is passed over: a misspelt filter that
+counted for nothing would show every row.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from edge_api.admin.filters import (
+    ALIAS,
+    CASTS,
+    COMPARABLE,
+    OPERATORS,
+    STATES,
+    Selection,
+    operators_of,
+    parse_filter,
+    parse_selection,
+    readable_column,
+    split_list,
+)
+from edge_api.db.problems import Problem
+from edge_api.db.query import Order, Read
+from edge_api.db.table import Column, Table
+from edge_api.db.types import PATTERNS, Kind
+
+_QUOTED: Final = r'"(?:[^"\\\u0000]|\\[^\u0000])*"'
+_RAW: Final = r"[^,)\u0000]*"
+
+
+def filter_pattern(kind: Kind) -> str:
+    """Return what a filter of a column of that kind looks like."""
+    names: dict[str, list[str]] = {}
+    for name in operators_of(kind):
+        names.setdefault(OPERATORS[name].operand, []).append(name)
+    forms = (rf"{_any(words)}\.{_OPERANDS[form](kind)}" for form, words in names.items())
+    return rf"^(?:not\.)?{_any(forms)}$"
+
+
+def selection_pattern(table: Table) -> str:
+    """Return what `select` looks like."""
+    columns = [table.columns[name] for name in table.readable]
+    chosen = _any(rf"{column.name}(?:::{_any(_casts(column))})?" for column in columns)
+    element = rf" *(?:\*|(?:{ALIAS}:)?{chosen}) *"
+    return rf"^(?: *|{element}(?:,{element})*)$"
+
+
+def order_pattern(table: Table) -> str:
+    """Return what `order` looks like."""
+    columns = (name for name in table.readable if table.columns[name].kind in COMPARABLE)
+    element = rf" *{_any(columns)}(?:\.(?:asc|desc))?(?:\.nulls(?:first|last))? *"
+    return rf"^{element}(?:,{element})*$"
+
+
+def _any(forms: Iterable[str]) -> str:
+    first, *others = forms
+    return f"(?:{'|'.join([first, *others])})" if others else first
+
+
+def _casts(column: Column) -> list[str]:
+    return [name for name, cast in CASTS.items() if column.kind in cast.kinds]
+
+
+def _value(kind: Kind) -> str:
+    return PATTERNS[kind] if kind == Kind.TEXT else f" *{PATTERNS[kind]} *"
+
+
+def _pattern(_kind: Kind) -> str:
+    return r"(?:[^\\\u0000]|\\[^\u0000])*"
+
+
+def _list(kind: Kind) -> str:
+    element = _element(kind)
+    return rf"\( *(?:{element}(?:,{element})*)?\) *"
+
+
+def _element(kind: Kind) -> str:
+    """Return one member of a list: what could be read as quoted is not read in another way."""
+    if kind == Kind.TEXT:
+        return rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)]){_RAW})"
+    return rf'(?:{_value(kind)}|"{_value(kind)}")'
+
+
+def _state(_kind: Kind) -> str:
+    return _any(map(_in_any_case, STATES))
+
+
+def _in_any_case(word: str) -> str:
+    letters = (f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in word)
+    return "".join(letters)
+
+
+_OPERANDS: Mapping[str, Callable[[Kind], str]] = {
+    "value": _value,
+    "pattern": _pattern,
+    "list": _list,
+    "state": _state,
+}
+
+
+RESERVED: Final = ("select", "limit", "offset", "order")
+"""The published names of parameters that are no column."""
+LIMIT_MOST: Final = 1000
+FILTERS_MOST: Final = 100
+"""Engines refuse expressions that are much deeper."""
+LIMIT_DEFAULT: Final = 100
+OFFSET_MOST: Final = 10**15
+"""No table is as long: a larger offset gives the same empty answer, and engines count to 2**63."""
+
+_INTEGER: Final = re.compile(r"(-?)0*([0-9]+)")
+
+Pairs = Sequence[tuple[str, str]]
+_ELEMENT: Final = re.compile(
+    r"(?P<column>[^.]+)(?:\.(?P<direction>asc|desc))?(?:\.(?P<nulls>nullsfirst|nullslast))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a query string asks: rows to read, and how to show them."""
+
+    read: Read
+    selection: Selection
+
+
+def parse_query(
+    table: Table, pairs: Pairs, *, counted: bool = False, seconds: float | None = None
+) -> Question:
+    """Return what decoded query parameters ask of a table. Raises Problem `invalid`."""
+    filters = [(name, text) for name, text in pairs if name not in RESERVED]
+    if len(filters) > FILTERS_MOST:
+        raise Problem("invalid", f"filters: at most {FILTERS_MOST} are taken", sqlstate="54001")
+    reserved = given_once(pairs, RESERVED)
+    selection = parse_selection(table, reserved.get("select", ""))
+    read = Read(
+        table,
+        columns=tuple(dict.fromkeys(output.column for output in selection)),
+        where=tuple(parse_filter(table, name, text) for name, text in filters),
+        order=parse_order(table, reserved["order"]) if "order" in reserved else (),
+        limit=_limit(reserved.get("limit", str(LIMIT_DEFAULT))),
+        offset=_offset(reserved.get("offset", "0")),
+        counted=counted,
+        seconds=seconds,
+    )
+    return Question(read, selection)
+
+
+def given_once(pairs: Pairs, names: Sequence[str]) -> Mapping[str, str]:
+    """Return the parameters of these names. Raises Problem `invalid` for one given twice."""
+    found: dict[str, str] = {}
+    for name, text in pairs:
+        if name in found:
+            raise Problem("invalid", f"{name}: stands more than once")
+        if name in names:
+            found[name] = text
+    return MappingProxyType(found)
+
+
+def check_columns(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise Problem `invalid` unless `columns` of an insert names the members of the rows.
+
+    PostgREST's clients send it with arrays: the names, which may be quoted, of all members.
+    """
+    members = {name for row in rows for name in row}
+    listed = ", ".join(sorted(members))
+    named = {name.strip(" ") for name in split_list(f"({text})") or ()}
+    if named != members:
+        raise Problem(
+            "invalid",
+            f"columns: must name the members of the rows in the body ({listed}), or be left out",
+        )
+
+
+def _limit(text: str) -> int:
+    number = _integer("limit", text)
+    if not 1 <= number <= LIMIT_MOST:
+        raise Problem("invalid", f"limit: must be from 1 to {LIMIT_MOST}")
+    return number
+
+
+def _offset(text: str) -> int:
+    number = _integer("offset", text)
+    if number < 0:
+        raise Problem("invalid", "offset: must be 0 or more")
+    return min(number, OFFSET_MOST)
+
+
+def _integer(name: str, text: str) -> int:
+    """Return the integer; of a very long one the first digits, which are as good as too many."""
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        raise Problem("invalid", f"{name}: must be an integer", sqlstate="22P02")
+    return int(found[1] + found[2][: len(str(OFFSET_MOST)) + 1])
+
+
+def parse_order(table: Table, text: str) -> tuple[Order, ...]:
+    """Return what PostgREST's `order`, a comma list, asks for.
+
+    NULLs stand as they do in PostgreSQL unless it says so.
+
+    A column counts where it stands first. Raises Problem `invalid` for an unknown column (42703),
+    one that has no order (42883), and what is no element (PGRST100).
+    """
+    terms: dict[str, Order] = {}
+    for element in text.split(","):
+        term = _parse_element(table, element.strip(" "))
+        terms.setdefault(term.column, term)
+    return tuple(terms.values())
+
+
+def _parse_element(table: Table, text: str) -> Order:
+    found = _ELEMENT.fullmatch(text)
+    if found is None:
+        raise Problem(
+            "invalid",
+            "order: must be a list of column[.asc|.desc][.nullsfirst|.nullslast]",
+        )
+    column = readable_column(table, found["column"])
+    if column.kind not in COMPARABLE:
+        raise Problem(
+            "invalid",
+            f"order: {column.name} holds {column.kind}, which has no order",
+            sqlstate="42883",
+        )
+    descending = found["direction"] == "desc"
+    nulls_first = found["nulls"] == "nullsfirst" if found["nulls"] else descending
+    return Order(column.name, descending, nulls_first)

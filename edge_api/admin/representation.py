@@ -1,0 +1,204 @@
+"""What the operations of the administrative tables do: tell the form, ask the domain, reply.
+
+The replies speak PostgREST's dialect: bare arrays, `Content-Range`, forms by `Accept`.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator
+
+from edge_api.admin.filters import parse_selection, spell_value
+from edge_api.admin.query import check_columns, given_once
+from edge_api.admin.rows import Page, Returned, Rows
+from edge_api.auth.actor import Actor
+from edge_api.db.problems import Problem, not_one_row
+from edge_api.db.table import Row, Table
+from edge_api.operation.model import Ask
+from edge_api.operation.negotiation import media_weight, preferences
+from edge_api.operation.result import JSON, Reply
+from edge_api.operation.service import Service
+
+CSV: Final = "text/csv"
+OBJECT: Final = "application/vnd.pgrst.object+json"
+"""PostgREST's name for one row that is not wrapped in an array."""
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheet programs take for the beginning of a formula."""
+
+
+@lru_cache(512)
+def chosen_form(accept: str | None) -> str:
+    """Return JSON, CSV or OBJECT: the one with most weight (RFC 9110, section 12.5.1).
+
+    JSON wins among equals, stands for every wildcard, and is the answer to any other wish.
+    """
+    wanted = accept or "*/*"
+    weights = {JSON: media_weight(wanted, JSON), CSV: 0.0, OBJECT: 0.0}
+    for preference in preferences(wanted):
+        if preference.name in (CSV, OBJECT):
+            weights[preference.name] = max(weights[preference.name], preference.weight)
+    return max(weights, key=lambda form: weights[form])
+
+
+def to_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return CSV (RFC 4180): a line of names and a line for each row; NULL is an empty cell.
+
+    A spreadsheet program opens it without running anything in it: a cell that begins like a formula
+    gets an apostrophe before it, which marks text.
+    """
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\r\n")
+    writer.writerow(names)
+    writer.writerows([_cell(row[name]) for name in names] for row in rows)
+    return sheet.getvalue()
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else spell_value(value)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+COUNT_EXACT: Final = "count=exact"
+"""The one preference (RFC 7240) that is heeded."""
+WRITE_PARAMETERS: Mapping[str, Sequence[str]] = {
+    "POST": ("select", "columns"),
+    "PATCH": ("select",),
+    "DELETE": ("select",),
+}
+"""The query parameters of each write. Any other is refused: a filter that was ignored would
+change more rows than its sender meant."""
+_INSTEAD: Mapping[str, str] = {
+    "POST": "POST only inserts rows; change rows that exist with PATCH",
+    "PATCH": "rows are chosen by `match` in the body",
+    "DELETE": "rows are chosen by `match` in the body",
+}
+
+
+class Removal(BaseModel, extra="forbid", strict=True):
+    """The body of a deletion."""
+
+    match: dict[str, Any]
+
+
+class Change(Removal):
+    """The body of an update."""
+
+    values: dict[str, Any]
+
+
+def _as_rows(value: Any) -> Any:
+    if not isinstance(value, dict | list):
+        raise ValueError("must be an object or an array of objects")  # noqa: TRY004  for pydantic
+    return [value] if isinstance(value, dict) else value
+
+
+NewRows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
+
+
+async def read_rows(table: Table, service: Service, ask: Ask) -> Reply:
+    """Give rows in the form that was asked for, and say which they are among how many."""
+    counted = wants_count(ask.headers.get("Prefer"))
+    page = await service[Rows].read(table, ask.pairs, counted=counted)
+    headers = {"Content-Range": content_range(page)}
+    if counted:
+        headers["Preference-Applied"] = COUNT_EXACT
+    form = chosen_form(ask.headers.get("Accept"))
+    if form == JSON:
+        return Reply(page.json, headers=headers)
+    return _in_form(form, page.names, page.rows, headers=headers)
+
+
+async def insert_rows(table: Table, service: Service, ask: Ask) -> Reply:
+    """Store the rows of the body."""
+    returned = _returned(table, ask, "POST")
+    columns = given_once(ask.pairs, ("columns",)).get("columns")
+    if columns is not None:
+        check_columns(columns, ask.body)
+    rows = await service[Rows].insert(table, ask.body, _actor(ask), returned)
+    return _written(ask, returned, rows, status=201)
+
+
+async def update_rows(table: Table, service: Service, ask: Ask) -> Reply:
+    """Change the rows that the body matches."""
+    change: Change = ask.body
+    returned = _returned(table, ask, "PATCH")
+    rows = await service[Rows].update(table, change.match, change.values, _actor(ask), returned)
+    return _written(ask, returned, rows)
+
+
+async def delete_rows(table: Table, service: Service, ask: Ask) -> Reply:
+    """Delete the rows that the body matches."""
+    returned = _returned(table, ask, "DELETE")
+    rows = await service[Rows].delete(table, ask.body.match, _actor(ask), returned)
+    return _written(ask, returned, rows)
+
+
+def check_names(method: str, names: Iterable[str]) -> None:
+    """Raise Problem `invalid` for a query parameter that the write does not take."""
+    for name in names:
+        if name not in WRITE_PARAMETERS[method]:
+            raise Problem(
+                "invalid", f"{name}: {method} takes no such parameter; {_INSTEAD[method]}"
+            )
+
+
+def _returned(table: Table, ask: Ask, method: str) -> Returned:
+    """Return what a write is asked to give back. Raises Problem `invalid`."""
+    if any(each.startswith("resolution=") for each in _preferences(ask.headers.get("Prefer"))):
+        raise Problem("invalid", f"Prefer: resolution is not supported; {_INSTEAD[method]}")
+    selection = parse_selection(table, given_once(ask.pairs, ("select",)).get("select", ""))
+    return Returned(selection, single=chosen_form(ask.headers.get("Accept")) == OBJECT)
+
+
+def _written(ask: Ask, returned: Returned, rows: Sequence[Row], **more: Any) -> Reply:
+    names = [output.name for output in returned.selection]
+    return _in_form(chosen_form(ask.headers.get("Accept")), names, rows, **more)
+
+
+def _in_form(form: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -> Reply:
+    """Return rows in the form that was asked for. Raises Problem as `sole_row` does."""
+    if form == CSV:
+        sheet = to_csv(names, rows).encode()
+        return Reply(sheet, media_type=f"{CSV}; charset=utf-8", **more)
+    if form == OBJECT:
+        return Reply(sole_row(rows), media_type=OBJECT, **more)
+    return Reply(rows, **more)
+
+
+def _actor(ask: Ask) -> Actor:
+    assert ask.actor is not None  # noqa: S101  these operations require a credential
+    return ask.actor
+
+
+def wants_count(prefer: str | None) -> bool:
+    """Tell whether a Prefer header (RFC 7240) asks for the number of all rows that match."""
+    return COUNT_EXACT in _preferences(prefer)
+
+
+def _preferences(prefer: str | None) -> list[str]:
+    members = (prefer or "").replace(" ", "").replace('"', "").lower().split(",")
+    return [member.partition(";")[0] for member in members]
+
+
+def content_range(page: Page) -> str:
+    """Return which rows of how many an answer holds, in PostgREST's words: `0-9/42`."""
+    total = "*" if page.total is None else str(page.total)
+    if not page.count:
+        return f"*/{total}"
+    return f"{page.offset}-{page.offset + page.count - 1}/{total}"
+
+
+def sole_row(rows: Sequence[Row]) -> Row:
+    """Return the only row. Raises Problem `not_acceptable` (PGRST116) for none or several."""
+    if len(rows) != 1:
+        raise not_one_row(len(rows))
+    return rows[0]
+
+
+def admit(table: Table, actor: Actor) -> None:
+    """Raise Problem `table_not_allowed` unless the credential may touch the table."""
+    if actor.tables is not None and table.name not in actor.tables:
+        raise Problem("table_not_allowed")

@@ -1,0 +1,217 @@
+"""Rows of the administrative tables: read, inserted, changed and deleted, each write audited.
+
+Every table is treated alike, by its declaration. Columns that are hidden do not exist here. What
+was read is believed until the store changes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from edge_api.admin.filters import Selection, parse_selection, present, readable_column
+from edge_api.admin.query import Pairs, Question, parse_query
+from edge_api.auth.actor import Actor, Change, Clock, audit_entry, new_id
+from edge_api.db.problems import Problem, not_one_row, sentence_of
+from edge_api.db.query import AffectedBy, Condition, Delete, Insert, Store, Update, Value, Where
+from edge_api.db.table import Column, Row, Table
+from edge_api.db.types import VALUE_FAULTS, Integer, Kind, Text, Timestamp, Uuid, spell_instant
+from edge_api.db.versioned_cache import KeptAnswers
+
+READ_SECONDS: Final = 5.0
+"""How long a read may take: many times what a million rows need for an order without an index."""
+INSERT_MOST: Final = 1000
+"""Rows of one call: as many as one read gives back."""
+CHANGE_MOST: Final = 10_000
+"""Rows that one call may change or delete."""
+_STRICT: Final = ConfigDict(strict=True)
+_CHECKS: Mapping[Kind, TypeAdapter[Any]] = {
+    Kind.TEXT: TypeAdapter(Text, config=_STRICT),
+    Kind.INTEGER: TypeAdapter(Integer, config=_STRICT),
+    Kind.UUID: TypeAdapter(Uuid, config=_STRICT),
+    Kind.TIMESTAMP: TypeAdapter(Timestamp, config=_STRICT),
+}
+"""A value of each kind, without a column's further bounds: what cannot be stored is not found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The answer to a read."""
+
+    names: tuple[str, ...]
+    """The members of each row, in the order asked for."""
+    json: bytes
+    """The rows, as an array of objects."""
+    count: int
+    """How many they are."""
+    offset: int
+    total: int | None
+    """The rows that match without limit and offset, where that was asked for."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """Read the rows."""
+        rows: list[Row] = orjson.loads(self.json)
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a write gives back."""
+
+    selection: Selection = ()
+    """Of each row it wrote; empty: every readable column."""
+    single: bool = False
+    """Whether it may write one row alone: otherwise Problem `not_acceptable`, and no change."""
+
+
+WHOLE_ROWS: Final = Returned()
+
+
+class Rows:
+    """The administrative tables, over a store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._pages = KeptAnswers[Page](store, lambda page: len(page.json))
+
+    async def read(self, table: Table, pairs: Pairs, *, counted: bool = False) -> Page:
+        """Return the rows that decoded query parameters ask for.
+
+        Raises Problem `invalid` for any fault in them, `unavailable` after READ_SECONDS.
+        """
+        question = parse_query(table, pairs, counted=counted, seconds=READ_SECONDS)
+        if not self._store.version_is_exact:  # who has changed a row by another edge must see it
+            return await self._read(question)
+        length = sum(len(name) + len(text) for name, text in pairs)
+        return await self._pages.get(question, partial(self._read, question), length)
+
+    async def _read(self, question: Question) -> Page:
+        (outcome,) = await self._store.run(question.read)
+        names = dict.fromkeys(output.name for output in question.selection)
+        rows = present(outcome.rows, question.selection)
+        encoded = orjson.dumps(rows)
+        return Page(tuple(names), encoded, len(rows), question.read.offset, outcome.total)
+
+    async def insert(
+        self,
+        table: Table,
+        given: Sequence[Mapping[str, Any]],
+        actor: Actor,
+        returned: Returned = WHOLE_ROWS,
+    ) -> list[Row]:
+        """Store new rows, all or none, and return them as stored.
+
+        Raises Problem `invalid` for a faulty row or too many, `conflict` for a row that exists,
+        `not_acceptable` for another number of rows than `returned` asks for.
+        """
+        if len(given) > INSERT_MOST:
+            raise Problem(
+                "invalid", f"body: must have {INSERT_MOST} rows or fewer", sqlstate="54000"
+            )
+        rows = _new_rows(table, given, self._clock())
+        if returned.single and len(rows) != 1:
+            raise not_one_row(len(rows))
+        return await self._write("insert", Insert(table, rows), actor, returned)
+
+    async def update(
+        self,
+        table: Table,
+        match: Mapping[str, Any],
+        values: Mapping[str, Any],
+        actor: Actor,
+        returned: Returned = WHOLE_ROWS,
+    ) -> list[Row]:
+        """Change the rows that match and return them as they are then.
+
+        Raises Problem `invalid` for a fault in either object or more than CHANGE_MOST rows,
+        `conflict` for a value that has to be unique, `not_acceptable` like `insert`.
+        """
+        where = parse_match(table, match)
+        if not values:
+            raise Problem("invalid", "values: must name at least one column")
+        changed = table.new_values(values, spell_instant(self._clock()))
+        plan = Update(table, changed, where, CHANGE_MOST, single=returned.single)
+        return await self._write("update", plan, actor, returned)
+
+    async def delete(
+        self,
+        table: Table,
+        match: Mapping[str, Any],
+        actor: Actor,
+        returned: Returned = WHOLE_ROWS,
+    ) -> list[Row]:
+        """Delete the rows that match and return them. Raises Problem like `update`."""
+        plan = Delete(table, parse_match(table, match), CHANGE_MOST, single=returned.single)
+        return await self._write("delete", plan, actor, returned)
+
+    async def _write(
+        self, verb: str, plan: Insert | Update | Delete, actor: Actor, returned: Returned
+    ) -> list[Row]:
+        """Carry out a change and write it down, in one transaction."""
+        where = () if isinstance(plan, Insert) else plan.where
+        columns = tuple(condition.column for condition in where)
+        change = Change(verb, plan.table, AffectedBy(0), columns)
+        outcome, _ = await self._store.run(plan, audit_entry(actor, change, self._clock()))
+        return present(outcome.rows, returned.selection or parse_selection(plan.table))
+
+
+def _new_rows(table: Table, given: Sequence[Mapping[str, Any]], now: datetime) -> list[Row]:
+    rows: list[Row] = []
+    for number, row in enumerate(given, start=1):
+        try:
+            rows.append(_new_row(table, row, now))
+        except Problem as problem:
+            problem.details = f"Row {number} of the body"
+            raise
+    return rows
+
+
+def _new_row(table: Table, given: Mapping[str, Any], now: datetime) -> Row:
+    for name in given:
+        readable_column(table, name)
+    return table.new_row(given, spell_instant(now), partial(new_id, now))
+
+
+def parse_match(table: Table, match: Mapping[str, Any]) -> Where:
+    """Return conditions that all hold: equality, NULL for `null`, any of an array's values.
+
+    Raises Problem `invalid` for an empty object (21000), an unknown column (42703) and a value
+    that is none of the column's kind (22P02, ...).
+    """
+    if not match:
+        raise Problem(
+            "invalid",
+            "match: must name at least one column",
+            sqlstate="21000",
+            hint="No change is made to a whole table by leaving out what to match",
+        )
+    return tuple(_condition(table, name, value) for name, value in match.items())
+
+
+def _condition(table: Table, name: str, value: Any) -> Condition:
+    column = readable_column(table, name)
+    if value is None:
+        return Condition(name, "is", None)
+    if column.kind == Kind.JSON:
+        raise Problem("invalid", f"match.{name}: a JSON column can only be null", sqlstate="42883")
+    if isinstance(value, list):
+        return Condition(name, "in", tuple(_value(table, column, item) for item in value))
+    return Condition(name, "eq", _value(table, column, value))
+
+
+def _value(table: Table, column: Column, value: Any) -> Value:
+    try:
+        checked: Value = _CHECKS[column.kind].validate_python(value)
+    except ValidationError as error:
+        sentence = sentence_of(error.errors(include_url=False)[0])
+        sqlstate = VALUE_FAULTS[column.kind]
+        raise Problem("invalid", f"match.{column.name}: {sentence}", sqlstate=sqlstate) from None
+    if isinstance(checked, str) and column.name in table.folded:
+        return checked.lower()
+    return checked

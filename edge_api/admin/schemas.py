@@ -1,0 +1,241 @@
+"""JSON Schemas (2020-12) of administrative rows, and example rows, made from the declared columns.
+
+A schema accepts what the service accepts and nothing else; only the depth of nested JSON is
+bounded by the service alone, since no schema can say it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from edge_api.admin.filters import operators_of
+from edge_api.admin.query import filter_pattern
+from edge_api.admin.rows import INSERT_MOST
+from edge_api.db.table import Column, Row, Table
+from edge_api.db.types import INTEGER_MOST, PATTERNS, Kind
+from edge_api.operation.model import Schema, shared
+
+SAMPLE_ID: Final = "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"
+SAMPLE_TIME: Final = "2026-01-31T08:05:09.000000Z"
+
+_TEXTS: Mapping[str, str] = {
+    "name": "Ada Lovelace",
+    "email": "ada@example.org",
+    "recipient_email": "ada@example.org",
+    "budget_tier": "growth",
+    "message": "We would like to talk about a new journal.",
+    "template_name": "lead-acknowledgement",
+    "token": "5f1d7a84db00d2fce00b31a7fc73224f",
+}
+"""What is likely in a column of that name; for any other the name itself."""
+
+
+def new_row_sample(table: Table) -> Row:
+    """Return the least that an insert takes."""
+    return {name: _sample(column) for name, column in table.columns.items() if column.required}
+
+
+def stored_row_sample(table: Table) -> Row:
+    """Return that row as it is stored."""
+    row = table.new_row(new_row_sample(table), SAMPLE_TIME, lambda: SAMPLE_ID)
+    return {name: row[name] for name in table.readable}
+
+
+def match_sample(table: Table) -> Row:
+    """Return a match for one row by its key."""
+    return {table.key: _sample(table.columns[table.key])}
+
+
+def values_sample(table: Table) -> Row:
+    """Return a new value for one column: enumerated, else nullable, else the first writable one."""
+    writable = [table.columns[name] for name in table.readable if name != table.key]
+    enumerated = [column for column in writable if column.choices]
+    nullable = [column for column in writable if column.nullable]
+    return {column.name: _sample(column) for column in (enumerated or nullable or writable)[:1]}
+
+
+def _sample(column: Column) -> Any:
+    if column.choices:
+        return column.choices[-1]
+    least, most = column.bounds
+    number = max(1, least or 0)
+    return {
+        Kind.TEXT: _TEXTS.get(column.name, column.name).ljust(least or 0, "0")[:most],
+        Kind.INTEGER: number if most is None else min(number, most),
+        Kind.UUID: SAMPLE_ID,
+        Kind.TIMESTAMP: SAMPLE_TIME,
+        Kind.JSON: {"source": "example"},
+    }[column.kind]
+
+
+_TEXT: Schema = {"type": "string", "pattern": f"^{PATTERNS[Kind.TEXT]}$"}
+_ANY_JSON: Schema = {"$ref": "#/$defs/JsonValue"}
+# Without a type, and with the members of objects below `if`: programs that make clients read it as
+# any value, where a union of kinds that contains itself stops them.
+_JSON_VALUE: Schema = {
+    "description": "Any JSON value without NUL in its strings.",
+    "pattern": _TEXT["pattern"],
+    "items": _ANY_JSON,
+    "if": {"type": "object"},
+    "then": {"propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
+}
+_INTEGER: Schema = {"type": "integer", "minimum": -INTEGER_MOST, "maximum": INTEGER_MOST}
+_UUID: Schema = {
+    "type": "string",
+    "pattern": f"^{PATTERNS[Kind.UUID]}$",
+    "description": "A UUID (RFC 9562), in either case.",
+}
+_INSTANT: Schema = {
+    "type": "string",
+    "pattern": f"^{PATTERNS[Kind.TIMESTAMP]}$",
+    "description": "A date and time (RFC 3339), in UTC where no zone stands.",
+}
+
+
+_VALUES: Mapping[Kind, Schema] = {
+    Kind.TEXT: _TEXT,
+    Kind.INTEGER: _INTEGER,
+    Kind.UUID: shared("Uuid", _UUID),
+    Kind.TIMESTAMP: shared("Instant", _INSTANT),
+    Kind.JSON: shared("JsonValue", _JSON_VALUE),
+}
+"""What may be sent as a value of each kind."""
+_STORED: Mapping[Kind, Schema] = {
+    Kind.TEXT: {"type": "string"},
+    Kind.INTEGER: {"type": "integer"},
+    Kind.UUID: {"type": "string", "format": "uuid"},
+    Kind.TIMESTAMP: {"type": "string", "format": "date-time"},
+    Kind.JSON: {},
+}
+"""What is answered as a value of each kind."""
+
+
+def filters_schema(columns: Iterable[Column]) -> Schema:
+    """Return what filters look like, by the column that each is named by."""
+    return _object(columns, _filter)
+
+
+def _filter(column: Column) -> Schema:
+    about = f"`[not.]operator.value`; operators: {', '.join(operators_of(column.kind))}."
+    pattern = {"type": "string", "pattern": filter_pattern(column.kind), "description": about}
+    return shared(f"{column.kind.capitalize()}Filter", pattern)
+
+
+def new_rows_schema(table: Table) -> Schema:
+    """Return what an insert takes: one row, or an array of rows."""
+    columns = [table.columns[name] for name in table.readable]
+    required = [column.name for column in columns if column.required]
+    row = shared(f"{title(table)}NewRow", {**_object(columns, _given), "required": required})
+    return {"anyOf": [row, {**array_of(row), "maxItems": INSERT_MOST}]}
+
+
+def change_schema(table: Table) -> Schema:
+    """Return what an update takes: which rows, and their new values."""
+    return _all_of_these({"match": _match(table), "values": _values(table)})
+
+
+def removal_schema(table: Table) -> Schema:
+    """Return what a deletion takes: which rows."""
+    return _all_of_these({"match": _match(table)})
+
+
+def row_schema(table: Table) -> Schema:
+    """Return a whole row."""
+    columns = [table.columns[name] for name in table.readable]
+    row = {
+        **_object(columns, _stored),
+        "required": list(table.readable),
+        "examples": [stored_row_sample(table)],
+    }
+    return shared(f"{title(table)}Row", row)
+
+
+def selected_row_schema(table: Table) -> Schema:
+    """Return a row as it is answered: whole, or with the members that `select` names."""
+    chosen = {"type": "object", "description": "The members that `select` asks for."}
+    return shared(f"{title(table)}Answer", {"anyOf": [row_schema(table), chosen]})
+
+
+def array_of(schema: Schema) -> Schema:
+    """Return an array of such values."""
+    return {"type": "array", "items": schema}
+
+
+def _match(table: Table) -> Schema:
+    columns = [table.columns[name] for name in table.readable]
+    match = {
+        **_object(columns, _sought),
+        "minProperties": 1,
+        "description": "What rows must equal, in every column that is named: a value, `null`, "
+        "or one of an array of values.",
+    }
+    return shared(f"{title(table)}Match", match)
+
+
+def _values(table: Table) -> Schema:
+    columns = [table.columns[name] for name in table.readable if name != table.key]
+    return {
+        **_object(columns, _changed),
+        "minProperties": 1,
+        "description": "The new values of the rows that match.",
+    }
+
+
+def title(table: Table) -> str:
+    """Return how the names of the table's components begin."""
+    return table.name.title().replace("_", "")
+
+
+def _all_of_these(members: Mapping[str, Schema]) -> Schema:
+    return {
+        "type": "object",
+        "properties": dict(members),
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+def _object(columns: Iterable[Column], schema_of: Callable[[Column], Schema]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {column.name: schema_of(column) for column in columns},
+        "additionalProperties": False,
+    }
+
+
+def _stored(column: Column) -> Schema:
+    schema = {"enum": list(column.choices)} if column.choices else {}
+    return _nullable(column, {**_STORED[column.kind], **schema})
+
+
+def _given(column: Column) -> Schema:
+    default = {} if column.default is None else {"default": column.default}
+    return {**_changed(column), **default}
+
+
+def _changed(column: Column) -> Schema:
+    """Return a value without its default, which a generated client would send unasked."""
+    schema = {**_VALUES[column.kind], **_bounds(column)}
+    if column.choices:
+        schema = {"type": "string", "enum": list(column.choices)}
+    return _nullable(column, schema)
+
+
+def _bounds(column: Column) -> dict[str, int]:
+    words = ("minimum", "maximum") if column.kind == Kind.INTEGER else ("minLength", "maxLength")
+    pairs = zip(words, column.bounds, strict=True)
+    bounded = column.kind in (Kind.TEXT, Kind.INTEGER)
+    return {word: bound for word, bound in pairs if bounded and bound is not None}
+
+
+def _sought(column: Column) -> Schema:
+    if column.kind == Kind.JSON:
+        return {"type": "null"}
+    value = _VALUES[column.kind]
+    sought = {"anyOf": [value, {"type": "null"}, array_of(value)]}
+    return shared(f"{column.kind.capitalize()}Match", sought)
+
+
+def _nullable(column: Column, schema: Schema) -> dict[str, Any]:
+    if not column.nullable or column.kind == Kind.JSON:
+        return dict(schema)
+    return {"anyOf": [schema, {"type": "null"}]}

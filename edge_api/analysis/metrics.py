@@ -1,0 +1,311 @@
+"""The measures of a text: words, sentences, how hard it is to read, and what it is about."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from unicodedata import category
+
+import pyphen  # type: ignore[import-untyped]
+
+from edge_api.analysis.document import Document
+from edge_api.analysis.languages import (
+    Flesch,
+    Language,
+    guess_language,
+    language_of,
+    primary,
+)
+from edge_api.schema.reading import reading_minutes
+
+_MARKS: Final = "".join(
+    letter for letter in map(chr, range(0x300, 0x1F000)) if category(letter).startswith("M")
+)
+"""Of every script."""
+LETTER: Final = rf"\w{_MARKS}"
+"""What words are made of, as a part of a class: letters, digits, and the marks that stand on
+letters, without which words of India would fall into pieces."""
+_WORD: Final = re.compile(
+    rf"\w[{LETTER}]*(?:['\u2019\-\u2010\u2011\u200c\u200d][{LETTER}]+|(?<=\d)[.,:](?=\d)[{LETTER}]+)*"
+)
+
+# What ends a sentence stands at the end of a run of signs, so that each run is looked at once.
+_END: Final = re.compile(
+    r"(?<![.!?\u2026])[.!?\u2026]+[\"'\u201d\u2019\xbb)\]]*(?=\s)"
+    r"|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965]+"
+)
+_LAST_WORD: Final = re.compile(r"[^\s(\[\"'\u201c\u2018\xab]{1,12}\Z")
+_NEXT_WORD: Final = re.compile(r"\s{1,2}[\"'\u201c\u2018\xab(\[]{0,3}(\w{1,20})")
+
+_UNSPACED_SCRIPTS: Final = re.compile(
+    "[\u0e01-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+"""Letters of scripts that put no spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, kana
+and Han. Korean does put them."""
+_UNSPACED_SHARE: Final = 0.2
+"""Of such letters among all; a text in English about Japanese has fewer."""
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of plain text, as they are spelled; a number is one."""
+    return _WORD.findall(text)
+
+
+def count_words(text: str) -> int:
+    """Return the number of words in plain text."""
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+def has_spaces(words: list[str]) -> bool:
+    """Tell whether words are of a script that puts spaces between them, as far as one can see."""
+    letters = sum(map(len, words))
+    unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
+    return unspaced <= _UNSPACED_SHARE * letters
+
+
+def sentence_lengths(text: str, language: Language) -> Iterator[int]:
+    """Yield the number of words of each sentence that has any."""
+    return filter(None, (count_words(part) for part in _sentences(text, language)))
+
+
+def _sentences(text: str, language: Language) -> Iterator[str]:
+    start = 0
+    for end in _END.finditer(text):
+        if _ends(text, end, language):
+            yield text[start : end.end()]
+            start = end.end()
+    yield text[start:]
+
+
+def _ends(text: str, end: re.Match[str], language: Language) -> bool:
+    """Tell whether a sentence ends here; a stop may belong to an abbreviation or an initial."""
+    if end[0][0] not in ".!?\u2026":
+        return True
+    is_bare = end[0][-1] in "!?"
+    if not is_bare and text[end.end() : end.end() + 2].strip()[:1].islower():
+        return False
+    return end[0] != "." or not _is_short(text, end, language)
+
+
+def _is_short(text: str, stop: re.Match[str], language: Language) -> bool:
+    """Tell whether a stop belongs to an abbreviation or an initial.
+
+    What is also a word of its own, such as I and no, is one if a sentence could begin behind it.
+    """
+    last = _LAST_WORD.search(text, max(0, stop.start() - 13), stop.start())
+    word = last[0].casefold() if last else ""
+    is_abbreviation = word in language.abbreviations
+    if word.isdigit() or not (is_abbreviation or len(word) == 1):
+        return False
+    following = _NEXT_WORD.match(text, stop.end())
+    begins = following is not None and following[1].casefold() in language.common
+    return not (begins and (word in language.common or not is_abbreviation))
+
+
+LONG_WORD: Final = 6
+"""Letters that a long word has more of (Björnsson's LIX, 1968)."""
+LONG_SENTENCE: Final = 30
+LONG_PARAGRAPH: Final = 150
+"""Words."""
+_SPOKEN_MOST: Final = 40
+"""Letters of a word that anybody says; of a longer one syllables are reckoned, not looked up."""
+_UNSPACED: Final = frozenset(
+    ("ja", "zh", "cmn", "yue", "wuu", "nan", "hak", "lzh", "th", "lo", "km", "my", "bo", "dz")
+)
+"""Languages that put no spaces between words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The measures of one document."""
+
+    words: int
+    sentences: int
+    paragraphs: int
+    reading_minutes: int
+    avg_sentence_words: float
+    lix: float | None
+    """Läsbarhetsindex: words in a sentence, and long words in a hundred. `None` for a language that
+    puts no spaces between words, where neither can be counted."""
+    flesch_reading_ease: float | None
+    """`None` for a language without such a formula."""
+    language: str
+    """A BCP 47 tag; `und` where nobody could tell."""
+    long_sentences: int
+    long_paragraphs: int
+
+
+def measure(document: Document, language: str | None = None) -> Metrics:
+    """Return the measures of a document, in the language that is given, stated or guessed."""
+    texts = [block.text for block in document.blocks]
+    words = [word for text in texts for word in words_in(text)]
+    stated = document.page.language if document.page else None
+    tag = language or stated or guess_language(words)
+    known = language_of(tag)
+    lengths = [length for text in texts for length in sentence_lengths(text, known)]
+    sentences = max(1, len(lengths))
+    return Metrics(
+        words=len(words),
+        sentences=len(lengths),
+        paragraphs=sum(1 for _ in _paragraph_lengths(document)),
+        reading_minutes=reading_minutes(document.reading),
+        avg_sentence_words=round(len(words) / sentences, 1),
+        lix=_lix(words, sentences) if _is_spaced(words, tag) else None,
+        flesch_reading_ease=_ease(words, sentences, known.flesch),
+        language=tag,
+        long_sentences=sum(length > LONG_SENTENCE for length in lengths),
+        long_paragraphs=sum(length > LONG_PARAGRAPH for length in _paragraph_lengths(document)),
+    )
+
+
+def _paragraph_lengths(document: Document) -> Iterator[int]:
+    """Yield the words of each paragraph that has any."""
+    lengths = (count_words(each.text) for each in document.blocks if each.kind == "paragraph")
+    return filter(None, lengths)
+
+
+def _is_spaced(words: list[str], tag: str) -> bool:
+    return primary(tag) not in _UNSPACED and has_spaces(words)
+
+
+def _lix(words: list[str], sentences: int) -> float:
+    long = sum(len(word) > LONG_WORD and any(map(str.isalpha, word)) for word in words)
+    return round(len(words) / sentences + 100 * long / len(words), 1) if words else 0.0
+
+
+def _ease(words: list[str], sentences: int, formula: Flesch | None) -> float | None:
+    if formula is None or not words:
+        return None
+    syllables = _count_syllables(words, formula.hyphenation)
+    per_sentence, per_word = len(words) / sentences, syllables / len(words)
+    return round(formula.base - formula.sentence * per_sentence - formula.word * per_word, 1)
+
+
+def _count_syllables(words: Iterable[str], hyphenation: str) -> int:
+    dictionary = load_hyphenation(hyphenation)
+    try:
+        return sum(
+            count * _syllables(word, dictionary)
+            for word, count in Counter(word.lower() for word in words).items()
+        )
+    finally:
+        dictionary.hd.cache.clear()  # it would keep the words of every document
+
+
+def _syllables(word: str, dictionary: pyphen.Pyphen) -> int:
+    if len(word) > _SPOKEN_MOST:
+        return len(word) // 3
+    return len(dictionary.positions(word)) + 1
+
+
+@lru_cache
+def load_hyphenation(name: str) -> pyphen.Pyphen:
+    """Return a dictionary of hyphenation, which takes a moment to load."""
+    return pyphen.Pyphen(lang=name)
+
+
+PHRASE_LONGEST: Final = 3
+"""Words."""
+_CANDIDATES: Final = 200
+_WORD_SHORTEST: Final = 3
+_WORD_LONGEST: Final = 40
+"""Letters; what is longer is an address or noise."""
+_FOR_EACH_WORD: Final = 0.6
+"""How much more a phrase counts for each word beyond the first: it says more, and comes rarer."""
+_IN_TITLE, _IN_HEADING = 2.0, 1.5
+_WITHIN: Final = 1.25
+"""A word that stands alone hardly more often than in a phrase is told by the phrase."""
+
+_ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
+"""A web address in the text, whose parts are no words of it."""
+_BREAK: Final = re.compile(rf"[^{LETTER} '\-]+")
+
+Phrase = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """One term, and how much of the document it is."""
+
+    term: str
+    count: int
+    score: float
+    """0 to 1, where the first keyword has 1."""
+
+
+def find_keywords(document: Document, language: str, most: int) -> list[Keyword]:
+    """Return the terms that say most about a document, the best first."""
+    common = language_of(language).common
+    counts: Counter[Phrase] = Counter()
+    for block in document.blocks:
+        counts.update(_phrases(block.text, common))
+    weights = _weigh(document, counts, common)
+    ranked = sorted(weights, key=lambda phrase: (-weights[phrase], phrase))[:_CANDIDATES]
+    chosen = _choose(ranked, counts, most)
+    top = weights[chosen[0]] if chosen else 1.0
+    return [
+        Keyword(" ".join(phrase), counts[phrase], round(weights[phrase] / top, 2))
+        for phrase in chosen
+    ]
+
+
+def _weigh(
+    document: Document, counts: Counter[Phrase], common: frozenset[str]
+) -> dict[Phrase, float]:
+    """Return the weight of every phrase that may be a keyword."""
+    title = set(_phrases(document.title or "", common))
+    headings = {part for each in document.headings for part in _phrases(each.text, common)}
+    return {
+        phrase: count
+        * (1 + _FOR_EACH_WORD * (len(phrase) - 1))
+        * (_IN_TITLE if phrase in title else _IN_HEADING if phrase in headings else 1.0)
+        for phrase, count in counts.items()
+        if len(phrase) == 1 or count > 1
+    }
+
+
+def _choose(ranked: list[Phrase], counts: Counter[Phrase], most: int) -> list[Phrase]:
+    """Return the best phrases, none of which says what another has said."""
+    chosen: list[Phrase] = []
+    for phrase in ranked:
+        if len(chosen) == most:
+            break
+        if not any(_is_told(phrase, other, counts) for other in chosen):
+            chosen.append(phrase)
+    return chosen
+
+
+def _is_told(phrase: Phrase, other: Phrase, counts: Counter[Phrase]) -> bool:
+    """Tell whether a phrase is a part of another, or the other way round, as often."""
+    short, long = sorted((phrase, other), key=len)
+    starts = range(len(long) - len(short) + 1)
+    is_part = any(long[start : start + len(short)] == short for start in starts)
+    return is_part and (phrase is long or counts[short] <= _WITHIN * counts[long])
+
+
+def _phrases(text: str, common: frozenset[str]) -> Iterator[Phrase]:
+    """Yield every run of one to three words that carry a subject."""
+    for part in _BREAK.split(_ADDRESS.sub("\n", text).replace("\u2019", "'")):
+        for run in _runs(part, common):
+            for start in range(len(run)):
+                for end in range(start + 1, min(start + PHRASE_LONGEST, len(run)) + 1):
+                    yield tuple(run[start:end])
+
+
+def _runs(part: str, common: frozenset[str]) -> Iterator[list[str]]:
+    run: list[str] = []
+    for word in words_in(part):
+        folded = word.casefold().removesuffix("'s")
+        if _is_subject(folded) and folded not in common:
+            run.append(folded)
+        else:
+            yield run
+            run = []
+    yield run
+
+
+def _is_subject(word: str) -> bool:
+    return _WORD_SHORTEST <= len(word) <= _WORD_LONGEST and not word.replace("-", "").isdigit()

@@ -1,0 +1,373 @@
+"""The operation that analyses a document, as text or by its address."""
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    WithJsonSchema,
+    model_validator,
+)
+
+from edge_api.analysis.analyst import Analyst, Order
+from edge_api.analysis.document import KINDS, Kind
+from edge_api.db.types import whole
+from edge_api.operation.model import Ask, Body, Hints, Operation, Success, Tool
+from edge_api.operation.result import Reply
+from edge_api.operation.service import Service
+from edge_api.schema.paths import PREFIX
+
+PATH: Final = f"{PREFIX}/analyze"
+BODY_MOST: Final = 128 * 1024
+"""Bytes: 100,000 characters, most of them ASCII."""
+CONTENT_MOST: Final = 100_000
+"""Characters."""
+URL_MOST: Final = 2048
+LIMIT: Final = "analyze"
+
+_URL: Final = r"[Hh][Tt][Tt][Pp][Ss]?://[!-~]+"
+"""A scheme has no case (RFC 3986, section 3.1)."""
+_LANGUAGE: Final = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}"
+_INPUTS: Final = ("text", "markdown", "html", "url")
+
+
+def _check_url(text: str) -> str:
+    if re.fullmatch(_URL, text) is None:
+        raise ValueError(
+            "must be an http or https address in ASCII, its host in the xn-- form and the rest "
+            "percent-encoded"
+        )
+    return text
+
+
+def _check_language(text: str) -> str:
+    if re.fullmatch(_LANGUAGE, text) is None:
+        raise ValueError("must be a language tag such as en or de-CH (BCP 47)")
+    return text
+
+
+def _text(sentence: str, *, most: int = CONTENT_MOST, pattern: str = "") -> Any:
+    """Return the schema of a member that may be left out, but is not empty when it stands."""
+    shape = {"pattern": f"^{pattern}$"} if pattern else {}
+    bounds = {"type": "string", "minLength": 1, "maxLength": most}
+    return WithJsonSchema({**bounds, **shape, "description": sentence})
+
+
+Content = Annotated[str, Field(min_length=1, max_length=CONTENT_MOST, default_factory=str)]
+_WHOLE: Final = BeforeValidator(whole)
+
+
+class AnalyzeInput(BaseModel):
+    """A document, and what is wanted to know of it."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [it]} for it in _INPUTS]})
+
+    text: Annotated[Content, _text("Plain text.")]
+    markdown: Annotated[Content, _text("Markdown (CommonMark, with tables).")]
+    html: Annotated[Content, _text("HTML, a whole page or a fragment.")]
+    url: Annotated[
+        str,
+        Field(min_length=1, max_length=URL_MOST, default_factory=str),
+        AfterValidator(_check_url),
+        _text(
+            "An address to read the document at; which ones are allowed is the operator's choice.",
+            most=URL_MOST,
+            pattern=_URL,
+        ),
+    ]
+    language: Annotated[
+        str,
+        Field(min_length=2, max_length=35, default_factory=str),
+        AfterValidator(_check_language),
+        _text(
+            "The language as a BCP 47 tag; without it, as the page says, or guessed.",
+            most=35,
+            pattern=_LANGUAGE,
+        ),
+    ]
+    keywords: Annotated[
+        int, Field(strict=True, ge=0, le=20, description="How many keywords to name."), _WHOLE
+    ] = 10
+    related: Annotated[
+        int, Field(strict=True, ge=0, le=10, description="How many related posts to name."), _WHOLE
+    ] = 5
+
+    @model_validator(mode="after")
+    def check_inputs(self) -> "AnalyzeInput":
+        """Refuse none of the four, and more than one."""
+        given = [name for name in _INPUTS if name in self.model_fields_set]
+        if len(given) != 1:
+            told = " and ".join(given) or "none"
+            raise ValueError(f"needs exactly one of {', '.join(_INPUTS)}; it has {told}")
+        return self
+
+
+class Examined(BaseModel):
+    """What was analysed."""
+
+    kind: Kind
+    characters: Annotated[int, Field(ge=0)]
+    sha256: Annotated[str, Field(description="Of the document in UTF-8, in hexadecimal.")]
+    url: Annotated[
+        str | None, Field(description="Where it stands, after redirects, without a fragment.")
+    ]
+
+
+class Measures(BaseModel):
+    """How much there is of the text, and how hard it is to read; code does not count."""
+
+    words: int
+    sentences: int
+    paragraphs: int
+    reading_minutes: Annotated[int, Field(ge=1, description="By the rule that posts have.")]
+    avg_sentence_words: float
+    lix: Annotated[
+        float | None,
+        Field(
+            description="Below 40 easy, from 60 on hard; "
+            "for languages that put spaces between words."
+        ),
+    ]
+    flesch_reading_ease: Annotated[
+        float | None,
+        Field(description="From 60 on easy, below 30 hard; English and German only."),
+    ]
+    language: Annotated[str, Field(description="A BCP 47 tag; `und` where nobody could tell.")]
+
+
+class HeadingEntry(BaseModel):
+    """A heading."""
+
+    level: Annotated[int, Field(ge=1, le=6)]
+    text: str
+
+
+class LinkCounts(BaseModel):
+    """Links."""
+
+    total: int
+    external: Annotated[int, Field(description="To another host.")]
+    without_text: int
+
+
+class ImageCounts(BaseModel):
+    """Images."""
+
+    total: int
+    without_alt: int
+
+
+class Structure(BaseModel):
+    """What the document is made of."""
+
+    title: str | None
+    description: str | None
+    headings: Annotated[list[HeadingEntry], Field(description="The first 100.")]
+    links: LinkCounts
+    images: ImageCounts
+    json_ld_types: list[str]
+
+
+class KeywordEntry(BaseModel):
+    """A word or a phrase that says what the document is about."""
+
+    term: str
+    count: int
+    score: Annotated[float, Field(ge=0, le=1)]
+
+
+class RelatedEntry(BaseModel):
+    """A post of this journal."""
+
+    slug: str
+    title: str
+    url: str
+    score: Annotated[float, Field(ge=0, le=1)]
+
+
+class SignalEntry(BaseModel):
+    """How well one side of the document is done."""
+
+    score: Annotated[int, Field(ge=0, le=100)] | None
+    status: Literal["pass", "warn", "fail", "skipped"]
+    summary: str
+    findings: list[str]
+
+
+class SignalEntries(BaseModel):
+    """Every signal; one that has nothing to look at is skipped, and does not count."""
+
+    semantic_html: SignalEntry
+    structured_data: SignalEntry
+    citability: SignalEntry
+    readability: SignalEntry
+    llms_txt: SignalEntry
+    protocol_discovery: SignalEntry
+
+
+class SuggestionEntry(BaseModel):
+    """Something to mend."""
+
+    code: str
+    severity: Literal["warn", "fail"]
+    message: str
+
+
+class Analysis(BaseModel):
+    """The report on a document."""
+
+    input: Examined
+    score: Annotated[int, Field(ge=0, le=100)]
+    grade: Literal["A", "B", "C", "D", "F"]
+    summary: str
+    metrics: Measures
+    structure: Structure
+    keywords: list[KeywordEntry]
+    related: list[RelatedEntry]
+    signals: SignalEntries
+    suggestions: Annotated[
+        list[SuggestionEntry], Field(description="What gains most stands first.")
+    ]
+
+
+async def analyze(service: Service, ask: Ask) -> Reply:
+    """Analyse a document; a tool's calls are counted here, since the endpoint counts requests."""
+    if ask.actor is not None:
+        await service.limiter.hit(LIMIT, ask.actor.holder)
+    return Reply(await service[Analyst].analyze(_order(ask.body)))
+
+
+def _order(given: AnalyzeInput) -> Order:
+    kind = next((kind for kind in KINDS if kind in given.model_fields_set), None)
+    content = getattr(given, kind or "url")
+    return Order(kind, content, given.language or None, given.keywords, given.related)
+
+
+_ABOUT = f"""\
+Exactly one of `text`, `markdown`, `html` (1 to {CONTENT_MOST:,} characters) and `url`. The same
+document always gets the same report, as long as the journal stays as it is; nothing of it is kept
+or logged. Open without a credential, and rate-limited. A body has at most {BODY_MOST // 1024} KiB.
+A document that takes longer than five seconds, the wait for others included, is 503, and so is one
+that comes while too many others wait."""
+
+_TOOL = Tool(
+    name="analyze",
+    title="Analyse a document",
+    description="Measure a text, Markdown or HTML document, or a page of this site by its url: "
+    "readability, structure, keywords, related posts of the journal, and what to mend so that "
+    "people and language models can read and cite it. Give exactly one of text, markdown, html "
+    "and url.",
+    hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=True),
+)
+
+_SKIPPED: Final[dict[str, Any]] = {
+    "score": None,
+    "status": "skipped",
+    "summary": "Nothing here that could be looked at.",
+    "findings": [],
+}
+_EXAMPLE: Final = {
+    "input": {
+        "kind": "markdown",
+        "characters": 90,
+        "sha256": "5fc7726a6063e231ca41f8c8d3a676faaa1b8bad281c5e882573597c31af927f",
+        "url": None,
+    },
+    "score": 82,
+    "grade": "B",
+    "summary": "14 words in en, 1 minute to read: 82 of 100, grade B. "
+    "Most is to be gained in citability.",
+    "metrics": {
+        "words": 14,
+        "sentences": 4,
+        "paragraphs": 1,
+        "reading_minutes": 1,
+        "avg_sentence_words": 3.5,
+        "lix": 39.2,
+        "flesch_reading_ease": 106.6,
+        "language": "en",
+    },
+    "structure": {
+        "title": "Fore-edges",
+        "description": None,
+        "headings": [{"level": 1, "text": "Fore-edges"}],
+        "links": {"total": 0, "external": 0, "without_text": 0},
+        "images": {"total": 0, "without_alt": 0},
+        "json_ld_types": [],
+    },
+    "keywords": [
+        {"term": "fore-edges", "count": 1, "score": 1.0},
+        {"term": "binders", "count": 1, "score": 0.5},
+    ],
+    "related": [],
+    "signals": {
+        "semantic_html": {
+            "score": 100,
+            "status": "pass",
+            "summary": "2 of 2 checks pass.",
+            "findings": [],
+        },
+        "structured_data": _SKIPPED,
+        "citability": {
+            "score": 50,
+            "status": "warn",
+            "summary": "1 of 2 checks pass.",
+            "findings": ["the text has 14 words"],
+        },
+        "readability": {
+            "score": 100,
+            "status": "pass",
+            "summary": "2 of 2 checks pass.",
+            "findings": [],
+        },
+        "llms_txt": _SKIPPED,
+        "protocol_discovery": _SKIPPED,
+    },
+    "suggestions": [
+        {
+            "code": "substance",
+            "severity": "fail",
+            "message": "Say more: from 300 words on, an answer can quote a text in its context.",
+        }
+    ],
+}
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="analyze",
+        method="POST",
+        path=PATH,
+        summary="Analyse a document: measures, structure, keywords, and what to mend",
+        description=_ABOUT,
+        tag="analyze",
+        limit=LIMIT,
+        do=analyze,
+        body=Body(
+            TypeAdapter(AnalyzeInput),
+            AnalyzeInput.model_json_schema(),
+            {
+                "markdown": {
+                    "markdown": "# Fore-edges\n\nBinders painted on the fore-edge. Fan the pages."
+                    " The picture comes and goes.",
+                    "keywords": 2,
+                    "related": 0,
+                },
+                "text": {"text": "One page, fanned a little. Then the picture shows."},
+                "html": {"html": "<h1>Fanned</h1><p>The picture shows.", "language": "en"},
+            },
+            most=BODY_MOST,
+        ),
+        successes=(
+            Success(
+                200, "The report", TypeAdapter(Analysis).json_schema(mode="serialization"), _EXAMPLE
+            ),
+        ),
+        problems=("forbidden", "fetch_failed", "unavailable"),
+        tools=(_TOOL,),
+    ),
+)

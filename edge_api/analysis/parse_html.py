@@ -1,0 +1,329 @@
+"""HTML into a document: prose, headings, links, images, and what a page says of itself.
+
+Prose is what stands in `main`, or, without one, everywhere but in navigation, asides and footers;
+the rest is counted over the whole document. The tree is walked without recursion.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from edge_api.analysis.document import Block, BlockKind, Counts, Document, Heading, Page
+from edge_api.analysis.languages import normalize_tag
+
+_BLOCKS: Final[Mapping[str, BlockKind]] = {
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), "heading"),
+    **dict.fromkeys(("li", "dt", "dd", "figcaption", "caption", "summary", "legend"), "item"),
+    **dict.fromkeys(("td", "th"), "cell"),
+    **dict.fromkeys(
+        (
+            *("p", "div", "body", "main", "article", "section", "header", "blockquote"),
+            *("address", "figure", "fieldset", "details", "hgroup", "hr", "table", "ul", "ol"),
+            *("dl", "tr", "center", "form"),
+        ),
+        "paragraph",
+    ),
+}
+"""Elements that end a run of prose and begin another, and what kind it is."""
+_CLOSED: Final = frozenset(
+    (
+        *("script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"),
+        *("canvas", "audio", "video", "select", "textarea", "datalist"),
+    )
+)
+"""Elements whose content is not looked at."""
+_BESIDE: Final = frozenset(("nav", "footer", "aside", "pre", "button"))
+"""Elements whose text is no prose of the document."""
+_LISTS: Final = frozenset(("ul", "ol", "dl"))
+_ANCHORS: Final = frozenset(("#", "\xb6", "\xa7"))
+"""Links that generators put behind headings; they are no words."""
+_PAGE: Final = re.compile(r"<(?:!doctype|html|head|body|title)\b", re.IGNORECASE)
+"""What only a whole page has; a fragment is not asked for a title or a description."""
+TYPES_MOST: Final = 20
+"""Types that are told of one page."""
+_TYPE_LONGEST: Final = 100
+DEPTH_MOST: Final = 256
+"""Elements inside each other. Pages that people made have fewer than 60."""
+
+_TAG: Final = re.compile(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?")
+_FLAT: Final = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param"),
+        *("source", "track", "wbr", "html", "head", "body", "p", "li", "dt", "dd", "option"),
+        *("optgroup", "tr", "td", "th", "tbody", "thead", "tfoot", "colgroup", "caption"),
+        *("rt", "rp"),
+    )
+)
+"""Elements that are empty, or that end where the next of their kind begins (HTML, 13.1.2.4)."""
+
+
+class _Walk:
+    """Gathers a document while the nodes of its tree go by."""
+
+    def __init__(self, host: str | None, *, needs_main: bool) -> None:
+        self.blocks: list[Block] = []
+        self.headings: list[Heading] = []
+        self.counts = dict.fromkeys(Counts.__slots__, 0)
+        self._host = host
+        self._needs_main = needs_main
+        self._main = self._beside = 0
+        self._kinds: list[BlockKind] = ["paragraph"]
+        self._prose: list[str] = []
+        self._heading: list[str] | None = None
+        self._link: list[str] | None = None
+
+    def walk(self, root: LexborNode) -> None:
+        """Go through the tree from top to bottom, in the order of the text."""
+        node: LexborNode | None = root
+        depth = 0
+        while node is not None:
+            is_entered = self._enter(node)
+            inner = node.child if is_entered else None
+            if inner is not None:
+                node, depth = inner, depth + 1
+                continue
+            if is_entered:
+                self._leave(node)
+            while node.next is None and depth:
+                node, depth = _parent(node), depth - 1
+                self._leave(node)
+            node = node.next if depth else None
+
+    def _enter(self, node: LexborNode) -> bool:
+        """Take note of a node; return whether to look inside."""
+        if node.is_text_node:
+            self._read(node.text_content or "")
+            return False
+        tag = node.tag or ""
+        if tag in _CLOSED or _is_hidden(node):
+            return False
+        self._main += tag == "main"
+        self._beside += tag in _BESIDE
+        if tag in _BLOCKS:
+            self._end_block()
+            self._kinds.append(_BLOCKS[tag])
+        self._open(tag, node)
+        return True
+
+    def _open(self, tag: str, node: LexborNode) -> None:
+        """Begin what is counted, or gathered by itself."""
+        if tag == "a" and "href" in node.attributes and self._link is None:
+            self._link = [self._label(node)]
+        elif tag == "img":
+            self._see_image(node)
+        elif tag == "br":
+            self._read(" ")
+        elif tag in _LISTS:
+            self.counts["lists"] += 1
+        elif tag == "table":
+            self.counts["tables"] += 1
+            self.counts["tables_without_header"] += node.css_first("th") is None
+        elif _is_heading(tag) and self._heading is None:
+            self._heading = []
+
+    def _leave(self, node: LexborNode) -> None:
+        """End what a node began."""
+        tag = node.tag or ""
+        if tag == "a" and "href" in node.attributes:
+            self._end_link(node)
+        if _is_heading(tag) and self._heading is not None:
+            self.headings.append(Heading(int(tag[1]), _squeeze(self._heading)))
+            self._heading = None
+        if tag in _BLOCKS:
+            self._end_block()
+            self._kinds.pop()
+        self._main -= tag == "main"
+        self._beside -= tag in _BESIDE
+
+    def _read(self, text: str) -> None:
+        for gathered in (self._heading, self._link):
+            if gathered is not None:
+                gathered.append(text)
+        if not self._beside and (self._main or not self._needs_main):
+            self._prose.append(text)
+
+    def _end_block(self) -> None:
+        text = _squeeze(self._prose)
+        if text:
+            self.blocks.append(Block(self._kinds[-1], text))
+        self._prose = []
+
+    def _end_link(self, node: LexborNode) -> None:
+        self.counts["links"] += 1
+        self.counts["external_links"] += self._is_external(node.attributes["href"] or "")
+        text = self._link or []
+        self.counts["links_without_text"] += not _squeeze(text)
+        if text[-1:] and text[-1] in _ANCHORS:
+            self._take_back(text[-1])
+        self._link = None
+
+    def _take_back(self, anchor: str) -> None:
+        """Forget a sign that leads to the heading it stands in."""
+        for gathered in (self._heading, self._prose):
+            if gathered and gathered[-1] == anchor:
+                gathered.pop()
+
+    def _is_external(self, address: str) -> bool:
+        try:
+            parts = urlsplit(address.strip())
+        except ValueError:
+            return False
+        is_web = parts.scheme in ("", "http", "https")
+        return is_web and parts.hostname not in (None, self._host)
+
+    def _see_image(self, node: LexborNode) -> None:
+        self.counts["images"] += 1
+        self.counts["images_without_alt"] += "alt" not in node.attributes
+        if self._link is not None:
+            self._link.append(node.attributes.get("alt") or "")
+
+    def _label(self, node: LexborNode) -> str:
+        """Return the name that an element has without its text."""
+        return node.attributes.get("aria-label") or node.attributes.get("title") or ""
+
+
+def parse_html(html: str, url: str | None = None) -> Document:
+    """Return the document that HTML is, a page or a fragment; `url` is where it stands."""
+    tree = LexborHTMLParser(limit_nesting(html))
+    host = urlsplit(url).hostname if url else None
+    walk = _Walk(host, needs_main=tree.css_first("main") is not None)
+    if tree.body is not None:
+        walk.walk(tree.body)
+    is_page = _PAGE.search(html) is not None
+    title = _text_of(tree, "title") or next((each.text for each in walk.headings), None)
+    return Document(
+        kind="html",
+        title=title or None,
+        blocks=tuple(walk.blocks),
+        headings=tuple(walk.headings),
+        counts=Counts(**walk.counts),
+        page=_read_page(tree) if is_page else None,
+        reading="\n".join(block.text for block in walk.blocks),
+    )
+
+
+def _read_page(tree: LexborHTMLParser) -> Page:
+    scripts = [node.text() for node in tree.css('script[type="application/ld+json" i]')]
+    types, faults = read_types(scripts)
+    return Page(
+        language=normalize_tag(_attribute(tree, "html", "lang") or ""),
+        description=_attribute(tree, 'meta[name="description" i]', "content"),
+        has_main=tree.css_first("main") is not None,
+        has_canonical=bool(_attribute(tree, 'link[rel~="canonical" i]', "href")),
+        has_open_graph=bool(_attribute(tree, 'meta[property="og:title" i]', "content")),
+        json_ld=len(scripts),
+        json_ld_faults=faults,
+        json_ld_types=types,
+    )
+
+
+def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str | None:
+    node = tree.css_first(selector)
+    return _squeeze([node.attributes.get(name) or ""]) or None if node is not None else None
+
+
+def _text_of(tree: LexborHTMLParser, selector: str) -> str:
+    node = tree.css_first(selector)
+    return _squeeze([node.text()]) if node is not None else ""
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    """Tell whether an element is kept from readers, or from those who have a page read aloud."""
+    attributes = node.attributes
+    return "hidden" in attributes or (attributes.get("aria-hidden") or "").lower() == "true"
+
+
+def _is_heading(tag: str) -> bool:
+    return _BLOCKS.get(tag) == "heading"
+
+
+def _parent(node: LexborNode) -> LexborNode:
+    above = node.parent
+    assert above is not None  # noqa: S101  the depth was counted on the way down
+    return above
+
+
+def _squeeze(parts: list[str]) -> str:
+    """Return the text with single spaces."""
+    return " ".join("".join(parts).split())
+
+
+def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
+    """Return the types that blocks of JSON-LD name, each once, and how many blocks are no JSON.
+
+    JSON-LD 1.1, section 3.5.
+    """
+    types: dict[str, None] = {}
+    faults = 0
+    for block in blocks:
+        try:
+            value = orjson.loads(block)
+        except orjson.JSONDecodeError:
+            faults += 1
+            continue
+        types.update(dict.fromkeys(_types(value)))
+    return tuple(types)[:TYPES_MOST], faults
+
+
+def _types(value: Any) -> Iterator[str]:
+    """Yield the types of every object in a value, in the order of the text."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            named = item.get("@type")
+            for name in named if isinstance(named, list) else [named]:
+                if isinstance(name, str):
+                    yield name[:_TYPE_LONGEST]
+            pending.extend(reversed(item.values()))
+        elif isinstance(item, list):
+            pending.extend(reversed(item))
+
+
+class _Levels:
+    """Counts what is open while the tags of a text go by."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
+        self._depth = 0
+
+    def keep(self, tag: re.Match[str]) -> str:
+        """Return the tag, or nothing in place of one that would go too deep."""
+        name = tag[2].lower()
+        if name in _FLAT:
+            return tag[0]
+        return self._close(name, tag[0]) if tag[1] else self._begin(name, tag[0])
+
+    def _begin(self, name: str, tag: str) -> str:
+        if self._depth >= DEPTH_MOST:
+            self._dropped[name] += 1
+            return ""
+        self._open[name] += 1
+        self._depth += 1
+        return tag
+
+    def _close(self, name: str, tag: str) -> str:
+        if self._dropped[name]:
+            self._dropped[name] -= 1
+            return ""
+        if self._open[name]:  # an end tag without a beginning closes nothing
+            self._open[name] -= 1
+            self._depth -= 1
+        return tag
+
+
+def limit_nesting(html: str) -> str:
+    """Return the HTML with at most `DEPTH_MOST` elements inside each other.
+
+    A parser's time grows with the square of the depth. Browsers stop at 512 levels; so does this,
+    in one pass over the text: a tag that would go deeper is taken out, and what it holds stays.
+    """
+    if html.count("<") <= DEPTH_MOST:
+        return html
+    return _TAG.sub(_Levels().keep, html)

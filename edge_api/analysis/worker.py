@@ -1,0 +1,93 @@
+"""A process that analyses one document after the other, and can be killed at any moment.
+
+It takes jobs from standard input and answers on standard output, knows no secret, writes nothing,
+and ends with the edge: at once when idle, since its input ends, and by its own alarm when busy.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from struct import Struct
+from typing import BinaryIO, Final
+
+import orjson
+
+from edge_api.analysis.languages import LANGUAGES
+from edge_api.analysis.metrics import load_hyphenation
+from edge_api.analysis.report import Job, report
+
+try:
+    import resource
+except ImportError:  # not every system has it
+    resource = None  # type: ignore[assignment]
+
+_LENGTH: Final = Struct(">I")
+HEAD: Final = _LENGTH.size
+"""Bytes before a message: its length."""
+WORK_SECONDS: Final = 5
+"""After which the edge kills a worker; a second later it would end by itself."""
+MEMORY_MOST: Final = 512 * 1024 * 1024
+"""Bytes of address space; the costliest document of a fair size needs a tenth."""
+_NICENESS: Final = 10
+"""Whoever asks for something else goes first."""
+
+
+def main() -> None:
+    """Answer jobs until there are no more."""
+    for known in LANGUAGES.values():
+        if known.flesch is not None:
+            load_hyphenation(known.flesch.hyphenation)
+    confine()
+    send(b"")  # ready
+    for job in read_jobs(sys.stdin.buffer):
+        signal.alarm(WORK_SECONDS + 1)
+        send(b"")  # it has come: if this process ends now, the job may be why
+        send(answer(job))
+        signal.alarm(0)
+
+
+def send(message: bytes) -> None:
+    """Send a message to the edge."""
+    sys.stdout.buffer.write(frame(message))
+    sys.stdout.buffer.flush()
+
+
+def confine() -> None:
+    """Take from this process what it does not need: memory, files to write, a core dump, haste."""
+    os.nice(_NICENESS)
+    if resource is None:
+        return
+    limits = {"RLIMIT_AS": MEMORY_MOST, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
+    for name, most in limits.items():
+        with suppress(AttributeError, ValueError, OSError):  # a system may have no such limit
+            resource.setrlimit(getattr(resource, name), (most, most))
+
+
+def read_jobs(source: BinaryIO) -> Iterator[bytes]:
+    """Yield one job after the other, up to the end of the input."""
+    while len(head := source.read(HEAD)) == HEAD:
+        yield source.read(read_length(head))
+
+
+def answer(job: bytes) -> bytes:
+    """Return the JSON of a report, or of the name of what went wrong, which says no more."""
+    try:
+        return orjson.dumps({"report": report(Job(**orjson.loads(job)))})
+    except Exception as fault:  # noqa: BLE001  a trace could hold what somebody wrote
+        return orjson.dumps({"fault": type(fault).__name__})
+
+
+def frame(message: bytes) -> bytes:
+    """Return a message as it is sent."""
+    return _LENGTH.pack(len(message)) + message
+
+
+def read_length(head: bytes) -> int:
+    """Return the bytes of the message that follows."""
+    return int(_LENGTH.unpack(head)[0])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""What is offered: every operation declared once, and the documents made from the declarations."""

@@ -1,1 +1,0 @@
-"""The product as an MCP server. `operations` is the light part; the rest loads the SDK."""

@@ -1,0 +1,228 @@
+"""The wiring: every part made once, in order, and let go in the reverse order.
+
+The only place that knows all parts; the command line and the tests start the service from here.
+"""
+
+import gc
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import orjson
+
+from edge_api.access.service import AccessRequests
+from edge_api.admin.rows import Rows
+from edge_api.analysis.analyst import Analyst, Doors, OwnSite
+from edge_api.analysis.facts import AI_CATALOG, API_CATALOG
+from edge_api.analysis.fetch import Fetcher, WebVisitor
+from edge_api.analysis.pool import Pool
+from edge_api.auth.actor import Clock
+from edge_api.auth.credentials import Access
+from edge_api.auth.rate_limits import Limiter, list_rates
+from edge_api.auth.sealing import Wrapping
+from edge_api.background import (
+    EXCHANGE_SECONDS,
+    FORGETTING_SECONDS,
+    LOOK_SECONDS,
+    VERIFY_SECONDS,
+    DailyVerification,
+    Loop,
+    Settle,
+    every,
+    housekeeping,
+)
+from edge_api.backup.private_file import secret_key
+from edge_api.backup.replica import make_replication
+from edge_api.db.fts import open_search
+from edge_api.health import Health, Look, Publishing
+from edge_api.http.dispatch import App
+from edge_api.http.pages import EdgePages
+from edge_api.http.request import Callers
+from edge_api.http.site import Site
+from edge_api.journal.builds import Shelf
+from edge_api.leads.service import Leads
+from edge_api.mail.build import make_mailing
+from edge_api.mail.suppressions import Feedback
+from edge_api.mcp.caller import Admission
+from edge_api.mcp.operations import PATH as MCP_PATH
+from edge_api.mcp.operations import TITLE, ai_catalog
+from edge_api.mcp.transport import Exchange, McpEndpoint, load_exchange
+from edge_api.oauth.server import Ground, OAuthServer
+from edge_api.open_store import counted, open_store, system_clock
+from edge_api.operation.model import VERSION
+from edge_api.operation.openapi import openapi_document
+from edge_api.operation.reference.pages import make_pages
+from edge_api.operation.reference.values import Page
+from edge_api.operation.result import Document
+from edge_api.operation.service import Papers, Service
+from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, SIGNPOSTS, TAG_DESCRIPTIONS, offered
+from edge_api.schema.installed_code import PACKAGE, InstalledCode
+from edge_api.settings import Settings
+from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
+from edge_api.webhooks.dispatcher import Dispatcher
+from edge_api.webhooks.endpoints import PURPOSE, look
+from edge_api.webhooks.sender import make_teller
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The running parts, and the application that serves them."""
+
+    service: Service
+    app: App
+    mcp: McpEndpoint
+    publishing: Publishing
+
+
+@asynccontextmanager
+async def assemble(
+    settings: Settings, clock: Clock = system_clock, *, alone: bool = False, create: bool = True
+) -> AsyncIterator[Assembly]:
+    """Open the store and the current build, and put the service together around them.
+
+    `alone` claims a store in a file for this process; with it the service tells others what
+    happens. Without `create` a missing store is refused.
+    Raises StoreRefusal when the store cannot be opened; a missing build only fails readiness.
+    """
+    async with AsyncExitStack() as stack:
+        replication = make_replication(settings) if alone else None
+        if replication:  # it ends after the store is closed, so that it has what comes last
+            stack.push_async_callback(replication.close)
+        store = await open_store(settings, clock, alone=alone, create=create)
+        stack.push_async_callback(store.close)
+        if replication:
+            replication.start()
+        shelf = Shelf(settings.build_dir, settings.site_url, open_search)
+        stack.push_async_callback(shelf.close)
+        await shelf.refresh()
+        installed = InstalledCode(PACKAGE)
+        publishing = Publishing(settings.build_dir, settings.content_dir, clock, installed)
+        await publishing.look()
+        secret = secret_key(settings)
+        schemes = settings.redirect_schemes
+        ground = Ground(store, clock, settings.site_url, secret, Fetcher(), schemes)
+        oauth = OAuthServer(ground)
+        access = Access(store, clock, settings.site_url, oauth.bearers)
+        windows = await stack.enter_async_context(counted(settings, secret, store))
+        limiter = Limiter(settings, shared=windows)
+        webhooks = Dispatcher(store, clock, Wrapping(secret, PURPOSE), make_teller(settings))
+        mailing = make_mailing(settings, store, clock, secret)
+        analyst = make_analyst(settings, shelf)
+        stack.push_async_callback(analyst.close)
+        is_file = alone and settings.database_path is not None
+        verification = DailyVerification(settings, replication) if is_file else None
+        looks: dict[str, Look] = {
+            "mail": mailing.status.check,
+            "webhooks": partial(look, store),
+            "watcher": publishing.watcher,
+            "code": publishing.code,
+            **(verification.checks if verification else {}),
+        }
+        health = Health(store, shelf, clock, VERSION, looks)
+        service = Service(
+            settings,
+            clock,
+            store,
+            access,
+            limiter,
+            make_papers(settings),
+            EdgePages(shelf),
+            parts=(
+                *(health, shelf, oauth, analyst, mailing.links),
+                Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
+                AccessRequests(store, clock, limiter, secret),
+                Rows(store, clock),
+                Feedback(store, clock, secret),
+            ),
+        )
+        stack.push_async_callback(access.flush)
+        # Who only looks tells nobody anything, and is soon gone.
+        loops: list[Loop] = [webhooks.run] if alone else []
+        if verification:
+            loops.append(partial(every, VERIFY_SECONDS, verification.apply))
+        loops.append(partial(every, LOOK_SECONDS, publishing.look))
+        settled = settle if alone else lambda: None
+        if windows:
+            loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
+            loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
+        if alone and settings.mail_dispatcher == "on":
+            loops.append(mailing.dispatcher.run)
+        await stack.enter_async_context(housekeeping(service, loops, settled))
+        mcp = mcp_endpoint(service, settled)
+        app = App(service, offered(ROUTED, settings), Site(service), {MCP_PATH: mcp})
+        settled()
+        yield Assembly(service, app, mcp, publishing)
+
+
+def mcp_endpoint(service: Service, settled: Settle) -> McpEndpoint:
+    """Return the MCP endpoint over the declared operations."""
+    return McpEndpoint(
+        Admission(service, Callers(service)),
+        partial(_load_exchange, service, settled),
+        site_url=service.settings.site_url,
+        is_draining=lambda: service[Health].draining,
+    )
+
+
+def _load_exchange(service: Service, settled: Settle) -> Exchange:
+    exchange = load_exchange("edge_api.mcp.server", service, OPERATIONS)
+    settled()
+    return exchange
+
+
+def make_papers(settings: Settings) -> Papers:
+    """Return what the service says of itself; the OpenAPI document is kept for the newest slug."""
+    operations, documented = offered(OPERATIONS, settings), offered(DOCUMENTED, settings)
+
+    def describe(slug: str | None) -> dict[str, Any]:
+        samples = {"slug": slug} if slug else {}
+        return openapi_document(
+            documented, settings.site_url, VERSION, samples, SIGNPOSTS, TAG_DESCRIPTIONS
+        )
+
+    @lru_cache(maxsize=1)
+    def openapi(slug: str | None) -> Document:
+        return Document(orjson.dumps(describe(slug)))
+
+    def reference(slug: str | None) -> tuple[Page, ...]:
+        return make_pages(operations, describe(slug), settings.site_url, list_rates(settings))
+
+    return Papers(
+        description=Document(orjson.dumps(self_description(operations, settings, VERSION))),
+        api_catalog=Document(
+            orjson.dumps(api_catalog(settings)), LINKSET, headers=(("Link", CATALOG_LINK),)
+        ),
+        openapi=openapi,
+        reference=reference,
+    )
+
+
+def settle() -> None:
+    """Drop what is garbage, and have the collector pass over all the rest from now on.
+
+    Under load it would look through all modules and posts about once a second, and answer nobody
+    meanwhile: the slowest hundredth of all answers took twice as long. What is let go later is
+    freed as ever; if it stands in a cycle, at the next call. It takes some 0.1 s.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+def make_analyst(settings: Settings, shelf: Shelf) -> Analyst:
+    """Return who analyses documents; whoever gets it closes it."""
+    return Analyst(Pool(), shelf, _doors(settings, shelf))
+
+
+def _doors(settings: Settings, shelf: Shelf) -> Doors:
+    if settings.analyze_fetch == "off":
+        return Doors(None, None)
+    documents = {
+        API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
+        AI_CATALOG: ai_catalog(settings.site_url, TITLE).body.decode(),
+    }
+    agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
+    elsewhere = WebVisitor(agent) if settings.analyze_fetch == "on" else None
+    return Doors(OwnSite(shelf, documents), elsewhere)

@@ -1,0 +1,1 @@
+"""Credentials below all slices: keys, scopes, signed tokens, rate limits."""

@@ -1,0 +1,188 @@
+"""API keys and hand-issued access tokens over their lives: issued, listed, rotated, revoked.
+
+Each change is in the audit log. The secret itself is returned once and kept nowhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, Literal
+
+from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
+from edge_api.auth.revocation import end_grants, hand_over_grants
+from edge_api.auth.secrets import digest_of, last_four, mint
+from edge_api.db.problems import Problem
+from edge_api.db.query import AffectedBy, Condition, Insert, Order, Read, Store, Update
+from edge_api.db.table import Row
+from edge_api.db.tables import ADMINISTRATIVE, CREDENTIALS
+from edge_api.db.types import parse_uuid, spell_instant
+from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
+
+KeyType = Literal["api_key", "access_token"]
+
+OVERLAP: Final = timedelta(days=7)
+"""How long a rotated key works beside its successor."""
+TOKEN_LIFE: Final = timedelta(days=90)
+"""How long an access token lives unless its issuer says otherwise."""
+
+USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
+    "api_key": DEFAULT_SCOPES,
+    "access_token": ("mcp", *DEFAULT_SCOPES),
+}
+"""What a key gets when nobody names scopes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOrder:
+    """What is wanted of a new key."""
+
+    name: str
+    type: KeyType = "api_key"
+    scopes: tuple[str, ...] = ()
+    """Empty: what a key of that type gets by default."""
+    tables: tuple[str, ...] | None = None
+    """The administrative tables it may touch; `None` is all of them."""
+    expires_at: str | None = None
+    """A canonical instant; `None`: never, and for an access token after `TOKEN_LIFE`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A new key: its secret, to be shown once, and its row."""
+
+    secret: str
+    row: Row
+
+
+class Keys:
+    """The keys in one store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def issue(self, order: KeyOrder) -> Issued:
+        """Store a new key. Raises Problem `invalid`, naming what is wrong with the order."""
+        issued = make_credential(order, self._clock())
+        audit = audit_entry(OPERATOR, Change("issue", CREDENTIALS, AffectedBy(0)), self._clock())
+        await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
+        return issued
+
+    async def all(self) -> list[Row]:
+        """Return every key, newest first."""
+        order = (Order("created_at", descending=True), Order("id", descending=True))
+        (outcome,) = await self._store.run(Read(CREDENTIALS, order=order))
+        return outcome.rows
+
+    async def rotate(self, key_id: str) -> Issued:
+        """Issue a key like an old one, which goes on working for `OVERLAP` at the longest.
+
+        What the old one let OAuth clients do goes on with the new one, which expires when the old
+        one would have; but an access token starts a new life.
+        Raises Problem `not_found`, and `conflict` for a key that is not valid or rotated already.
+        """
+        old, now = await self._find(key_id), self._clock()
+        if (state := state_of(old, spell_instant(now))) != "valid":
+            raise Problem("conflict", f"The key {key_id} is {state}: issue a new one")
+        issued = make_credential(_order_like(old), now)
+        end = min(old["expires_at"] or "~", spell_instant(now + OVERLAP))
+        values = {"rotated_at": spell_instant(now), "expires_at": end}
+        audit = audit_entry(OPERATOR, Change("rotate", CREDENTIALS, AffectedBy(1), ("id",)), now)
+        untouched = (Condition("rotated_at", "is", None), Condition("revoked_at", "is", None))
+        update = Update(CREDENTIALS, values, (*_is(old["id"]), *untouched), at_least=1)
+        handing = hand_over_grants(old["id"], issued.row["id"])
+        await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit, handing)
+        return issued
+
+    async def revoke(self, key_id: str) -> None:
+        """End a key at once, with all that it granted; a revoked one stays as it is.
+
+        Raises Problem `not_found`.
+        """
+        row, now = await self._find(key_id), self._clock()
+        where = (*_is(row["id"]), Condition("revoked_at", "is", None))
+        update = Update(CREDENTIALS, {"revoked_at": spell_instant(now)}, where)
+        audit = audit_entry(OPERATOR, Change("revoke", CREDENTIALS, AffectedBy(0), ("id",)), now)
+        grants = end_grants(Condition("credential_id", "eq", row["id"]), spell_instant(now))
+        await self._store.run(update, audit, grants)
+
+    async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
+        """Tell whether the secret is a key that works now and has all these scopes."""
+        where = (Condition("digest", "eq", digest_of(secret)),)
+        (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
+        now = spell_instant(self._clock())
+        return any(
+            state_of(row, now) in ("valid", "rotated") and scopes <= set(row["scopes"].split())
+            for row in outcome.rows
+        )
+
+    async def _find(self, key_id: str) -> Row:
+        missing = Problem("not_found", f"There is no key {key_id}")
+        try:
+            where = _is(parse_uuid(key_id))
+        except ValueError:
+            raise missing from None
+        (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
+        if not outcome.rows:
+            raise missing
+        return outcome.rows[0]
+
+
+def make_credential(order: KeyOrder, now: datetime, secret: str = "") -> Issued:
+    """Return a new key that is not stored yet, with a random secret unless one is given.
+
+    Raises Problem `invalid`, naming what is wrong.
+    """
+    secret, present = secret or mint(order.type), spell_instant(now)
+    _check(order, present)
+    life = spell_instant(now + TOKEN_LIFE) if order.type == "access_token" else None
+    given = {
+        "name": order.name,
+        "type": order.type,
+        "digest": digest_of(secret),
+        "last_four": last_four(secret),
+        "scopes": " ".join(order.scopes or USUAL_SCOPES[order.type]),
+        "tables": None if order.tables is None else " ".join(order.tables),
+        "expires_at": order.expires_at or life,
+    }
+    return Issued(secret, CREDENTIALS.new_row(given, present, partial(new_id, now)))
+
+
+def state_of(row: Row, now: str) -> Literal["valid", "rotated", "expired", "revoked"]:
+    """Return what a key is at the instant `now`; a rotated one works until it expires."""
+    if row["revoked_at"]:
+        return "revoked"
+    if row["expires_at"] and row["expires_at"] <= now:
+        return "expired"
+    return "rotated" if row["rotated_at"] else "valid"
+
+
+def _order_like(old: Row) -> KeyOrder:
+    return KeyOrder(
+        name=old["name"],
+        type=old["type"],
+        scopes=tuple(old["scopes"].split()),
+        tables=None if old["tables"] is None else tuple(old["tables"].split()),
+        expires_at=old["expires_at"] if old["type"] == "api_key" else None,
+    )
+
+
+def _check(order: KeyOrder, now: str) -> None:
+    _check_names("scope", order.scopes, tuple(SCOPES))
+    _check_names("table", order.tables or (), tuple(ADMINISTRATIVE))
+    if order.type == "access_token" and "mcp" not in (order.scopes or USUAL_SCOPES[order.type]):
+        raise Problem("invalid", "scopes: an access token opens nothing without mcp")
+    if order.expires_at is not None and order.expires_at <= now:
+        raise Problem("invalid", "expires: must lie in the future")
+
+
+def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in known:
+            sentence = f"{kind}s: there is no {kind} {name!r}; there are {', '.join(known)}"
+            raise Problem("invalid", sentence)
+
+
+def _is(key_id: str) -> tuple[Condition, ...]:
+    return (Condition("id", "eq", key_id),)

@@ -1,0 +1,193 @@
+"""What an edge does without a request: follows builds, clears away, verifies copies daily."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, Final
+
+from edge_api.access.service import AccessRequests
+from edge_api.admin.privacy import Retention
+from edge_api.backup import verify as verification
+from edge_api.backup.replica import Replication
+from edge_api.backup.verify import (
+    DEEP,
+    RETRY_SECONDS,
+    Result,
+    clear_scratch,
+    parts_due,
+    read_result,
+)
+from edge_api.db.problems import Problem, is_unavailable
+from edge_api.health import Check, Look
+from edge_api.journal.builds import Shelf
+from edge_api.leads.service import Leads
+from edge_api.oauth.server import OAuthServer
+from edge_api.operation.service import Service
+from edge_api.settings import Settings
+
+VERIFY_SECONDS: Final = 60.0
+"""Between two looks whether a verification is due; the first comes as long after the start."""
+NEVER_SECONDS: Final = 3600.0
+"""How long an edge may serve without any result before readiness warns."""
+
+_verification_log = logging.getLogger(__name__)
+
+
+class DailyVerification:
+    """Starts a verification when one is due, and reports the results to readiness."""
+
+    def __init__(self, settings: Settings, replication: Replication | None = None) -> None:
+        self._settings = settings
+        self._replication = replication
+        self._began = time.monotonic()
+        self._not_before = 0.0
+
+    @property
+    def checks(self) -> Mapping[str, Look]:
+        """What readiness is to look at."""
+        replica = {"replica": self.check_replica} if self._settings.litestream_replica else {}
+        return {**replica, "backup": self.check_backup}
+
+    async def apply(self) -> None:
+        """Verify what is due, in a process that ends with this one."""
+        # What one that was killed has left may be large.
+        await asyncio.to_thread(clear_scratch, self._settings)
+        due = parts_due(self._settings)
+        if not due or time.monotonic() < self._not_before:
+            return
+        self._not_before = time.monotonic() + RETRY_SECONDS  # even if it does not come to a result
+        if status := await self._run():
+            _verification_log.warning(
+                "a verification ended without a result, with status %d", status
+            )
+        for part in due:
+            result = read_result(self._settings, part)
+            if result and result.fault:
+                _verification_log.warning("%s (%s)", result.fault, result.reason)
+
+    async def _run(self) -> int:
+        """Run a verification as a process, to its end; return its status. Raises OSError."""
+        settings = self._settings
+        replica = settings.litestream_replica or ""
+        given = {"DATABASE_URL": settings.database_url, "LITESTREAM_REPLICA": replica}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", verification.__name__),
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            env={**os.environ, **given},
+            start_new_session=True,  # it is ended together with what it has started
+        )
+        try:
+            return await process.wait()
+        finally:
+            if process.returncode != 0:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+                await asyncio.to_thread(clear_scratch, self._settings)
+
+    async def check_replica(self) -> Check:
+        """Return how far the replica is, and what its last verification found."""
+        lag = await self._replication.check() if self._replication else Check("pass")
+        result = read_result(self._settings, "replica")
+        if result is None:
+            is_late = time.monotonic() - self._began > NEVER_SECONDS
+            fault = "the replica has not been verified yet" if is_late else ""
+        else:
+            fault = result.find_fault("replica")
+        return _check(result, lag.sentence, fault)
+
+    async def check_backup(self) -> Check | None:
+        """Return what the last verification of the newest backup found; `None` without one."""
+        result = read_result(self._settings, "backup")
+        return _check(result, "", result.find_fault("backup")) if result else None
+
+
+def _check(result: Result | None, lag: str, fault: str) -> Check:
+    facts: dict[str, Any] = {"verified": result is not None and not fault}
+    if result and result.subject:
+        facts["verified_at"] = result.at
+        facts.update({"made_at": result.made_at} if result.made_at else {})
+    sentences = "; ".join(filter(None, (lag, fault and f"{fault}; {DEEP}")))
+    return Check("warn" if sentences else "pass", sentences, facts)
+
+
+REFRESH_SECONDS: Final = 0.5
+"""How often the edge looks whether another build is current; it follows one within a second."""
+LOOK_SECONDS: Final = 10.0
+"""How often the edge looks at the watcher's heartbeat and at the installed code."""
+EXCHANGE_SECONDS: Final = 0.5
+"""How often edges on one store tell one another what each has counted by itself."""
+HOUSEKEEPING_SECONDS: Final = 5.0
+"""How often uses of credentials are written down."""
+FORGETTING_SECONDS: Final = 60.0
+"""How often what has expired is deleted."""
+SWEEPING_SECONDS: Final = 3600.0
+"""How often it is looked whether anything old is left that nobody uses."""
+
+Loop = Callable[[], Coroutine[None, None, None]]
+"""Runs until it is cancelled."""
+Settle = Callable[[], None]
+"""Is told that what there is now is there to stay."""
+
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def housekeeping(
+    service: Service, loops: Sequence[Loop], settled: Settle
+) -> AsyncIterator[None]:
+    """Keep house, and run the loops of others, until the service ends."""
+    retention = Retention(service.store, service.clock, service.settings)
+    tasks = [
+        *(asyncio.create_task(loop()) for loop in loops),
+        _start(REFRESH_SECONDS, partial(_follow, service[Shelf], settled)),
+        _start(HOUSEKEEPING_SECONDS, service.access.flush),
+        _start(FORGETTING_SECONDS, service[Leads].forget_expired),
+        _start(FORGETTING_SECONDS, service[AccessRequests].forget_expired),
+        _start(FORGETTING_SECONDS, service[OAuthServer].keep_house),
+        _start(SWEEPING_SECONDS, service[OAuthServer].sweep),
+        _start(SWEEPING_SECONDS, retention.apply),
+    ]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()  # all at once: some finish what is under way first
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
+    """Do `work` again and again; a failure is logged and tried again.
+
+    That the store is away is logged by the store itself.
+    """
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await work()
+        except Problem as problem:
+            if not is_unavailable(problem):
+                name = getattr(work, "__qualname__", work)
+                _log.warning("background work waits: %s: %s", name, problem.sentence)
+        except Exception:  # noqa: BLE001  the next turn may succeed
+            _log.exception("background work failed; it is tried again")
+
+
+def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
+    return asyncio.create_task(every(seconds, work))
+
+
+async def _follow(shelf: Shelf, settled: Settle) -> None:
+    """Take in another build, if there is one."""
+    before = shelf.current
+    await shelf.refresh()
+    if shelf.current is not before:
+        settled()

@@ -1,0 +1,1 @@
+"""Backups, restores and the replica, and the proof that they can be restored."""

@@ -1,0 +1,340 @@
+"""Verification that the replica and the newest backup of a store in a file can be restored.
+
+A serving edge has it done once a day, by a process that runs this module; `doctor --deep` does it
+at once. The results are kept beside the store and outlive the edge.
+"""
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from edge_api.backup.folder import digest_of, read_checksum
+from edge_api.backup.private_file import write_private
+from edge_api.backup.replica import PATIENCE_SECONDS, fetch_latest
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.sqlite.copying import count_lost, note_keys, verify
+from edge_api.db.sqlite.lock_file import is_claimed
+from edge_api.db.sqlite.replicator import ReplicatorError, sync_replica
+from edge_api.db.types import spell_instant
+from edge_api.open_store import system_clock
+from edge_api.settings import Settings, read_settings
+
+PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}
+"""What is verified, and how sentences call it."""
+DUE_SECONDS: Final = 24 * 3600.0
+"""How old a good result may be before the next verification."""
+RETRY_SECONDS: Final = 3600.0
+"""The same of a bad result."""
+OLD_SECONDS: Final = 2 * DUE_SECONDS
+"""How old a good result may be before it counts no more."""
+LONGEST_SECONDS: Final = 6 * 3600
+"""How long one verification may take."""
+ATTEMPTS: Final = 2
+"""How often a fault must be found: Litestream may be ended, or put files together, meanwhile."""
+PAUSE_SECONDS: Final = 2.0
+"""Between two attempts."""
+ROOM_LEFT: Final = 128 * 1024 * 1024
+"""Bytes of the disk that stay free while a copy of the store is on it."""
+NICENESS: Final = 19
+"""The lowest priority (POSIX, nice)."""
+_NEW_REPLICA: Final = "start a new replica: docs/operators.md#verification"
+_NEW_BACKUP: Final = "make a new one: python -m edge_api backup"
+DEEP: Final = "run python -m edge_api doctor --deep"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the last verification of one part found."""
+
+    subject: str
+    """What was verified: the SHA-256 of a replica's address, or the path of a backup."""
+    at: str
+    """When, as an instant of the store."""
+    fault: str = ""
+    """What is wrong, without path and address; empty where nothing is."""
+    reason: str = ""
+    """The cause, for the operator."""
+    made_at: str = ""
+    """When a backup was made."""
+    digest: str = ""
+    """The SHA-256 of a backup, as it was made."""
+
+    @property
+    def age(self) -> float:
+        """Seconds since then; infinite where the clock was put back."""
+        seconds = (system_clock() - datetime.fromisoformat(self.at)).total_seconds()
+        return seconds if seconds >= 0 else math.inf
+
+    def find_fault(self, part: str) -> str:
+        """Return what is wrong, also that nobody has looked for too long; empty where nothing is.
+
+        No path is named.
+        """
+        if not self.fault and self.age > OLD_SECONDS:
+            return f"{PARTS[part]} has not been verified for more than 2 days"
+        return self.fault
+
+
+class _FaultError(Exception):
+    """A verification has found something; the words are those of a `Result`."""
+
+    def __init__(self, fault: str, reason: str) -> None:
+        self.fault, self.reason = fault, reason
+        super().__init__(fault)
+
+
+def keep_result(store: Path, part: str, result: Result) -> None:
+    """Keep a result beside the store, whole or not at all. Raises OSError."""
+    path = _result_of(store, part)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write_private(draft, json.dumps(asdict(result)).encode())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_result(settings: Settings, part: str) -> Result | None:
+    """Return the last result for the replica of these settings, or for the newest backup.
+
+    `None` where there is none. One that cannot be read is a fault.
+    """
+    if settings.database_path is None:
+        return None
+    try:
+        result = Result(**json.loads(_result_of(settings.database_path, part).read_bytes()))
+        datetime.fromisoformat(result.at)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        fault = f"the last result of verifying {PARTS[part]} cannot be read"
+        return Result("", spell_instant(datetime.fromtimestamp(0, UTC)), fault, str(error))
+    of_another = part == "replica" and result.subject != _subject_of(settings)
+    return None if of_another else result
+
+
+def parts_due(settings: Settings) -> Sequence[str]:
+    """Return what is to be verified by now."""
+    return tuple(part for part in _parts_of(settings) if _is_due(read_result(settings, part)))
+
+
+def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
+    """Verify, and keep the results. Raises StoreRefusal where another process does, and OSError."""
+    store = _store_of(settings)
+    with scratch(store) as folder:
+        for part in parts:
+            result = _verify(settings, part, folder)
+            kept = read_result(settings, part)
+            if part == "replica" or (kept and kept.subject == result.subject):
+                keep_result(store, part, result)  # a newer backup has a result of its own
+
+
+def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[str]]:
+    """Return what is wrong by the last verifications, or `deep` by new ones, and what is not.
+
+    Both are sentences for the operator.
+    """
+    if settings.database_path is None:
+        return (), (["--deep is for stores in a SQLite file"] if deep else [])
+    faults: list[str] = []
+    notes: list[str] = []
+    if deep and settings.database_path.is_file():
+        try:
+            verify_parts(settings, _parts_of(settings))
+        except (StoreRefusal, OSError) as error:
+            faults.append(f"nothing could be verified: {error}")
+    for part in PARTS:
+        result = read_result(settings, part)
+        if result and (fault := result.find_fault(part)):
+            faults.append(f"{fault} ({result.reason or DEEP})")
+        elif result:
+            made = f" (made at {result.made_at})" if result.made_at else ""
+            notes.append(f"{PARTS[part]}{made} is whole: verified at {result.at}")
+        elif part == "replica" and settings.litestream_replica:
+            notes.append(f"the replica has not been verified yet; {DEEP}")
+        elif part == "backup" and deep:
+            notes.append("there is no backup: python -m edge_api backup makes one")
+    return faults, notes
+
+
+@contextmanager
+def scratch(store: Path) -> Iterator[Path]:
+    """Have the folder for scratch files alone; it is empty at first, and removed in the end.
+
+    Raises StoreRefusal where another process has it, and OSError.
+    """
+    folder = _scratch_of(store)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.fstat(lock).st_nlink:  # whoever had it has just removed it
+            raise BlockingIOError  # noqa: TRY301  refused as a lock that somebody has
+        _empty(folder)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+    except BlockingIOError:
+        raise StoreRefusal("another verification is under way: wait for it") from None
+    finally:
+        os.close(lock)
+
+
+def clear_scratch(settings: Settings) -> None:
+    """Remove the folder for scratch files, if there is one and no other process has it."""
+    store = _store_of(settings)
+    with suppress(StoreRefusal, OSError):
+        if _scratch_of(store).exists():
+            with scratch(store):
+                pass
+
+
+def _store_of(settings: Settings) -> Path:
+    assert settings.database_path is not None  # noqa: S101  only such stores are verified
+    return settings.database_path.resolve()
+
+
+def _result_of(store: Path, part: str) -> Path:
+    store = store.resolve()
+    return store.with_name(f"{store.name}-{part}.json")
+
+
+def _scratch_of(store: Path) -> Path:
+    return store.with_name(f".{store.name}-verifying")
+
+
+def _subject_of(settings: Settings) -> str:
+    """Return what stands for the replica's address, which may hold a password."""
+    return hashlib.sha256((settings.litestream_replica or "").encode()).hexdigest()
+
+
+def _parts_of(settings: Settings) -> Sequence[str]:
+    """Return what there is to verify."""
+    has_replica = settings.litestream_replica is not None
+    backup = read_result(settings, "backup")
+    there = {"replica": has_replica, "backup": backup is not None and bool(backup.subject)}
+    return tuple(part for part in PARTS if there[part])
+
+
+def _is_due(result: Result | None) -> bool:
+    return result is None or result.age >= (RETRY_SECONDS if result.fault else DUE_SECONDS)
+
+
+def _verify(settings: Settings, part: str, folder: Path) -> Result:
+    """Return what is found now; a fault must be found each time."""
+    now = spell_instant(system_clock())
+    result = Result(_subject_of(settings), now)
+    if part == "backup":
+        made = read_result(settings, part)
+        result = replace(made or result, at=now, fault="", reason="")
+    for attempt in range(ATTEMPTS):
+        time.sleep(PAUSE_SECONDS if attempt else 0)
+        try:
+            if part == "backup":
+                _verify_backup(Path(result.subject), result.digest)
+            else:
+                _verify_replica(settings, folder)
+        except _FaultError as found:
+            fault = found
+            _empty(folder)
+        else:
+            return result
+    return replace(result, fault=fault.fault, reason=fault.reason)
+
+
+def _verify_replica(settings: Settings, folder: Path) -> None:
+    """Sync the replica, restore it, and compare that with the store. Raises _FaultError.
+
+    Three things must hold: what is restored is whole; it has every transaction that the replica
+    had when it was synced; and it has every row that was in the store before that and still is
+    (`count_lost`). Where no edge serves nothing is synced: what was committed since is missing,
+    and reported.
+    """
+    store, draft, keys = _store_of(settings), folder / "replica.db", folder / "keys.db"
+    with _blaming("the replica cannot be verified"):
+        _require_room(store)
+        note_keys(store, keys)
+        synced = sync_replica(store, PATIENCE_SECONDS) if is_claimed(store) else 0
+    with _blaming("the replica cannot be restored", _NEW_REPLICA):
+        restored = fetch_latest(settings, draft)
+    with _blaming("the replica is damaged", _NEW_REPLICA):
+        verify(draft)
+    with _blaming("the replica cannot be verified"):
+        lost = count_lost(store, keys, draft)
+    if restored < synced:
+        ends = f"it ends with transaction {restored} of {synced}"
+        raise _FaultError("the replica lacks what was committed last", ends)
+    if lost:
+        rows = (f"{count} row{'s' * (count > 1)} of {table}" for table, count in lost.items())
+        raise _FaultError(
+            f"the replica lacks {', '.join(rows)}", f"they are in the store; {_NEW_REPLICA}"
+        )
+
+
+def _verify_backup(path: Path, digest: str) -> None:
+    """Look through a backup and compare it with what was written. Raises _FaultError."""
+    with _blaming("the newest backup cannot be read"):
+        is_there = path.is_file()
+        found = digest_of(path) if is_there else ""
+        is_same = found == digest and read_checksum(path) in (None, digest)
+    if not is_there:
+        raise _FaultError("the newest backup is not where it was made", f"{path}; {_NEW_BACKUP}")
+    with _blaming("the newest backup is damaged", _NEW_BACKUP):
+        verify(path)
+    if not is_same:
+        raise _FaultError(
+            "the newest backup was changed since it was made", f"{path}; {_NEW_BACKUP}"
+        )
+
+
+def _require_room(store: Path) -> None:
+    """Raise _FaultError where a copy of the store would take what the store needs."""
+    log = store.with_name(f"{store.name}-wal")
+    size = store.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    needed = size + size // 4 + ROOM_LEFT  # the keys of all rows are less than a quarter
+    free = shutil.disk_usage(store.parent).free
+    if free < needed:
+        raise _FaultError(
+            "the replica cannot be verified: the disk has too little room",
+            f"{needed >> 20} MB are needed, {free >> 20} MB are free",
+        )
+
+
+@contextmanager
+def _blaming(fault: str, fix: str = "") -> Iterator[None]:
+    """Turn a refusal into a fault, whose reason says what to do about it."""
+    try:
+        yield
+    except (StoreRefusal, ReplicatorError, OSError) as error:
+        reason = str(error).removeprefix(f"{fault}: ")
+        raise _FaultError(fault, "; ".join(filter(None, (reason, fix)))) from None
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def main() -> None:
+    """Verify what is due, as the process that an edge starts."""
+    os.nice(NICENESS)
+    signal.alarm(LONGEST_SECONDS)
+    settings = read_settings(os.environ)
+    with suppress(StoreRefusal):  # another process verifies
+        verify_parts(settings, parts_due(settings))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""`audit`: who changed what in the administrative tables and among the keys, newest first."""
+
+import argparse
+import json
+
+from edge_api.auth.actor import recent_entries
+from edge_api.cli import read_count
+from edge_api.db.table import Row
+from edge_api.open_store import opened
+from edge_api.settings import Settings
+
+_USUAL = 100
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "--limit", type=read_count, default=_USUAL, help=f"entries (default: {_USUAL})"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
+
+
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Print the newest entries. Returns 0; raises Problem."""
+    async with opened(settings) as store:
+        entries = await recent_entries(store, arguments.limit)
+    if arguments.json:
+        print(json.dumps(entries, indent=2, ensure_ascii=False))
+        return 0
+    for entry in entries:
+        print(_line(entry))
+    if not entries:
+        print("nothing was changed yet")
+    return 0
+
+
+def _line(entry: Row) -> str:
+    rows = f"{entry['rows']} row{'' if entry['rows'] == 1 else 's'}"
+    match = f" by {entry['columns']}" if entry["columns"] else ""
+    return f"{entry['at']}  {entry['actor']}  {entry['verb']} {entry['table_name']}{match}: {rows}"

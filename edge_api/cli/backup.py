@@ -1,0 +1,130 @@
+"""`backup`: a whole, verified copy of the store, made beside a running edge."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from edge_api.backup.folder import (
+    BackupFolder,
+    checksum_beside,
+    digest_of,
+    key_beside,
+)
+from edge_api.backup.private_file import secret_key_path, write_private
+from edge_api.backup.verify import Result, keep_result
+from edge_api.cli import read_count
+from edge_api.db.errors import StoreRefusal, no_store
+from edge_api.db.sqlite.copying import Contents, copy_store, verify
+from edge_api.db.sqlite.opening import sync
+from edge_api.db.types import spell_instant
+from edge_api.open_store import embedded_store, system_clock
+from edge_api.settings import Settings
+
+_KEPT: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class _Backup:
+    """One that was made."""
+
+    path: Path
+    contents: Contents
+    key: Path | None
+    """Where the secret key lies beside it."""
+    removed: Sequence[Path]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "file": str(self.path),
+            "bytes": self.path.stat().st_size,
+            "schema_version": self.contents.schema_version,
+            "rows": dict(self.contents.rows),
+            "secret_key": str(self.key) if self.key else None,
+            "removed": [str(path) for path in self.removed],
+        }
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, help="the folder (default: backups, beside the store)"
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="N",
+        type=read_count,
+        default=_KEPT,
+        help=f"how many the folder keeps, the newest ones (default: {_KEPT})",
+    )
+    parser.add_argument(
+        "--without-key", action="store_true", help="leave the secret key out of the folder"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Make a backup and say what it is. Returns 0; raises Problem and StoreRefusal."""
+    store = embedded_store(settings, "backup")
+    key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
+    folder = BackupFolder(arguments.to or store.parent / "backups")
+    backup = _make(store, key, folder, arguments.keep)
+    if arguments.json:
+        print(json.dumps(backup.as_json(), indent=2))
+    else:
+        print(_sentence(backup), *_sentences(backup, settings), sep="\n")
+    return 0
+
+
+def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Backup:
+    """Make a backup under another name, and give it its own once it is known to be whole."""
+    if not store.is_file():
+        raise no_store(f"at {store}")
+    now = system_clock()
+    with folder.claimed():
+        partial, place = folder.partial(now), folder.place(now)
+        copy_store(store, partial)
+        contents = verify(partial, store)
+        try:
+            kept = _keep_key(key, place)
+            digest = digest_of(partial)
+            write_private(checksum_beside(place), f"{digest}  {place.name}\n".encode())
+            partial.rename(place)
+            sync(folder.path)
+            made_at = spell_instant(now)
+            made = Result(str(place.resolve()), made_at, made_at=made_at, digest=digest)
+            keep_result(store, "backup", made)
+            removed = folder.rotate(keep, place)
+        except OSError as error:
+            named = error.filename or folder.path
+            raise StoreRefusal(f"{named} cannot be written: {error.strerror}") from None
+    return _Backup(place, contents, kept, removed)
+
+
+def _keep_key(key: Path | None, place: Path) -> Path | None:
+    """Put the secret key beside the backup. Raises OSError."""
+    if key is None or not key.is_file():
+        return None
+    partial = place.with_name(f".{place.stem}.partial-key")
+    write_private(partial, key.read_bytes())
+    return partial.rename(key_beside(place))
+
+
+def _sentence(backup: _Backup) -> str:
+    rows, tables = backup.contents.total, len(backup.contents.rows)
+    size = backup.path.stat().st_size
+    return f"{backup.path}: {size:,} bytes, {rows:,} rows of {tables} tables, verified"
+
+
+def _sentences(backup: _Backup, settings: Settings) -> Sequence[str]:
+    """Say what the backup lacks or cost."""
+    if backup.key:
+        words = f"the secret key lies beside it: {backup.key}"
+    elif settings.secret_key:
+        words = "SECRET_KEY is not in it: keep that elsewhere, what is sealed needs it"
+    else:
+        words = "no secret key lies beside it: if one is used, keep it elsewhere"
+    removed = [f"removed {path}, which was older" for path in backup.removed]
+    return [words, *removed]

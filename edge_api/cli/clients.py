@@ -1,0 +1,151 @@
+"""`clients`: register, list, rotate and revoke OAuth clients on the machine itself."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from edge_api.cli import (
+    EXAMPLE_ID,
+    Subparsers,
+    add_command,
+    add_list,
+    print_list,
+    printable,
+    words,
+)
+from edge_api.db.problems import Problem
+from edge_api.db.table import Row
+from edge_api.oauth.clients import ClientOrder, Clients, Registered
+from edge_api.oauth.grants import AUTH_METHODS, GRANTS
+from edge_api.open_store import opened, system_clock
+from edge_api.schema.credentials import UNVETTED_SCOPES
+from edge_api.settings import Settings
+
+_LISTS = ("redirect_uris", "grant_types", "scopes")
+_SHOWN = (
+    *("id", "kind", "name", "auth_method", *_LISTS, "created_at", "last_used_at"),
+    *("revoked_at", "secret_last_four"),
+)
+"""The members of a listed client: all columns but digest, keys and freshness."""
+_HEAD = ("ID", "KIND", "NAME", "AUTHENTICATES BY", "GRANTS", "SCOPES", "STATE", "LAST USED")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    _add_register(actions)
+    add_list(actions, "list all clients, newest first")
+    rotate = "give a client a new secret; the old one ends at once"
+    rotating = add_command(actions, "rotate", rotate, EXAMPLE_ID)
+    rotating.add_argument("id", help="the id of the client, as `clients list` shows it")
+    rotating.add_argument("--json", action="store_true", help="print one JSON object")
+    revoke = "revoke a client, and every token that it was granted"
+    revoking = add_command(actions, "revoke", revoke, EXAMPLE_ID)
+    revoking.add_argument("id", help="the id of the client, as `clients list` shows it")
+
+
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0; raises Problem."""
+    async with opened(settings, create=arguments.action == "register") as store:
+        clients = Clients(store, system_clock, _fetch_nothing, settings.redirect_schemes)
+        await _ACTIONS[arguments.action](clients, arguments)
+    return 0
+
+
+async def _fetch_nothing(_url: str) -> bytes:
+    """Stand for the web, which no part of this command looks at."""
+    raise Problem("unavailable", "Documents are fetched by the running service alone")
+
+
+async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
+    by_code = bool(arguments.redirect_uri)
+    order = ClientOrder(
+        name=arguments.name,
+        auth_method=arguments.auth or ("none" if by_code else "client_secret_basic"),
+        grant_types=arguments.grants or (GRANTS[:2] if by_code else GRANTS[2:]),
+        scopes=arguments.scopes,
+        redirect_uris=tuple(arguments.redirect_uri),
+        jwks=_read_keys(arguments.jwks),
+    )
+    _show(await clients.register(order), as_json=arguments.json)
+
+
+async def _list(clients: Clients, arguments: argparse.Namespace) -> None:
+    rows = [_shown(row) for row in await clients.all()]
+    none = "there are no clients yet; they may also register themselves"
+    print_list(rows, _HEAD, _cells, none, as_json=arguments.json)
+
+
+async def _rotate(clients: Clients, arguments: argparse.Namespace) -> None:
+    _show(await clients.rotate(arguments.id), as_json=arguments.json)
+
+
+async def _revoke(clients: Clients, arguments: argparse.Namespace) -> None:
+    await clients.revoke(arguments.id)
+    print(f"{arguments.id} is revoked, with all that it was granted")
+
+
+_ACTIONS = {"register": _register, "list": _list, "rotate": _rotate, "revoke": _revoke}
+
+
+def _add_register(actions: Subparsers) -> None:
+    summary = "register a client, and print its id and secret, once"
+    example = '--name "my client" --redirect-uri http://127.0.0.1:8765/callback'
+    parser = add_command(actions, "register", summary, example)
+    parser.add_argument("--name", required=True, help="its name, as people see it")
+    uri = "where browsers may be sent back to; repeatable"
+    parser.add_argument("--redirect-uri", action="append", default=[], metavar="URI", help=uri)
+    auth = "how it authenticates (default: none with --redirect-uri, else client_secret_basic)"
+    parser.add_argument("--auth", choices=AUTH_METHODS, help=auth)
+    grants = (
+        f"of {', '.join(GRANTS)} "
+        "(default: the first two with --redirect-uri, else client_credentials)"
+    )
+    parser.add_argument("--grants", type=words, metavar='"A B"', help=grants)
+    most = f"the scopes that it may be granted (default: {' '.join(UNVETTED_SCOPES)})"
+    parser.add_argument("--scopes", type=words, default=UNVETTED_SCOPES, metavar='"A B"', help=most)
+    parser.add_argument("--jwks", metavar="FILE", help="its public keys, for private_key_jwt")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _read_keys(path: str | None) -> Any:
+    """Return what a file of keys says. Raises Problem."""
+    if path is None:
+        return None
+    try:
+        return json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise Problem("invalid", f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise Problem("invalid", f"{path} is no JSON: give it a JWK set") from None
+
+
+def _show(registered: Registered, *, as_json: bool) -> None:
+    row, secret = registered.row, registered.secret
+    if as_json:
+        told = {"client_id": row["id"], "client_secret": secret}
+        print(json.dumps({**told, **_shown(row)}, ensure_ascii=False))
+        return
+    print(row["id"])
+    if secret:
+        print(secret)
+        sys.stderr.write("The secret is shown this once: keep it where secrets are kept.\n")
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    return {name: row[name].split() if name in _LISTS else row[name] for name in _SHOWN}
+
+
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        printable(shown["id"]),
+        shown["kind"],
+        printable(shown["name"]),
+        shown["auth_method"],
+        ",".join(shown["grant_types"]),
+        ",".join(shown["scopes"]),
+        "revoked" if shown["revoked_at"] else "valid",
+        (shown["last_used_at"] or "never")[:16],
+    )

@@ -1,0 +1,78 @@
+"""`copy`: all rows of a store into another one, checked by counts and digests."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from edge_api.backup.private_file import secret_key_path
+from edge_api.db.problems import Problem
+from edge_api.db.query import Store
+from edge_api.db.table import Table
+from edge_api.db.tables import TABLES
+from edge_api.db.transfer import Copied, copy_tables
+from edge_api.open_store import open_at, system_clock
+from edge_api.schema.environment import file_of
+from edge_api.settings import SETTINGS, Settings
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "--from", metavar="URL", dest="source", type=_url, required=True, help="the store to read"
+    )
+    to = "the store to write; it is created if it is missing"
+    parser.add_argument("--to", metavar="URL", dest="target", type=_url, required=True, help=to)
+
+
+def run(arguments: argparse.Namespace, _settings: Settings) -> int:
+    """Copy, and print what both stores hold. Returns 0; raises Problem and StoreRefusal."""
+    if arguments.source == arguments.target:
+        raise Problem("invalid", "--from and --to name the same store")
+    copied = asyncio.run(_copy(arguments.source, arguments.target))
+    for each in copied:
+        proof = each.proof
+        print(f"{each.table.name}: {proof.rows:,} rows, {each.stored:,} copied, {proof.digest}")
+    rows, stored = sum(each.proof.rows for each in copied), sum(each.stored for each in copied)
+    print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
+    file = file_of(arguments.source)
+    if file and (key := secret_key_path(file)).exists():
+        print(f"the secret key is in no store: give the edge of the new one what {key} holds")
+    return 0
+
+
+async def _copy(source: str, target: str) -> Sequence[Copied]:
+    async with AsyncExitStack() as stack:
+        reading = await _open(source, stack, serves=False)
+        writing = await _open(target, stack, serves=True)
+        try:
+            return await copy_tables(reading, writing, TABLES.values(), _progress)
+        finally:
+            _end_progress()
+
+
+async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
+    """Open a store by its address; one that `serves` is made, and a file is claimed for us."""
+    store = await open_at(url, system_clock, alone=serves, create=serves)
+    stack.push_async_callback(store.close)
+    return store
+
+
+def _progress(table: Table, looked: int) -> None:
+    """Show how far it is to who sits at a terminal."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{table.name}: {looked:,} rows")
+        sys.stderr.flush()
+
+
+def _end_progress() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+
+
+def _url(text: str) -> str:
+    try:
+        return str(SETTINGS["DATABASE_URL"].read(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

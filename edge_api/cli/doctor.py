@@ -1,0 +1,105 @@
+"""`doctor`: what is wrong with this installation, in sentences."""
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from edge_api.access.service import AccessDecisions
+from edge_api.app import Assembly, assemble
+from edge_api.auth.keys import Keys, state_of
+from edge_api.backup.private_file import complain_of_dotenv, is_exposed, secret_key_path
+from edge_api.backup.replica import find_lag
+from edge_api.backup.verify import report
+from edge_api.cli.development_key import DEVELOPMENT, development_key_path
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.sqlite.lock_file import is_outdated
+from edge_api.db.types import spell_instant
+from edge_api.health import Health
+from edge_api.settings import Settings
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="restore the replica into another file, and read the newest backup whole",
+    )
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Print a sentence for each thing that is wrong. Returns 1 when there is one."""
+    opened, tasks = asyncio.run(_parts(settings))
+    faults, notes = report(settings, deep=arguments.deep)
+    complaints = [*_files(settings), *opened, *find_lag(settings), *faults]
+    for complaint in complaints:
+        print(f"- {complaint}")
+    if not complaints:
+        print("nothing is wrong")
+    for note in (*tasks, *notes):
+        print(note)
+    return 1 if complaints else 0
+
+
+def _files(settings: Settings) -> Iterator[str]:
+    """Look at what can be seen without opening anything."""
+    if not settings.content_dir.is_dir():
+        yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
+    if not (settings.build_dir / "current").exists():
+        yield f"BUILD_DIR: {settings.build_dir} holds no build; run python -m site_build build"
+    for path in _private_files(settings):
+        if is_exposed(path):
+            yield f"{path} can be read by others; run chmod 600 {path}"
+    with suppress(OSError):  # an unreadable lock means an unreadable store: see below
+        if settings.database_path and is_outdated(settings.database_path.resolve()):
+            yield "the installed code has changed since the edge started: restart it"
+    if complaint := complain_of_dotenv():
+        yield complaint
+    if not settings.is_loopback and settings.site_url.startswith("http://"):
+        yield "SITE_URL is http: put a proxy that speaks https before the service"
+
+
+def _private_files(settings: Settings) -> Iterator[Path]:
+    if settings.database_path:
+        yield settings.database_path
+        yield secret_key_path(settings.database_path)
+    yield development_key_path(settings)
+
+
+async def _parts(settings: Settings) -> tuple[list[str], list[str]]:
+    """Open every part as the service would; return what readiness complains of, and what waits."""
+    try:
+        async with assemble(settings, create=False) as assembly:
+            readiness = await assembly.service[Health].report()
+            failure = assembly.publishing.failure
+            keys = [] if settings.is_loopback else await _development_keys(assembly)
+            notes = await _waiting(assembly)
+    except StoreRefusal as refusal:
+        return [str(refusal)], []
+    faults = [check["error"] for check in readiness["checks"].values() if "error" in check]
+    builds = [f"the watcher's last build failed: {failure}"] if failure else []
+    return [*faults, *builds, *keys], notes
+
+
+async def _waiting(assembly: Assembly) -> list[str]:
+    """Say how many people wait for a decision, which is nothing wrong."""
+    decisions = AccessDecisions(assembly.service.store, assembly.service.clock)
+    count = await decisions.count_pending()
+    if not count:
+        return []
+    what = "1 request for access waits" if count == 1 else f"{count} requests for access wait"
+    return [f"{what} for a decision; run python -m edge_api requests list"]
+
+
+async def _development_keys(assembly: Assembly) -> list[str]:
+    """Find keys with every scope that were made while the site was this machine's alone."""
+    service = assembly.service
+    now = spell_instant(service.clock())
+    rows = await Keys(service.store, service.clock).all()
+    return [
+        f"a development key opens everything; run python -m edge_api keys revoke {row['id']}"
+        for row in rows
+        if row["name"] == DEVELOPMENT and state_of(row, now) in ("valid", "rotated")
+    ]

@@ -1,0 +1,134 @@
+"""`keys`: issue, list, rotate and revoke API keys and access tokens on the machine itself."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from edge_api.auth.keys import USUAL_SCOPES, Issued, KeyOrder, Keys, state_of
+from edge_api.cli import (
+    EXAMPLE_ID,
+    Subparsers,
+    add_command,
+    add_list,
+    print_list,
+    printable,
+    words,
+)
+from edge_api.db.table import Row
+from edge_api.db.types import parse_timestamp, spell_instant
+from edge_api.open_store import opened, system_clock
+from edge_api.settings import Settings
+
+_SHOWN = (
+    *("id", "name", "type", "last_four", "scopes", "tables", "created_at", "expires_at"),
+    *("revoked_at", "rotated_at", "last_used_at"),
+)
+"""The members of a listed key: all columns but the digest."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    _add_issue(actions)
+    add_list(actions, "list all keys, newest first")
+    rotate = "issue a successor of a key; the old key works for 7 more days"
+    rotating = add_command(actions, "rotate", rotate, EXAMPLE_ID)
+    rotating.add_argument("id", help="the id of the key, as `keys list` shows it")
+    rotating.add_argument("--json", action="store_true", help="print one JSON object")
+    revoking = add_command(actions, "revoke", "revoke a key at once", EXAMPLE_ID)
+    revoking.add_argument("id", help="the id of the key, as `keys list` shows it")
+
+
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0; raises Problem."""
+    async with opened(settings, create=arguments.action == "issue") as store:
+        await _ACTIONS[arguments.action](Keys(store, system_clock), arguments)
+    return 0
+
+
+async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
+    order = KeyOrder(
+        name=arguments.name,
+        type=arguments.type,
+        scopes=arguments.scopes,
+        tables=arguments.tables,
+        expires_at=arguments.expires,
+    )
+    _show_issued(await keys.issue(order), as_json=arguments.json)
+
+
+async def _list(keys: Keys, arguments: argparse.Namespace) -> None:
+    now = spell_instant(system_clock())
+    rows = [_shown(row, now) for row in await keys.all()]
+    none = 'there are no keys yet; make one: python -m edge_api keys issue --name "my client"'
+    print_list(rows, _HEAD, _cells, none, as_json=arguments.json)
+
+
+async def _rotate(keys: Keys, arguments: argparse.Namespace) -> None:
+    _show_issued(await keys.rotate(arguments.id), as_json=arguments.json)
+
+
+async def _revoke(keys: Keys, arguments: argparse.Namespace) -> None:
+    await keys.revoke(arguments.id)
+    print(f"{arguments.id} is revoked")
+
+
+_ACTIONS = {"issue": _issue, "list": _list, "rotate": _rotate, "revoke": _revoke}
+
+
+def _add_issue(actions: Subparsers) -> None:
+    example = '--name "my client" --scopes posts:read --expires 2027-01-31'
+    parser = add_command(actions, "issue", "make a key and print it, once", example)
+    parser.add_argument("--name", required=True, help="who or what will use it")
+    kind = "api_key is for REST, access_token for MCP (default: api_key)"
+    parser.add_argument("--type", choices=tuple(USUAL_SCOPES), default="api_key", help=kind)
+    usual = " ".join(USUAL_SCOPES["api_key"])
+    scopes = f"what it may do (default: {usual}; mcp too for an access_token)"
+    parser.add_argument("--scopes", type=words, default=(), metavar='"A B"', help=scopes)
+    tables = "the administrative tables it may use (default: all)"
+    parser.add_argument("--tables", type=words, metavar='"T U"', help=tables)
+    expires = "when it expires, such as 2027-01-31 (default: never)"
+    parser.add_argument("--expires", type=_instant, metavar="DATE", help=expires)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _instant(text: str) -> str:
+    try:
+        return parse_timestamp(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2027-01-31") from None
+
+
+def _show_issued(issued: Issued, *, as_json: bool) -> None:
+    row = issued.row
+    if as_json:
+        members = {name: row[name] for name in ("id", "name", "type", "expires_at")}
+        words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
+        print(json.dumps({"key": issued.secret, **members, **words}, ensure_ascii=False))
+        return
+    print(issued.secret)
+    note = f"id {row['id']}, scopes {row['scopes']}, expires {row['expires_at'] or 'never'}"
+    sys.stderr.write(f"{note}\nIt is shown this once: keep it where secrets are kept.\n")
+
+
+def _shown(row: Row, now: str) -> dict[str, Any]:
+    words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
+    return {**{name: row[name] for name in _SHOWN}, **words, "state": state_of(row, now)}
+
+
+_HEAD = ("ID", "NAME", "TYPE", "LAST 4", "STATE", "SCOPES", "TABLES", "EXPIRES", "LAST USED")
+
+
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        shown["id"],
+        printable(shown["name"]),
+        shown["type"],
+        shown["last_four"],
+        shown["state"],
+        ",".join(shown["scopes"]),
+        "all" if shown["tables"] is None else ",".join(shown["tables"]),
+        (shown["expires_at"] or "never")[:16],
+        (shown["last_used_at"] or "never")[:16],
+    )

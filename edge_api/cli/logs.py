@@ -1,0 +1,52 @@
+"""How log lines look: one line a record, as text or as JSON, with the id of the request."""
+
+import json
+import logging
+import sys
+import time
+
+from edge_api.http.request import RequestIdFilter
+
+_TEXT = "%(asctime)s %(levelname)-7s {}%(request_id)s %(name)s: %(message)s"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a record; with the number of the worker, where there are several."""
+
+    converter = staticmethod(time.gmtime)
+
+    def __init__(self, worker: int | None = None) -> None:
+        super().__init__()
+        self._whose = {} if worker is None else {"worker": worker}
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as a line of JSON."""
+        line = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ"),
+            "level": record.levelname.lower(),
+            **self._whose,
+            "request_id": getattr(record, "request_id", "-"),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def configure_logging(form: str, worker: int | None = None) -> None:
+    """Send records to standard error in the given form, `text` or `json`.
+
+    `worker` is the number of this process among several of one service.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter(worker) if form == "json" else _text_formatter(worker))
+    handler.addFilter(RequestIdFilter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def _text_formatter(worker: int | None) -> logging.Formatter:
+    whose = "" if worker is None else f"[{worker}] "
+    formatter = logging.Formatter(_TEXT.format(whose), "%Y-%m-%dT%H:%M:%SZ")
+    formatter.converter = time.gmtime
+    return formatter

@@ -1,0 +1,174 @@
+"""`mail`: send what waits as a process of its own; list it, have it tried again, look at it."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from email.message import EmailMessage
+from typing import Any, Final, get_args
+from urllib.parse import urlsplit
+
+from edge_api.auth.actor import new_id
+from edge_api.backup.private_file import secret_key
+from edge_api.cli import add_command, add_list, print_list, printable
+from edge_api.db.table import Row
+from edge_api.db.tables import LEADS
+from edge_api.db.types import spell_instant
+from edge_api.mail.build import make_mailing, site_title
+from edge_api.mail.messages import LETTERS, Envelope, TemplateName, compose
+from edge_api.mail.queue import NO_RELAY, MailByHand, Waiting
+from edge_api.open_store import opened, system_clock
+from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
+from edge_api.settings import Settings
+
+_HEAD = ("ID", "TEMPLATE", "TO", "STATE", "ATTEMPTS", "QUEUED", "DUE", "LAST WORD")
+_LEAD: Final[Mapping[str, Any]] = {
+    "name": "Ada Lovelace",
+    "email": "ada@example.org",
+    "budget_tier": "growth",
+    "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
+}
+_RECIPIENT: Final = "ada@example.org"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options; without a subcommand it runs."""
+    actions = parser.add_subparsers(dest="action")
+    parser.set_defaults(action="run")
+    add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
+    add_list(actions, "list queued and undeliverable messages")
+    for name, sentence in (("retry", "queue again"), ("discard", "delete")):
+        mending = add_command(actions, name, f"{sentence} undeliverable messages, or one", "--all")
+        which = mending.add_mutually_exclusive_group(required=True)
+        which.add_argument("id", nargs="?", help="the id of a message, as `mail list` shows it")
+        which.add_argument("--all", action="store_true", help="all undeliverable messages")
+    print_sample = "print a message with sample values"
+    preview = add_command(actions, "preview", print_sample, "lead_notification --html")
+    preview.add_argument("template", choices=get_args(TemplateName))
+    form = preview.add_mutually_exclusive_group()
+    form.add_argument("--html", action="store_true", help="print its HTML part")
+    form.add_argument("--text", action="store_true", help="print its text part (the default)")
+    form.add_argument("--eml", action="store_true", help="print all of it, as it is sent")
+
+
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0, or 2 where there is nothing to send through."""
+    return await _ACTIONS[arguments.action](arguments, settings)
+
+
+async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
+    """Dispatch until SIGTERM or SIGINT; the message under way is finished first."""
+    # Both import aiohttp, which the other subcommands do not need.
+    from edge_api.cli.logs import configure_logging  # noqa: PLC0415
+    from edge_api.http.server import heed_signals  # noqa: PLC0415
+
+    if settings.smtp_url is None:
+        sys.stderr.write(f"{NO_RELAY}\n")
+        return 2
+    configure_logging(settings.log_format)
+    told = heed_signals()
+    async with opened(settings, create=True) as store:
+        mailing = make_mailing(settings, store, system_clock, secret_key(settings))
+        running = asyncio.create_task(mailing.dispatcher.run())
+        print(f"sending mail for {settings.site_url}", flush=True)
+        await told.wait()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    return 0
+
+
+async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
+    async with opened(settings) as store:
+        found = [_shown(waiting) for waiting in await MailByHand(store, system_clock).all()]
+    none = "no mail waits, and none was given up"
+    print_list(found, _HEAD, _cells, none, as_json=arguments.json)
+    return 0
+
+
+async def _retry(arguments: argparse.Namespace, settings: Settings) -> int:
+    async with opened(settings) as store:
+        count = await MailByHand(store, system_clock).retry(arguments.id)
+    print(f"{count} message{'' if count == 1 else 's'} queued again")
+    return 0
+
+
+async def _discard(arguments: argparse.Namespace, settings: Settings) -> int:
+    async with opened(settings) as store:
+        count = await MailByHand(store, system_clock).discard(arguments.id)
+    print(f"{count} message{'' if count == 1 else 's'} forgotten")
+    return 0
+
+
+async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
+    message = sample_message(arguments.template, settings)
+    if arguments.eml:
+        sys.stdout.write(message.as_bytes().decode())
+        return 0
+    part = message.get_body(("html",) if arguments.html else ("plain",))
+    if not arguments.html:
+        print(f"Subject: {message['Subject']}\n")
+    sys.stdout.write(part.get_content() if part else "")
+    return 0
+
+
+_ACTIONS = {"run": _run, "list": _list, "retry": _retry, "discard": _discard, "preview": _preview}
+
+
+def _shown(waiting: Waiting) -> dict[str, Any]:
+    entry = waiting.entry
+    return {
+        "id": entry["id"],
+        "template": entry["template_name"],
+        "recipient": entry["recipient_email"],
+        "state": _state(entry),
+        "attempts": entry["attempts"],
+        "queued_at": entry["queued_at"],
+        "due_at": None if entry["dead_at"] else entry["due_at"],
+        "dead_at": entry["dead_at"],
+        "reason": waiting.reason,
+    }
+
+
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        shown["id"],
+        printable(shown["template"]),
+        printable(shown["recipient"]),
+        shown["state"],
+        str(shown["attempts"]),
+        shown["queued_at"][:16],
+        (shown["due_at"] or "never")[:16],
+        printable(shown["reason"] or "-"),
+    )
+
+
+def _state(entry: Row) -> str:
+    if entry["dead_at"]:
+        return "given up"
+    return "being sent" if entry["lease"] else "waits"
+
+
+def sample_message(template: TemplateName, settings: Settings) -> EmailMessage:
+    """Return a message as it would be sent now."""
+    now = system_clock()
+    values = {
+        "lead": LEADS.new_row(_LEAD, spell_instant(now), lambda: new_id(now)),
+        "approved": True,
+        "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
+        "expires_at": spell_instant(now + timedelta(days=14)),
+        "site_title": site_title(settings),
+        "site_url": settings.site_url,
+    }
+    envelope = Envelope(
+        message_id=new_id(now),
+        sender=settings.mail_from or "owner@example.org",
+        recipient=_RECIPIENT,
+        date=now,
+        host=urlsplit(settings.site_url).hostname or "localhost",
+        unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
+    )
+    named = {name: values[name] for name in LETTERS[template].values}
+    return compose(template, envelope, named)

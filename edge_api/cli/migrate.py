@@ -1,0 +1,43 @@
+"""`migrate`: bring the store to the present schema, or print that schema."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Final
+
+from edge_api.db.postgres.execution import SPELLING as POSTGRESQL
+from edge_api.db.sql import Spelling, create_all
+from edge_api.db.sqlite.execution import SPELLING as SQLITE
+from edge_api.db.tables import TABLES
+from edge_api.open_store import opened
+from edge_api.schema.environment import show_database
+from edge_api.settings import Settings
+
+_ENGINES: Final[Mapping[str, Spelling]] = {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "--print",
+        dest="prints",
+        action="store_true",
+        help="print the DDL of all tables for SQLite and for PostgreSQL; open no store",
+    )
+
+
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Open the store, which applies the steps that are missing, or print the DDL. Returns 0."""
+    if arguments.prints:
+        for engine, spelling in _ENGINES.items():
+            print(f"-- {engine}\n")
+            print(
+                *(f"{statement};" for statement in create_all(TABLES.values(), spelling)), sep="\n"
+            )
+            print()
+        return 0
+    async with opened(settings, create=True):
+        pass
+    print(
+        f"{settings.database_path or show_database(settings.database_url)} is at the present schema"
+    )
+    return 0

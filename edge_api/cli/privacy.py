@@ -1,0 +1,160 @@
+"""`privacy`: show or erase what is kept of a person, and delete what is old enough."""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from typing import Any, Final
+
+from edge_api.admin.privacy import Found, Privacy, Retention
+from edge_api.auth.actor import OPERATOR
+from edge_api.cli import add_command, printable
+from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.problems import Problem
+from edge_api.db.query import Store
+from edge_api.db.table import Row, Table
+from edge_api.db.types import spell_instant
+from edge_api.open_store import opened, system_clock
+from edge_api.settings import Settings
+
+SCRUB_SECONDS: Final = 10.0
+"""How long an erasure waits for readers of the store's log."""
+_BEYOND: Final = """\
+Out of reach of this command: backups that were made before, mails and webhooks that were sent, and
+what others keep. Erase it there too."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    export = "print all that is stored about an address"
+    exporting = add_command(actions, "export", export, "ann@example.org --json")
+    exporting.add_argument("email", metavar="EMAIL", help="the address, in any spelling")
+    exporting.add_argument("--json", action="store_true", help="print one JSON object")
+    erase = "delete all that is stored about an address"
+    erasing = add_command(actions, "erase", erase, "ann@example.org --yes")
+    erasing.add_argument("email", metavar="EMAIL", help="the address, in any spelling")
+    erasing.add_argument("--yes", action="store_true", help="do not ask")
+    add_command(actions, "retain", "delete rows that are older than RETAIN_..._DAYS", "")
+
+
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0, or 1 for what was not done; raises Problem."""
+    async with opened(settings) as store:
+        return await _ACTIONS[arguments.action](store, arguments, settings)
+
+
+async def _export(store: Store, arguments: argparse.Namespace, _settings: Settings) -> int:
+    found = await Privacy(store, system_clock).find(arguments.email)
+    if arguments.json:
+        print(json.dumps(_document(found, arguments.email), indent=2, ensure_ascii=False))
+    elif not any(found.values()):
+        print(f"nothing is kept of {printable(arguments.email)}")
+    for table, rows in found.items():
+        for row in () if arguments.json else rows:
+            _print_row(table, row)
+    return 0
+
+
+async def _erase(store: Store, arguments: argparse.Namespace, settings: Settings) -> int:
+    privacy = Privacy(store, system_clock)
+    found = await privacy.find(arguments.email)
+    if not any(found.values()):
+        print(f"nothing is kept of {printable(arguments.email)}")
+    elif arguments.yes or not _erased(found) or _is_confirmed(found):
+        _report(await privacy.erase(arguments.email, OPERATOR))
+    else:
+        print("nothing was erased")
+        return 1
+    return await _scrub(store, settings)
+
+
+async def _retain(store: Store, _arguments: argparse.Namespace, settings: Settings) -> int:
+    retention = Retention(store, system_clock, settings)
+    if not retention.is_limited:
+        print("everything is kept for ever: set RETAIN_LEADS_DAYS, RETAIN_MAIL_LOG_DAYS or others")
+        return 0
+    for table, number in (await retention.apply(OPERATOR)).items():
+        print(f"{table.name}: {_rows(number)} deleted")
+    return await _scrub(store, settings)
+
+
+async def _scrub(store: Store, settings: Settings) -> int:
+    """Leave no trace in the store's files, beside a running service too; say if that fails.
+
+    A file is written anew once, and its log is waited for; a server's tables, which had to keep
+    what somebody still saw, are written anew again.
+    """
+    again = settings.database_path is None
+    ends_at = time.monotonic() + SCRUB_SECONDS
+    is_clean = await store.scrub(whole=True)
+    while not is_clean:
+        if time.monotonic() > ends_at:
+            sys.stderr.write(
+                "an older state of the store is being read, so that it still holds what was "
+                "deleted: run this again\n"
+            )
+            return 1
+        await asyncio.sleep(0.1)
+        is_clean = await store.scrub(whole=again)
+    return 0
+
+
+_ACTIONS = {"export": _export, "erase": _erase, "retain": _retain}
+
+
+def _document(found: Found, email: str) -> dict[str, Any]:
+    tables = {table.name: [_shown(table, row) for row in rows] for table, rows in found.items()}
+    return {"email": email, "exported_at": spell_instant(system_clock()), **tables}
+
+
+def _shown(table: Table, row: Row) -> Row:
+    hidden = table.hidden.union(table.personal.withheld if table.personal else ())
+    return {name: value for name, value in row.items() if name not in hidden}
+
+
+def _print_row(table: Table, row: Row) -> None:
+    print(table.name)
+    for name, value in _shown(table, row).items():
+        if value is not None:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            lines = [printable(line) for line in text.split("\n")]
+            print(f"  {name}: " + "\n    ".join(lines))
+    print()
+
+
+def _is_confirmed(found: Found) -> bool:
+    """Ask the person at the terminal. Raises Problem `invalid` where there is none."""
+    if not sys.stdin.isatty():
+        raise Problem("invalid", "Erasing cannot be undone: confirm it with --yes")
+    held = ", ".join(f"{_rows(len(rows))} of {table.name}" for table, rows in _erased(found))
+    try:
+        return input(f"Erase {held}? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _report(found: Found) -> None:
+    for table, rows in _erased(found):
+        print(f"{table.name}: {_rows(len(rows))} erased")
+    for table, rows in found.items():
+        if rows and table.personal and table.personal.kept:
+            print(f"{table.name}: {table.personal.kept}")
+    for row in found[ACCESS_REQUESTS]:
+        for key_id in filter(None, (row["credential_id"], row["second_credential_id"])):
+            print(f"the credential {key_id} works on; keys revoke ends it")
+    print(_BEYOND)
+
+
+def _erased(found: Found) -> list[tuple[Table, Any]]:
+    """Return the tables that lose rows, and these rows."""
+    return [
+        (table, rows)
+        for table, rows in found.items()
+        if rows and not (table.personal and table.personal.kept)
+    ]
+
+
+def _rows(number: int) -> str:
+    return f"{number} row{'' if number == 1 else 's'}"

@@ -1,0 +1,251 @@
+"""`restore`: put a backup in the place of the store, which is kept beside it."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from edge_api.backup.folder import checksum_beside, digest_of, key_beside, read_checksum
+from edge_api.backup.private_file import secret_key_path, write_private
+from edge_api.backup.replica import fetch_replica, parse_instant
+from edge_api.backup.restoration import Restoration, carry_over
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.problems import Problem
+from edge_api.db.query import Store
+from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.copying import Contents, copy_file, verify
+from edge_api.db.sqlite.opening import sync
+from edge_api.db.sqlite.replicator import end_replicator
+from edge_api.db.sqlite.swap_file import beside, claimed, clear, replace, require_whole
+from edge_api.open_store import embedded_store, system_clock
+from edge_api.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Restored:
+    """What was done."""
+
+    contents: Contents
+    aside: Path | None
+    """Where the former store is kept."""
+    carried: Restoration | str
+    """What it had to say; or why it could not."""
+    key: str
+    """What became of the secret key, in a sentence."""
+
+
+class RestoredKey:
+    """What becomes of the key at a place when a backup is restored; without one it stays."""
+
+    def __init__(self, place: Path, backup: Path | None, now: datetime) -> None:
+        """Find the key that was kept with the backup. Raises OSError."""
+        kept = key_beside(backup) if backup else None
+        self._source = "backup" if backup else "replica"
+        self._content = kept.read_bytes() if kept and kept.is_file() else None
+        self._place = place
+        self._draft = place.with_name(f".{place.name}.restoring")
+        self._former = beside(place, now)
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Have it beside its place meanwhile, for its owner's eyes only. Raises OSError."""
+        try:
+            if self._content is not None:
+                write_private(self._draft, self._content)
+            yield
+        finally:
+            self._draft.unlink(missing_ok=True)
+
+    def put(self) -> str:
+        """Put it in its place, the former one aside; say what was done. Raises OSError."""
+        if self._content is None:
+            return self._tell_missing()
+        if self._place.exists() and self._place.read_bytes() == self._content:
+            return f"the secret key is the same: {self._place}"
+        aside = ""
+        if self._place.exists():
+            os.link(self._place, self._former)
+            aside = f"; the former one is kept as {self._former}"
+        self._draft.replace(self._place)
+        sync(self._place.parent)
+        return f"the secret key of the backup is in its place: {self._place}{aside}"
+
+    def _tell_missing(self) -> str:
+        if self._place.exists():
+            return f"the {self._source} brings no secret key, and {self._place} stays"
+        return (
+            f"the {self._source} brings no secret key, and there is none at {self._place}: if "
+            "there was one, put it there before you serve, or access tokens and the secrets of "
+            "webhooks are void"
+        )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="the backup")
+    parser.add_argument(
+        "--from-replica", action="store_true", help="take it from LITESTREAM_REPLICA instead"
+    )
+    parser.add_argument(
+        "--at", metavar="INSTANT", type=parse_instant, help="the state of the replica at an instant"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="put a store that is there aside, and restore"
+    )
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Restore and say what was done. Returns 0; raises Problem and StoreRefusal."""
+    store = embedded_store(settings, "restore").resolve()
+    _refuse_vague(arguments)
+    with claimed(store):
+        unproven = _refuse_early(store, arguments)
+        end_replicator(store)
+        try:
+            restored = _restore(store, arguments, settings)
+        except OSError as error:
+            raise StoreRefusal(f"{store.parent} cannot be written: {error.strerror}") from None
+        finally:
+            clear(_draft(store))
+    print(*_sentences(store, restored), *unproven, sep="\n")
+    return 0
+
+
+def _refuse_vague(arguments: argparse.Namespace) -> None:
+    if (arguments.file is None) != arguments.from_replica:
+        raise Problem("invalid", "restore takes either a FILE or --from-replica")
+    if arguments.at and not arguments.from_replica:
+        raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
+
+
+def _refuse_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
+    """Refuse what can be refused before anything is written; return what could not be compared.
+
+    Raises Problem and StoreRefusal.
+    """
+    if arguments.file is not None and arguments.file.resolve() == store:
+        raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
+    if arguments.file is not None:
+        verify(arguments.file)
+    if store.exists() and not arguments.force:
+        raise StoreRefusal(
+            f"there is a store at {store}: say --force to put it aside, where it is kept"
+        )
+    return _compare(arguments.file) if arguments.file else ()
+
+
+def _compare(backup: Path) -> Sequence[str]:
+    """Compare a backup with the checksum beside it; return a sentence where there is none.
+
+    SQLite has no checksum of a text, so a changed one passes its integrity check. Raises
+    StoreRefusal.
+    """
+    kept = checksum_beside(backup)
+    try:
+        checksum = read_checksum(backup)
+        if checksum is None:
+            return [f"no checksum lies beside {backup}: if it was changed, nothing shows it"]
+        is_same = digest_of(backup) == checksum
+    except OSError as error:
+        raise StoreRefusal(f"{error.filename} cannot be read: {error.strerror}") from None
+    if not is_same:
+        raise StoreRefusal(
+            f"{backup} was changed since it was made, or {kept} was: name another backup, or "
+            "remove the checksum to restore this one as it is"
+        )
+    return ()
+
+
+def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> _Restored:
+    """Prepare the file beside the store, and exchange the two when nothing can fail any more."""
+    now = system_clock()
+    draft = _draft(store)
+    clear(draft)
+    if arguments.from_replica:
+        fetch_replica(settings, draft, arguments.at)
+    else:
+        copy_file(arguments.file, draft)
+    contents = verify(draft)
+    carried = asyncio.run(_bring_up(draft, store if store.exists() else None))
+    require_whole(draft)
+    aside = beside(store, now) if store.exists() else None
+    place = secret_key_path(embedded_store(settings, "restore"))
+    key = RestoredKey(place, None if settings.secret_key else arguments.file, now)
+    with key.prepared():
+        replace(store, draft, aside or beside(store, now))
+        placed = _SEALED if settings.secret_key else key.put()
+    return _Restored(contents, aside, carried, placed)
+
+
+def _draft(store: Path) -> Path:
+    return store.with_name(f".{store.name}.restoring")
+
+
+async def _bring_up(draft: Path, former: Path | None) -> Restoration | str:
+    """Bring the draft to the present schema, and into it what the former store has to say.
+
+    Raises StoreRefusal where the draft cannot be written; the former store may be what it is.
+    """
+    restored = await open_store(draft, system_clock, create=False)
+    try:
+        return await _carry(former, restored) if former else "there was no store before"
+    except StoreRefusal as refusal:
+        return f"nothing could be carried over from the former store: {refusal}"
+    except Problem as problem:
+        await _require_writable(restored)
+        return f"not all could be carried over from the former store: {problem.sentence}"
+    finally:
+        await restored.close()
+
+
+async def _require_writable(draft: Store) -> None:
+    try:
+        await draft.probe()
+    except Problem as problem:
+        raise StoreRefusal(
+            f"what is restored cannot be written ({problem.sentence}): make room, and restore again"
+        ) from None
+
+
+async def _carry(former: Path, restored: Store) -> Restoration:
+    present = await open_store(former, system_clock, create=False)
+    try:
+        return await carry_over(present, restored, system_clock)
+    finally:
+        await present.close()
+
+
+def _sentences(store: Path, restored: _Restored) -> Sequence[str]:
+    total, version = restored.contents.total, restored.contents.schema_version
+    said = [f"{store} is restored: {total:,} rows, from schema version {version}", restored.key]
+    if restored.aside:
+        said.append(f"the former store is kept as {restored.aside}")
+    if isinstance(restored.carried, str):
+        return [*said, restored.carried, _REMINDER]
+    return [*said, *_tell_carried(restored.carried)]
+
+
+_SEALED = "SECRET_KEY is set: what is sealed in the store opens if it was set then, too"
+_REMINDER = (
+    "look through these: keys that were revoked since are valid again, erased people are back, "
+    "mails and webhooks that were told may be told again"
+)
+
+
+def _tell_carried(carried: Restoration) -> Sequence[str]:
+    told = {
+        "revoked, removed or used since, and still so": carried.ended,
+        "suppressions, lines of the mail log and the like were taken over": carried.remembered,
+        "mails and events had been told since, and are not told again": carried.told,
+    }
+    for table, number in carried.lost.items():
+        told[f"{table} came since, and are in the former store alone"] = number
+    for table, number in carried.back.items():
+        told[f"{table} had been deleted since and are back: erase again whom you had erased"] = (
+            number
+        )
+    return [f"{number:,} {what}" for what, number in told.items() if number]

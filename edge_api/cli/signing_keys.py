@@ -1,0 +1,28 @@
+"""`signing-keys`: list and rotate the keys that access tokens are signed with."""
+
+import argparse
+
+from edge_api.auth.signing_keys import SigningKeys
+from edge_api.backup.private_file import secret_key
+from edge_api.cli import add_command, print_columns
+from edge_api.open_store import opened, system_clock
+from edge_api.settings import Settings
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    add_command(actions, "list", "list all keys, oldest first", "")
+    add_command(actions, "rotate", "publish a new key, which signs tokens after an hour", "")
+
+
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0; raises Problem."""
+    async with opened(settings) as store:
+        keys = SigningKeys(store, system_clock, secret_key(settings))
+        if arguments.action == "rotate":
+            print(await keys.rotate())
+        else:
+            lines = [(row["id"], row["active_from"][:19] + "Z") for row in await keys.rows()]
+            print_columns([("KEY", "SIGNS FROM"), *lines])
+    return 0

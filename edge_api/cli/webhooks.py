@@ -1,0 +1,170 @@
+"""`webhooks`: which addresses are told of new leads, and what did not arrive there."""
+
+import argparse
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from edge_api.auth.sealing import Wrapping
+from edge_api.backup.private_file import secret_key
+from edge_api.cli import (
+    EXAMPLE_ID,
+    Subparsers,
+    add_command,
+    add_list,
+    print_list,
+    printable,
+)
+from edge_api.open_store import opened, system_clock
+from edge_api.settings import Settings
+from edge_api.webhooks.endpoints import (
+    OVERLAP,
+    PURPOSE,
+    Endpoints,
+    Keyed,
+    Messenger,
+    Standing,
+)
+
+_HOUR: Final = timedelta(hours=1)
+_OVERLAP_MOST: Final = 30 * 24
+"""Hours."""
+_SHOWN: Final = ("id", "url", "created_at", "former_until", "disabled_at", "disabled_for")
+"""The members of a listed endpoint: all columns but its secrets."""
+_HEAD: Final = ("ID", "STATE", "WAITING", "GIVEN UP", "URL")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands and their options."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    add = "notify an address of new leads; print its id and secret, once"
+    adding = add_command(actions, "add", add, "https://example.org/hooks/leads")
+    adding.add_argument("url", metavar="URL", help="an https address that is public")
+    adding.add_argument("--json", action="store_true", help="print one JSON object")
+    add_list(actions, "list all endpoints, oldest first")
+    _add_one(actions, "remove", "remove an endpoint, and forget the events that it did not get")
+    _add_one(actions, "enable", "enable an endpoint that was disabled because it answered 410")
+    rotating = _add_one(actions, "rotate", "give an endpoint a new secret; print it, once")
+    rotating.add_argument(
+        "--overlap",
+        type=_hours,
+        default=OVERLAP,
+        metavar="HOURS",
+        help="how long the old secret signs as well (default: 24)",
+    )
+    rotating.add_argument("--json", action="store_true", help="print one JSON object")
+    retrying = add_command(actions, "retry", "queue undeliverable events again", EXAMPLE_ID)
+    retrying.add_argument("id", metavar="ID", nargs="?", help="of an endpoint (default: all)")
+    _add_one(actions, "discard", "delete the undeliverable events of an endpoint")
+    _add_one(actions, "test", "send a test event, and print what came of it")
+
+
+async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one action. Returns 0, or 1 for a test that failed; raises Problem."""
+    async with opened(settings, create=arguments.action == "add") as store:
+        wrapping = Wrapping(secret_key(settings), PURPOSE)
+        endpoints = Endpoints(store, system_clock, wrapping, partial(_open_sender, settings))
+        return await _ACTIONS[arguments.action](endpoints, arguments) or 0
+
+
+def _open_sender(settings: Settings) -> Messenger:
+    # It imports aiohttp, which only `add` and `test` need.
+    from edge_api.webhooks.sender import make_teller  # noqa: PLC0415
+
+    return make_teller(settings)
+
+
+async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    _show(await endpoints.add(arguments.url), as_json=arguments.json)
+
+
+async def _list(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    found = [_shown(each) for each in await endpoints.all()]
+    none = "there are no webhook endpoints yet; nobody is told of new leads"
+    print_list(found, _HEAD, _cells, none, as_json=arguments.json)
+
+
+async def _remove(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    await endpoints.remove(arguments.id)
+    print(f"{arguments.id} is removed, with all that it was not told yet")
+
+
+async def _enable(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    await endpoints.enable(arguments.id)
+    print(f"{arguments.id} is told of new leads from now on; `retry` tells it what was given up")
+
+
+async def _rotate(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    _show(await endpoints.rotate(arguments.id, arguments.overlap), as_json=arguments.json)
+
+
+async def _retry(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    number = await endpoints.retry(arguments.id)
+    print(f"{_events(number)} queued again; a running edge tells of them within seconds")
+
+
+async def _discard(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
+    print(f"{_events(await endpoints.discard(arguments.id))} forgotten")
+
+
+async def _test(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
+    answer = await endpoints.test(arguments.id)
+    print(f"{arguments.id}: {answer.sentence}")
+    return 0 if answer.is_taken else 1
+
+
+_Action = Callable[[Endpoints, argparse.Namespace], Awaitable[int | None]]
+_ACTIONS: Mapping[str, _Action] = {
+    "add": _add,
+    "list": _list,
+    "remove": _remove,
+    "enable": _enable,
+    "rotate": _rotate,
+    "retry": _retry,
+    "discard": _discard,
+    "test": _test,
+}
+
+
+def _add_one(actions: Subparsers, name: str, sentence: str) -> argparse.ArgumentParser:
+    parser = add_command(actions, name, sentence, EXAMPLE_ID)
+    parser.add_argument("id", metavar="ID", help="of an endpoint, as `webhooks list` shows it")
+    return parser
+
+
+def _hours(text: str) -> timedelta:
+    if not text.isascii() or not text.isdigit() or int(text[:9]) > _OVERLAP_MOST:
+        raise argparse.ArgumentTypeError(f"must be a number of hours from 0 to {_OVERLAP_MOST}")
+    return int(text) * _HOUR
+
+
+def _show(keyed: Keyed, *, as_json: bool) -> None:
+    if as_json:
+        told = {"id": keyed.row["id"], "url": keyed.row["url"], "secret": keyed.secret}
+        print(json.dumps(told, ensure_ascii=False))
+        return
+    print(keyed.row["id"])
+    print(keyed.secret)
+    sys.stderr.write("The secret is shown this once: give it to the receiver, which checks it.\n")
+
+
+def _shown(standing: Standing) -> dict[str, Any]:
+    members = {name: standing.row[name] for name in _SHOWN}
+    return {**members, "waiting": standing.waiting, "given_up": standing.given_up}
+
+
+def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        shown["id"],
+        f"disabled: {shown['disabled_for']}" if shown["disabled_at"] else "enabled",
+        str(shown["waiting"]),
+        str(shown["given_up"]),
+        printable(shown["url"]),
+    )
+
+
+def _events(number: int) -> str:
+    return "1 event is" if number == 1 else f"{number} events are"

@@ -1,0 +1,207 @@
+"""Where mail comes from and goes: a mailbox with its address, and the relay that takes it.
+
+Exactly one: what two readers could take for two addresses is refused.
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import IPv6Address
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal
+from urllib.parse import unquote
+
+import email_validator
+from email_validator import EmailNotValidError, ValidatedEmail, syntax, validate_email
+
+from edge_api.db.tables import EMAIL_LONGEST
+from edge_api.schema.origin import PORT_MOST
+
+Security = Literal["offered", "starttls", "tls"]
+"""TLS where the relay offers it; by STARTTLS or not at all; from the first octet on."""
+
+_SCHEMES: Final = MappingProxyType[str, tuple[Security, int]](
+    {"smtp": ("offered", 25), "smtp+starttls": ("starttls", 587), "smtps": ("tls", 465)}
+)
+"""What each says about TLS, and its usual port (RFC 5321, 6409, 8314)."""
+_LABEL: Final = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_PART: Final = "(?:[!$&'()*+,;=A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})"
+"""A character of a user or password (RFC 3986, section 3.2.1)."""
+_SMTP: Final = re.compile(
+    rf"(?P<scheme>smtp|smtp\+starttls|smtps)://"
+    rf"(?:(?P<user>{_PART}+):(?P<password>{_PART}+)@)?"
+    rf"(?:(?P<host>{_LABEL}(?:\.{_LABEL})*)|\[(?P<six>[0-9A-Fa-f:.]+)\])"
+    r"(?::(?P<port>[0-9]{1,5}))?"
+)
+_MAILDIR: Final = re.compile(r"maildir:(?P<path>(?!//)[^\x00-\x1f\x7f]+)")
+_UNPRINTABLE_SIGNS: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+_SENTENCE: Final = (
+    "must be smtp://, smtp+starttls:// or smtps:// with user:password@host:port, or maildir: and "
+    "a folder; in user and password write what is no letter or digit as %40 for @ and so on"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpRelay:
+    """A relay that speaks SMTP."""
+
+    security: Security
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MailFolder:
+    """A maildir, for a person who wants to see what would be sent."""
+
+    path: Path
+
+
+def parse_relay(text: str) -> SmtpRelay | MailFolder:
+    """Return where mail is handed over. Raises ValueError with what to mend."""
+    folder = _MAILDIR.fullmatch(text)
+    if folder:
+        return MailFolder(Path(folder["path"]))
+    found = _SMTP.fullmatch(text)
+    if found is None:
+        raise ValueError(_SENTENCE)
+    security, usual_port = _SCHEMES[found["scheme"]]
+    port = int(found["port"] or usual_port)
+    if not 1 <= port <= PORT_MOST:
+        raise ValueError(f"must have a port from 1 to {PORT_MOST}")
+    host = found["host"] or _read_ipv6(found["six"])
+    return SmtpRelay(security, host, port, _decode(found["user"]), _decode(found["password"]))
+
+
+def read_relay(text: str) -> str:
+    """Return a setting's address of a relay as it stands, checked.
+
+    Raises ValueError with what to mend.
+    """
+    parse_relay(text)
+    return text
+
+
+def _read_ipv6(text: str) -> str:
+    try:
+        return str(IPv6Address(text))
+    except ValueError:
+        raise ValueError("must have an IPv6 address between its brackets") from None
+
+
+def _decode(part: str | None) -> str | None:
+    if part is None:
+        return None
+    try:
+        text = unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        raise ValueError("must have its user and password in UTF-8") from None
+    if _UNPRINTABLE_SIGNS.search(text):
+        raise ValueError("must not have control characters in user or password")
+    return text
+
+
+_NAMED: Final = re.compile(r"(?P<name>[^<>]*?) *<(?P<address>[^<>]*)>")
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_QUOTED: Final = re.compile(r'"(?P<name>[^"\\]*)"')
+_ENCODED_WORD: Final = "=?"
+
+# Addresses in .test, .invalid and their like are taken: test rigs send from them. They are no
+# reason to refuse a lead, only one to send nothing there.
+email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
+# The library stops at the 254 of RFC 3696's erratum 1690; the published bound is one more.
+syntax.EMAIL_MAX_LENGTH = EMAIL_LONGEST  # type: ignore[attr-defined]  # no public name
+_REMEMBERED: Final = 1024
+_PLAIN: Final = re.compile(
+    r"([A-Za-z0-9_+-]{1,64}(?:\.[A-Za-z0-9_+-]{1,64})*)@((?!.*xn--)[A-Za-z0-9.-]{1,128})",
+    re.IGNORECASE,
+)
+_PLAIN_LOCAL_LONGEST: Final = 64
+"""Octets of a local part (RFC 5321, section 4.5.3.1.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """Whom a message is from or for."""
+
+    name: str
+    """As a person typed it; empty where there is none."""
+    local_part: str
+    domain: str
+    """In ASCII where the local part is (RFC 5891), else in Unicode, as RFC 6531 has it."""
+
+    @property
+    def address(self) -> str:
+        """The address as it is spelled on the way."""
+        return f"{self.local_part}@{self.domain}"
+
+    @property
+    def international(self) -> bool:
+        """Whether carrying it needs SMTPUTF8 (RFC 6531)."""
+        return not self.address.isascii()
+
+
+def parse_mailbox(text: str) -> Mailbox:
+    """Return the mailbox that `address` or `Name <address>` says. Raises ValueError."""
+    if _UNPRINTABLE.search(text):
+        raise ValueError("must not contain control characters")
+    named = _NAMED.fullmatch(text)
+    name, address = (named["name"].strip(), named["address"]) if named else ("", text)
+    # A local part may look like an encoded word, and some readers would decode it (RFC 2047,
+    # section 5, forbids both): then it could turn into line ends.
+    if _ENCODED_WORD in address:
+        raise ValueError("must not have =? in its address")
+    try:
+        checked = check_address(address, bare_host=True)
+    except ValueError:
+        raise ValueError("must be an address, or a name and <address>, and one alone") from None
+    quoted = _QUOTED.fullmatch(name)
+    domain = checked.ascii_domain if checked.ascii_email else checked.domain
+    return Mailbox(quoted["name"] if quoted else name, checked.local_part, domain)
+
+
+def read_mailbox(text: str) -> str:
+    """Return a setting's mailbox as it stands, checked. Raises ValueError with what to mend."""
+    parse_mailbox(text)
+    return text
+
+
+def check_address(address: str, *, bare_host: bool = False) -> ValidatedEmail:
+    """Return what `email-validator` finds in an address. Raises ValueError for what is none.
+
+    Nothing is asked of the DNS: whether mail arrives is found out by sending it. `bare_host` lets
+    the domain be a name without a dot, such as `localhost`.
+    """
+    try:
+        return validate_email(
+            address, check_deliverability=False, globally_deliverable=not bare_host
+        )
+    except EmailNotValidError:
+        raise ValueError("not a valid e-mail address") from None
+
+
+@lru_cache(_REMEMBERED)
+def fold_address(address: str) -> str:
+    """Return the one spelling of an address by which two are told to be the same.
+
+    Quick for plain addresses: every lead and every look at a suppression comes through here. Lower
+    case, in NFC, the domain in Unicode. Raises ValueError for what is no address.
+    """
+    plain = _PLAIN.fullmatch(address)
+    if plain is None or len(plain[1]) > _PLAIN_LOCAL_LONGEST:
+        return _fold(address)
+    return f"{plain[1].lower()}@{_fold_domain(plain[2])}"
+
+
+@lru_cache(_REMEMBERED)
+def _fold_domain(domain: str) -> str:
+    """Ask the library about a domain once: that is nearly all of its work on plain addresses."""
+    return _fold(f"a@{domain}").removeprefix("a@")
+
+
+def _fold(address: str) -> str:
+    return check_address(address).normalized.lower()

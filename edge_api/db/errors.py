@@ -1,0 +1,174 @@
+"""Whether the store works, and what an engine's troubles mean to clients and operators."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import Context
+from typing import Final
+
+from edge_api.db.migrations import HISTORY
+from edge_api.db.problems import OVERDUE, Problem, is_unavailable
+from edge_api.db.table import Row, Table
+
+FRESH_SECONDS: Final = 2.0
+"""How long the outcome of a look stands."""
+PATIENCE_SECONDS: Final = 1.0
+"""How long a look may take; longer than that nobody would want to wait for a row either."""
+RETURN_SECONDS: Final = 1.0
+"""Between two looks at whether a store that is away is back."""
+
+_log = logging.getLogger(__name__)
+
+
+class Probe:
+    """Looks at most once at a time, and at most every two seconds."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
+        self._look = look
+        self._task: asyncio.Task[str] | None = None
+        self._stale_at = 0.0
+
+    async def run(self) -> None:
+        """Return when the store works, by a fresh look. Raises Problem `unavailable`."""
+        if self._task is None or (self._task.done() and time.monotonic() > self._stale_at):
+            self._task = asyncio.create_task(self._find_fault())
+            self._stale_at = time.monotonic() + FRESH_SECONDS
+        fault = await asyncio.shield(self._task)
+        if fault:
+            raise unavailable(fault)
+
+    async def _find_fault(self) -> str:
+        """Return what is wrong, or an empty text."""
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._look()
+        except TimeoutError:
+            return "The store does not answer"
+        except Problem as problem:
+            return problem.sentence.removesuffix(LATER)
+        return ""
+
+
+class Outage:
+    """Logs that the store is away, and that it is back: a line each, whoever meets it meanwhile.
+
+    Nobody else logs the problem `unavailable` of a store.
+    """
+
+    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
+        self._look = look
+        self._task: asyncio.Task[None] | None = None
+        self._failed = 0
+        self._closed = False
+
+    def note(self, fault: Exception, reason: object) -> None:
+        """Count an attempt that failed with `unavailable`; log `reason` if it is the first.
+
+        A read that took too long is none: its client is told, and background work logs it.
+        """
+        if self._closed or not is_unavailable(fault):
+            return
+        if self._task is None:
+            self._failed = 1
+            words = str(reason) or type(reason).__name__
+            _log.warning("the store is unavailable: %s", words)
+            # An empty context: the line belongs to no request id.
+            self._task = asyncio.create_task(self._await_return(), context=Context())
+        elif asyncio.current_task() is not self._task:  # a look of its own is no attempt
+            self._failed += 1
+
+    def close(self) -> None:
+        """Log nothing more."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _await_return(self) -> None:
+        """Log that the store is back once a look succeeds and no attempt fails meanwhile."""
+        began, failed = time.monotonic(), -1
+        while failed != self._failed:
+            failed = self._failed
+            await asyncio.sleep(RETURN_SECONDS)
+            try:
+                await self._look()
+            except Exception:  # noqa: BLE001  whatever it is, the store is not back
+                failed = -1
+        self._task = None
+        away, failed = time.monotonic() - began, self._failed
+        _log.warning("the store is available again after %.1f s; %d attempts failed", away, failed)
+
+
+_RETRY: Mapping[str, str] = {"Retry-After": "2"}
+"""In seconds: a lock is gone by then, or a person has to act anyway."""
+
+
+LATER: Final = "; try again later"
+
+
+def unavailable(sentence: str) -> Problem:
+    """Return the problem of a store that cannot do its work now."""
+    return Problem("unavailable", f"{sentence}{LATER}", headers=_RETRY)
+
+
+def overdue() -> Problem:
+    """Return the problem of a read that was ended because it took too long."""
+    sentence = "The query took too long; narrow it, or sort by a column with an index"
+    return Problem("unavailable", sentence, sqlstate=OVERDUE, headers=_RETRY)
+
+
+def changed_meanwhile() -> Problem:
+    """Return the problem of a change that rested on what is no longer so."""
+    return Problem("conflict", "What was to be changed has changed meanwhile: look again")
+
+
+def too_many(most: int) -> Problem:
+    """Return the problem of a change that would meet more rows than it may."""
+    return Problem(
+        "invalid",
+        f"match: fits more than {most} rows, which is the most for one call; narrow it",
+        sqlstate="54000",
+    )
+
+
+def broken_rule(table: Table, columns: Sequence[str], sqlstate: str) -> Problem:
+    """Return the problem of a row that a rule of the schema refuses, with PostgreSQL's code."""
+    names = _names(table, columns)
+    return Problem("invalid", f"{names}: breaks a rule of {table.name}", sqlstate=sqlstate)
+
+
+def exists_already(table: Table, columns: Sequence[str], row: Row) -> Problem:
+    """Return the problem of a value that must be unique and is there already.
+
+    `row` holds the values that were to be stored, as far as they are known.
+    """
+    names = _names(table, columns)
+    known = all(name in row for name in columns)
+    values = f"=({', '.join(str(row[name]) for name in columns)})" if known else ""
+    return Problem(
+        "conflict",
+        f"{names}: a row with this value exists already",
+        details=f"Key ({names}){values} already exists.",
+    )
+
+
+def _names(table: Table, columns: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(columns)) or table.name
+
+
+class StoreRefusal(Exception):  # noqa: N818  it refuses; nothing is broken in the code
+    """The store cannot be used as it is; the message is one sentence with the mend."""
+
+
+def refuse_newer(version: int, place: str) -> None:
+    """Refuse a store that a later version of the edge has made. Raises StoreRefusal."""
+    if version > len(HISTORY):
+        raise StoreRefusal(
+            f"{place} has schema version {version} and this edge knows {len(HISTORY)}: "
+            "start the version that made it, or a later one"
+        )
+
+
+def no_store(where: str) -> StoreRefusal:
+    """Return what to raise where a store should be and is none: `at` a path, `in` a database."""
+    return StoreRefusal(f"there is no store {where}: serve, migrate or keys issue makes one")

@@ -1,0 +1,294 @@
+"""Full-text search in the posts of one edition: an FTS5 index in a file of its own, only read.
+
+Posts rank in three groups: with every word as typed, with every word in some form, and with some of
+the words, where a word that hardly any post has counts in its likely spelling. No text is an error,
+and none reaches FTS5 as syntax. The posts' own markup is not known here: plain text goes in.
+"""
+
+import asyncio
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from difflib import SequenceMatcher, get_close_matches
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, TypeVar
+from unicodedata import normalize
+
+from edge_api.db.errors import unavailable
+from edge_api.db.fts.fts_query import (
+    CLOSING,
+    COMMON_WORDS,
+    OPENING,
+    Question,
+    has_match,
+    has_word,
+    make_question,
+    make_snippet,
+    prepare,
+    read_marks,
+)
+from edge_api.db.fts.pool import Pool
+from edge_api.db.sqlite.errors import problem_of
+from edge_api.schema.index import Finding, Findings, SearchText
+
+SNIPPET_LONGEST: Final = 280
+"""Characters: three or four lines of a page."""
+ENOUGH: Final = 10
+"""Posts: where fewer have all the words, those that come nearest fill up to so many."""
+SCORED_MOST: Final = 100
+"""Posts with some of the words that are compared by how well they have them."""
+FEW: Final = 3
+"""Posts: a word that fewer have may be misspelt."""
+MORE_FREQUENT: Final = 50
+"""How many times as many posts must have the spelling that is suggested."""
+LIKENESS, LIKENESS_OF_KNOWN = 0.8, 0.85
+"""Of 1, as difflib counts it, of that spelling to a word that no post has, and to one that few do:
+that may also be a name."""
+FORMS_MOST: Final = 8
+"""Words of one stem that are looked for, the most frequent ones."""
+WORD_SHORTEST, WORD_LONGEST = 4, 24
+"""Letters of a word whose spelling may be corrected."""
+LONG: Final = 8
+"""Letters of a word above which more than one slip is likely."""
+
+_MAKE: Final = """
+    CREATE VIRTUAL TABLE post USING fts5(
+        slug UNINDEXED, title, description, tags, prose, code,
+        tokenize = 'unicode61 remove_diacritics 2', prefix = '2'
+    );
+    CREATE VIRTUAL TABLE vocabulary USING fts5vocab(post, row);
+    CREATE TABLE word (term TEXT, posts INT);
+    CREATE INDEX by_term ON word (term, posts);
+    CREATE VIRTUAL TABLE form USING fts5(
+        term, content = 'word', tokenize = 'porter unicode61', detail = none
+    );
+    INSERT INTO post (post, rank) VALUES ('rank', 'bm25(0, 100, 10, 20, 1, 1)');
+"""
+"""Words as they are, without accents; a small table finds those with the same stem in English.
+Beginnings of two letters are kept, since each letter that a person types asks for one; those of
+three would cost more than they save."""
+_FILL: Final = "INSERT INTO post VALUES (?, ?, ?, ?, ?, ?)"
+_FILL_WORDS: Final = """
+    INSERT INTO word SELECT term, doc FROM vocabulary
+        WHERE length(term) BETWEEN 3 AND ? AND term NOT GLOB '*[0-9]*' ORDER BY doc DESC
+"""
+_FILL_FORMS: Final = "INSERT INTO form (form) VALUES ('rebuild')"
+_FORMS: Final = "SELECT term FROM form WHERE form MATCH ? LIMIT ?"
+
+# Of equals the newer post comes first, as it went in. Ahead of all are the posts whose title has
+# all the words: the worth of a word that most posts have is next to nothing, wherever it stands.
+_RANKED: Final = """
+    SELECT rowid, slug FROM post WHERE post MATCH ?1 ORDER BY
+        rowid NOT IN (SELECT rowid FROM post WHERE post MATCH 'title : (' || ?2 || ')'),
+        rank, rowid
+    LIMIT ?3
+"""
+# Posts by how many of the words they have. To score one costs ten times as much as to find it, so
+# that only the likeliest are scored: those with the most words, and of these with the rarest.
+_NEAREST: Final = """
+    WITH found (number, rarity) AS MATERIALIZED (
+        SELECT post.rowid, 1.0 / count(*) OVER (PARTITION BY query.key)
+        FROM json_each(?1) AS query JOIN post ON post MATCH query.value
+    ), likely (number, words) AS MATERIALIZED (
+        SELECT number, count(*) FROM found
+        GROUP BY number ORDER BY count(*) DESC, sum(rarity) DESC, number LIMIT ?3
+    ), scored (number, score) AS MATERIALIZED (
+        SELECT post.rowid, post.rank FROM json_each(?2) AS query JOIN post ON post MATCH query.value
+        WHERE +post.rowid IN (SELECT number FROM likely)
+    )
+    SELECT number, slug FROM likely JOIN scored USING (number) JOIN post ON post.rowid = number
+    GROUP BY number ORDER BY words DESC, sum(score), number LIMIT ?4
+"""
+_COUNT: Final = "SELECT count(*) FROM post WHERE post MATCH ?"
+# The sign keeps the engine from going through its lists once for each post that is shown.
+_SHOW: Final = """
+    SELECT rowid, highlight(post, 1, ?3, ?4), highlight(post, 4, ?3, ?4),
+        highlight(post, 2, ?3, ?4), highlight(post, 5, ?3, ?4)
+    FROM post WHERE post MATCH ?1 AND +rowid IN (SELECT value FROM json_each(?2))
+"""
+_SIMILAR: Final = """
+    SELECT term, posts FROM word WHERE term BETWEEN ?1 AND ?1 || char(1114111)
+        AND length(term) BETWEEN ?2 - 2 AND ?2 + 2 AND posts > ?3
+"""
+
+T = TypeVar("T")
+
+
+class Search:
+    """Finds posts by their words."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._is_closed = False
+
+    async def find(self, words: str, limit: int) -> list[str]:
+        """Return the slugs of at most `limit` posts that hold all the words, best first.
+
+        The last word counts as the beginning of one; "words in quotes" stand side by side as typed.
+        Common English words count only where there are no others. Text without a word finds
+        nothing. Raises Problem `unavailable` when the index cannot be read, when too many ask at
+        once, and when it took too long.
+        """
+        if not has_word(words):
+            return []
+        return await self._ask(partial(_find, words, limit))
+
+    async def look_up(self, words: str, limit: int, offset: int = 0) -> Findings:
+        """Return how many posts hold all the words, and what to show of those behind `offset`.
+
+        Words count as in `find`. Where fewer than ENOUGH posts hold them all, the posts that come
+        nearest fill up to so many; where hardly any does, a spelling is suggested. Raises Problem
+        `unavailable` as `find` does.
+        """
+        if not has_word(words):
+            return Findings(0, ())
+        return await self._ask(partial(_look_up, words, limit, offset))
+
+    async def close(self) -> None:
+        """Let go of the index and its threads."""
+        self._is_closed = True
+        await self._pool.close()
+
+    async def _ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._is_closed:
+            raise unavailable("This edition is closed")
+        try:
+            return await self._pool.call(work)
+        except sqlite3.Error as error:
+            raise problem_of(error) from error
+
+
+def _find(words: str, limit: int, connection: sqlite3.Connection) -> list[str]:
+    return list(_rank(connection, _read(connection, words), limit).values())
+
+
+def _look_up(words: str, limit: int, offset: int, connection: sqlite3.Connection) -> Findings:
+    question = _read(connection, words)
+    (total,) = connection.execute(_COUNT, (question.every,)).fetchone()
+    ranked = _rank(connection, question, max(offset + limit, ENOUGH))
+    shown = dict(islice(ranked.items(), offset, offset + limit))
+    findings = _show(connection, question.marked, shown)
+    suggestion = None
+    if total < ENOUGH:
+        near: dict[int, str] = {}
+        if total < FEW and (suggestion := _correct(connection, words, question)):
+            question = _read(connection, suggestion)
+            near = _rank(connection, question, ENOUGH)
+        if question.each not in ((), (question.marked,)):
+            queries = (json.dumps(question.each), json.dumps(question.each + question.pairs))
+            near |= connection.execute(_NEAREST, (*queries, SCORED_MOST, ENOUGH))
+        others = [item for item in near.items() if item[0] not in ranked][: ENOUGH - total]
+        start = max(0, offset - total)
+        if shown := dict(others[start : start + limit - len(findings)]):
+            findings += _show(connection, " OR ".join(question.each), shown)
+    return Findings(total, findings, suggestion)
+
+
+def _read(connection: sqlite3.Connection, words: str) -> Question:
+    def forms(word: str) -> list[str]:
+        given = (f'"{word}"', FORMS_MOST)
+        found = connection.execute(_FORMS, given) if word.isascii() else ()
+        return [form for (form,) in found if form != word.lower()]
+
+    return make_question(words, cache(forms))
+
+
+def _rank(connection: sqlite3.Connection, question: Question, limit: int) -> dict[int, str]:
+    """Return the slugs of the best posts by their numbers, words as typed before other forms."""
+    ranked = dict(connection.execute(_RANKED, (question.exact, question.exact, limit)))
+    if (rest := limit - len(ranked)) and question.every != question.exact:
+        others = f"({question.every}) NOT ({question.exact})"
+        ranked |= connection.execute(_RANKED, (others, question.every, rest))
+    return ranked
+
+
+def _correct(connection: sqlite3.Connection, words: str, question: Question) -> str | None:
+    """Return what was typed with each rare word in a spelling that is much more frequent."""
+    corrected = words
+    for word, query in zip(question.words, question.each, strict=True):
+        folded = normalize("NFKD", word.casefold())
+        (posts,) = connection.execute(_COUNT, (query,)).fetchone()
+        if posts < FEW and word.isalpha() and WORD_SHORTEST <= len(word) <= WORD_LONGEST:
+            cutoff = LIKENESS_OF_KNOWN if posts else LIKENESS
+            given = (folded[0], len(folded), posts * MORE_FREQUENT)
+            known = dict(connection.execute(_SIMILAR, given).fetchall())
+            near = get_close_matches(folded, known, cutoff=cutoff)
+            if near := [term for term in near if _is_slip(folded, term)]:
+                alike = {term: SequenceMatcher(None, term, folded).ratio() for term in near}
+                best = max(near, key=lambda term: (round(alike[term], 2), known[term]))
+                corrected = re.sub(rf"(?<![^\W_]){word}(?![^\W_])", best, corrected)
+    return corrected if corrected != words else None
+
+
+def _is_slip(typed: str, meant: str) -> bool:
+    """Tell whether a word may be a slip of the other, which is no common word.
+
+    One letter was left out, added or changed, or two were swapped; in a LONG word it is enough that
+    they are alike.
+    """
+    if meant in COMMON_WORDS or len(typed) > LONG:
+        return meant not in COMMON_WORDS
+    while typed[:1] == meant[:1] and typed:
+        typed, meant = typed[1:], meant[1:]
+    while typed[-1:] == meant[-1:] and typed:
+        typed, meant = typed[:-1], meant[:-1]
+    return max(len(typed), len(meant)) <= 1 or typed == meant[::-1]
+
+
+def _show(
+    connection: sqlite3.Connection, marked: str, posts: Mapping[int, str]
+) -> tuple[Finding, ...]:
+    """Return what to show of posts by their numbers, with the words of a query marked."""
+    rows = connection.execute(_SHOW, (marked, json.dumps(list(posts)), OPENING, CLOSING))
+    texts = {number: texts for number, *texts in rows}
+    return tuple(_make_finding(slug, *texts[number]) for number, slug in posts.items())
+
+
+def _make_finding(slug: str, title: str, prose: str, description: str, code: str) -> Finding:
+    """Return a finding; where the prose has no match, another text may show one, or tell more."""
+    texts = [read_marks(text) for text in (prose, description, code)]
+    shown = next(filter(has_match, texts), texts[1] or texts[0])
+    return Finding(slug, read_marks(title), make_snippet(shown, SNIPPET_LONGEST))
+
+
+async def open_search(texts: Iterable[SearchText]) -> Search:
+    """Return the search in `texts`, newest first, its index built off the event loop.
+
+    The file has no name any more when it is open, so that nothing is left behind even by a crash.
+    Raises Problem `unavailable`.
+    """
+    try:
+        with TemporaryDirectory(prefix="search-") as folder:
+            path = Path(folder) / "posts.db"
+            await asyncio.to_thread(build_search, path, texts)
+            return Search(await Pool.open(partial(_open, path)))
+    except sqlite3.Error as error:
+        raise problem_of(error) from error
+    except OSError as error:
+        raise unavailable("There is no room for the search index") from error
+
+
+def build_search(path: Path, texts: Iterable[SearchText]) -> None:
+    """Write the index of `texts` into a new file. Raises sqlite3.Error."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        # A build that is interrupted is thrown away: neither journal nor sync is of any use.
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.executescript(_MAKE)
+        connection.execute("BEGIN")
+        connection.executemany(_FILL, (tuple(map(prepare, text)) for text in texts))
+        connection.execute(_FILL_WORDS, (WORD_LONGEST,))
+        connection.execute(_FILL_FORMS)
+        connection.execute("COMMIT")
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    connection.execute("SELECT count(*) FROM post LIMIT 1").fetchone()
+    return connection

@@ -1,0 +1,112 @@
+"""Connections that search one file for whoever comes: none waits long for what others ask.
+
+A read is ended when its time is over, and never begun once nobody waits for it any more. What is
+looked for is not known here.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Self, TypeVar
+
+from edge_api.db.errors import unavailable
+from edge_api.db.problems import Problem
+from edge_api.db.sqlite.connection import Connection, Limit
+
+CONNECTIONS: Final = 2
+"""Each has a thread of its own."""
+WAITING_MOST: Final = 64
+"""Reads under way and waiting, in all; who comes after that is told at once."""
+WAIT_SECONDS: Final = 2.0
+"""What a read may take in all, with the wait for its turn."""
+WORK_SECONDS: Final = 0.5
+"""What it may take once it is its turn; it is meant to take milliseconds."""
+_STEPS_BETWEEN_LOOKS: Final = 500
+"""Few: one instruction may rank a whole document."""
+
+T = TypeVar("T")
+
+
+class _Desk:
+    """One connection, and the limits of all reads that were given to it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.limits: list[Limit] = []
+        self._limit = Limit(0)
+        """Of the read that is going on now; known to the connection's thread alone."""
+
+    def watch_clock(self, connection: sqlite3.Connection) -> None:
+        connection.set_progress_handler(self._is_over, _STEPS_BETWEEN_LOOKS)
+
+    def _is_over(self) -> bool:
+        return self._limit.is_over()
+
+    async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        limit = Limit(WAIT_SECONDS)
+        self.limits.append(limit)
+        try:
+            return await self.connection.call(partial(self._work, work, limit))
+        except asyncio.CancelledError:
+            limit.shorten(0)
+            raise
+        finally:
+            self.limits.remove(limit)
+
+    def _work(
+        self, work: Callable[[sqlite3.Connection], T], limit: Limit, connection: sqlite3.Connection
+    ) -> T:
+        if limit.is_over():
+            raise _busy()
+        limit.shorten(WORK_SECONDS)
+        self._limit = limit
+        return work(connection)
+
+
+class Pool:
+    """Connections to one file, open."""
+
+    def __init__(self, desks: Sequence[_Desk]) -> None:
+        self._desks = desks
+
+    @classmethod
+    async def open(cls, connector: Callable[[], sqlite3.Connection]) -> Self:
+        """Return a pool of connections. Raises sqlite3.Error."""
+        desks: list[_Desk] = []
+        try:
+            for _ in range(CONNECTIONS):
+                desks.append(_Desk(await Connection.open(connector)))
+                await desks[-1].connection.call(desks[-1].watch_clock)
+        except BaseException:
+            await cls(desks).close()
+            raise
+        return cls(desks)
+
+    @property
+    def load(self) -> int:
+        """Return how many reads are under way or waiting."""
+        return sum(len(desk.limits) for desk in self._desks)
+
+    async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` on the least busy connection and return what it returns.
+
+        Raises Problem `unavailable` where too many wait, or the time is over; sqlite3.Error.
+        """
+        if self.load >= WAITING_MOST:
+            raise _busy()
+        try:
+            return await min(self._desks, key=lambda desk: len(desk.limits)).call(work)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+                raise unavailable("The search took too long: use fewer words") from None
+            raise
+
+    async def close(self) -> None:
+        """Close every connection, behind what it still has to do."""
+        await asyncio.gather(*(desk.connection.close() for desk in self._desks))
+
+
+def _busy() -> Problem:
+    """Return the problem of a read that was not begun, since others came first."""
+    return unavailable("Too many searches are under way")

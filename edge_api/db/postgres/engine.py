@@ -1,0 +1,270 @@
+"""The engine for many edges: a store in a PostgreSQL database, which recovers by itself.
+
+It knows plans and declared tables, and nothing of what rows mean.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from datetime import datetime
+from functools import partial
+from typing import Final, TypeVar
+
+import asyncpg
+
+from edge_api.db.errors import Outage, Probe, unavailable
+from edge_api.db.migrations import HISTORY
+from edge_api.db.postgres.connection import (
+    MARGIN_SECONDS,
+    Connection,
+    Session,
+    connect,
+    milliseconds,
+)
+from edge_api.db.postgres.errors import EngineError, problem_of
+from edge_api.db.postgres.opening import bring_up, refusal_of, schema_version
+from edge_api.db.postgres.writer import Planned, Readers, Writer
+from edge_api.db.problems import Problem
+from edge_api.db.query import Outcome, Plan, Read
+from edge_api.db.tables import TABLES
+from edge_api.db.types import spell_instant
+
+T = TypeVar("T")
+
+_IS_CLEAN: Final = """
+SELECT NOT EXISTS (
+    SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND age(backend_xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)
+)
+"""
+"""Whether nobody looks at an older state: rows that one may still see are left alone by VACUUM."""
+LOCK_SECONDS: Final = 2.0
+"""How long a table that somebody uses is waited for, and with it everybody who comes after us. The
+server ends a VACUUM of its own that is in the way after one second."""
+LOOK_SECONDS: Final = 0.5
+"""Between two looks."""
+STALE_SECONDS: Final = 1.5
+"""How long a look counts. Afterwards nothing is known of what others do, and nothing that was kept
+may be trusted; two seconds is what a revocation may take on all edges."""
+
+_LOOK: Final = "SELECT pg_current_snapshot()::text"
+"""Which transactions a statement sees. Where that is the same, so are all rows."""
+
+
+async def open_store(
+    url: str, clock: Callable[[], datetime], *, create: bool = True
+) -> "PostgresStore":
+    """Open the store in the database at `url`, at the present schema.
+
+    `url` is as libpq and asyncpg take it. The database has to be there; the store in it is made
+    where it is missing, but for who says `create=False`, who only looks. Raises StoreRefusal.
+    """
+    await bring_up(url, spell_instant(clock()), create=create)
+    async with AsyncExitStack() as stack:
+        try:
+            readers = await Readers.open(url)
+            stack.push_async_callback(readers.close)
+            writer = Writer(url)
+            stack.push_async_callback(writer.close)
+            await writer.connect()
+            limit = {"statement_timeout": milliseconds(STALE_SECONDS)}
+            watch = Watch(partial(connect, url, limit, STALE_SECONDS + MARGIN_SECONDS))
+            await watch.start()
+        except EngineError as error:
+            raise refusal_of(error, url) from None
+        stack.pop_all()
+        return PostgresStore(url, readers, writer, watch)
+
+
+class Watch:
+    """Looks at the server twice a second, on a connection of its own.
+
+    The version is asked for with each request and must not wait, so a task looks for all. What was
+    read after it was had may be kept for as long as it stays: a change by this edge changes it
+    before its caller is answered, a change by another edge within two seconds.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[Session]]) -> None:
+        self._connect = connect
+        self._session: Session | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._number = 0
+        self._seen = ""
+        self._looked_at = 0.0
+
+    def version(self) -> int:
+        """Return the number; another each time while the server cannot be looked at."""
+        if time.monotonic() > self._looked_at + STALE_SECONDS:
+            self._number += 1
+        return self._number
+
+    def note_change(self) -> None:
+        """Change the number for a change that this edge has made."""
+        self._number += 1
+
+    async def start(self) -> None:
+        """Look for the first time, and go on until it is closed. Raises EngineError."""
+        await self._look()
+        self._task = asyncio.create_task(self._look_on())
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        self._drop()
+
+    async def _look_on(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            with suppress(*EngineError):
+                await self._look()
+
+    async def _look(self) -> None:
+        try:
+            if self._session is None or self._session.is_closed():
+                self._session = await self._connect()
+            at = time.monotonic()
+            seen = await self._session.fetchval(_LOOK)
+        except EngineError:
+            self._drop()
+            raise
+        if seen != self._seen:
+            self._seen = seen
+            self._number += 1
+        # The rows that a look tells of are those of the moment at which it was asked for.
+        self._looked_at = at
+
+    def _drop(self) -> None:
+        if self._session is not None:
+            self._session.terminate()
+        self._session = None
+
+
+class PostgresStore:
+    """A `Store` in one database. Each of its parts connects again after its connection is lost."""
+
+    version_is_exact = False
+
+    def __init__(self, url: str, readers: Readers, writer: Writer, watch: Watch) -> None:
+        self._url = url
+        self._readers = readers
+        self._writer = writer
+        self._watch = watch
+        self._probe = Probe(self._look)
+        self.outage = Outage(self._look)
+        self._ending: asyncio.Task[None] | None = None
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Carry out all plans in one transaction and return an outcome for each.
+
+        Raises Problem, as `Store` says. When the server goes away in the middle of a commit nobody
+        knows whether it has happened: the caller is told to come back, and decides.
+        """
+        self._refuse_closed()
+        if not plans:
+            return []
+        reads = [plan for plan in plans if isinstance(plan, Read)]
+        if len(reads) == len(plans):
+            return await self._understood(self._readers.run(reads))
+        return await self._understood(self._write(plans))
+
+    def version(self) -> int:
+        """Return a number that differs whenever rows may have changed, by whichever edge.
+
+        A change by another edge shows within two seconds. Raises Problem `unavailable`.
+        """
+        self._refuse_closed()
+        return self._watch.version()
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Take what was deleted out of the tables' files, as far as the server lets it.
+
+        Deleted rows are there until VACUUM gives their room to others; `whole` writes the tables
+        anew. The server's own log, its replicas and its backups keep what they have: they are its
+        operator's. Raises Problem.
+        """
+        self._refuse_closed()
+        return await self._understood(scrub_tables(self._url, whole=whole))
+
+    async def probe(self) -> None:
+        """Return when the store has been read and could be written. Raises Problem."""
+        await self._probe.run()
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of every connection, within seconds."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        self.outage.close()
+        await self._watch.close()
+        await asyncio.gather(self._readers.close(), self._writer.close())
+
+    async def _write(self, plans: Sequence[Plan]) -> list[Outcome]:
+        """Write, and let nothing be trusted that was kept before, once that is durable.
+
+        Nobody is promised anything about a write that failed; if it is there all the same, the
+        watch finds it as it finds those of others.
+        """
+        outcomes = await self._writer.run(Planned(plans))
+        self._watch.note_change()
+        return outcomes
+
+    async def _look(self) -> None:
+        """Take the write lock, which shows that the store could be written, with who writes now.
+
+        After a group was lost only a real commit shows it: a server whose disk is full gives out
+        locks.
+        """
+        self._refuse_closed()
+        await self._understood(self._writer.run(partial(_look, rewrites=self._writer.failed)))
+
+    def _refuse_closed(self) -> None:
+        if self._ending:
+            raise unavailable("The store is closed")
+
+    async def _understood(self, doing: Awaitable[T]) -> T:
+        """Return what `doing` returns; what the engine raises becomes a Problem."""
+        try:
+            return await doing
+        except Problem as problem:
+            self.outage.note(problem, problem)
+            raise
+        except EngineError as error:
+            fault = problem_of(error)
+            self.outage.note(fault, error)
+            raise fault from error
+
+
+async def _look(connection: Connection, *, rewrites: bool) -> None:
+    version = await schema_version(connection)
+    if version != len(HISTORY):
+        raise unavailable(f"The store has schema version {version}, not {len(HISTORY)}")
+    if await connection.fetchval("SELECT current_setting('transaction_read_only')::bool"):
+        raise unavailable("The store cannot be written")
+    if rewrites:
+        await connection.execute("UPDATE schema_steps SET taken_at = taken_at WHERE number = 1")
+
+
+async def scrub_tables(url: str, *, whole: bool) -> bool:
+    """Give the room of deleted rows to others; tell whether nobody stood in the way.
+
+    `whole` writes each table anew, and locks it meanwhile; it does nothing while somebody looks at
+    an older state, a dump say. Raises EngineError.
+    """
+    session = await connect(url, {"lock_timeout": milliseconds(LOCK_SECONDS)}, None)
+    try:
+        is_clean = bool(await session.fetchval(_IS_CLEAN))
+        if is_clean or not whole:
+            words = "VACUUM (FULL)" if whole else "VACUUM"
+            await session.execute(f"{words} {', '.join(TABLES)}")
+    except asyncpg.LockNotAvailableError:
+        return False
+    else:
+        return is_clean
+    finally:
+        session.terminate()

@@ -1,0 +1,110 @@
+"""What PostgreSQL's errors mean: a rule of the schema, or a store that cannot work now.
+
+Whatever is neither is a fault of ours and stays the exception that it is.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import asyncpg
+
+from edge_api.db.errors import broken_rule, exists_already, unavailable
+from edge_api.db.problems import OVERDUE, Problem
+from edge_api.db.table import Row, Table
+
+_Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""What asyncpg raises for a connection that is of no use any more. InternalClientError is among
+that: it is what a statement gets that is sent while the server's farewell comes in."""
+EngineError = (asyncpg.PostgresError, *_Broken)
+"""What asyncpg raises: for the server, for the connection, for the network."""
+
+AWAY: Final = "The store's server cannot be reached"
+
+_SENTENCES: Mapping[str, str] = {
+    "08": AWAY,
+    "25P03": AWAY,
+    "57": AWAY,
+    OVERDUE: "The store took too long",
+    "40": "The store is locked by another process",
+    "55P03": "The store is locked by another process",
+    "25006": "The store cannot be written",
+    "42501": "The store cannot be written",
+    "28": "The store's server does not let the edge in",
+    "3D": "The store's database is gone",
+    "3F": "The store's tables are gone",
+    "42P01": "The store's tables are gone",
+    "53100": "The disk of the store is full",
+    "53": "The store's server is short of connections or memory",
+    "58030": "The disk of the store fails",
+    "XX001": "The store is damaged",
+    "XX002": "The store is damaged",
+}
+"""By SQLSTATE, or by its class where the whole class means the same."""
+
+
+def sqlstate_of(error: BaseException) -> str:
+    """Return the SQLSTATE of a server's error; other errors have none."""
+    return getattr(error, "sqlstate", None) or ""
+
+
+def is_disconnection(error: BaseException) -> bool:
+    """Tell whether an error may have kept an answer of the server from arriving."""
+    if isinstance(error, asyncpg.PostgresError):
+        return _sentence_of(sqlstate_of(error)) == AWAY
+    return isinstance(error, _Broken)
+
+
+def problem_of(error: Exception) -> Exception:
+    """Return the problem that an engine's error is to a client; the error itself if it is ours."""
+    if isinstance(error, asyncpg.PostgresError):
+        sentence = _sentence_of(sqlstate_of(error))
+        return error if sentence is None else unavailable(sentence)
+    return unavailable(AWAY) if isinstance(error, _Broken) else error
+
+
+def _sentence_of(sqlstate: str) -> str | None:
+    return _SENTENCES.get(sqlstate) or _SENTENCES.get(sqlstate[:2])
+
+
+def violation(
+    error: asyncpg.IntegrityConstraintViolationError, table: Table, rows: Sequence[Row]
+) -> Problem:
+    """Return the problem of a row that a rule of the schema refuses.
+
+    `rows` hold the values that were to be stored, as far as they are known.
+    """
+    if not isinstance(error, asyncpg.UniqueViolationError):
+        return broken_rule(table, [_column_of_rule(error, table)], error.sqlstate)
+    columns = _columns_of_index(error.constraint_name or "", table)
+    return exists_already(table, columns, _refused(error, columns, rows))
+
+
+def _column_of_rule(error: asyncpg.IntegrityConstraintViolationError, table: Table) -> str:
+    """Return the column of a rule, from the name that PostgreSQL gives to a column's CHECK."""
+    name = error.constraint_name or ""
+    return error.column_name or name.removeprefix(f"{table.name}_").removesuffix("_check")
+
+
+def _columns_of_index(name: str, table: Table) -> tuple[str, ...]:
+    declared = {index.name: index.columns for index in table.indexes}
+    return declared.get(name, (table.key,))
+
+
+def _refused(
+    error: asyncpg.UniqueViolationError, columns: Sequence[str], rows: Sequence[Row]
+) -> Row:
+    """Return which row was refused; of several, the one whose values the server names.
+
+    Its sentence is in the server's language, but `(columns)=(values)` stands in it in each.
+    """
+    if len(rows) == 1:
+        return rows[0]
+    named = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
+    found = named and named[1]
+    return next((row for row in rows if _values(row, columns) == found), {})
+
+
+def _values(row: Row, columns: Sequence[str]) -> str:
+    values: list[Any] = [row.get(name) for name in columns]
+    return ", ".join(map(str, values))

@@ -1,0 +1,271 @@
+"""Plans carried out on a connection, in PostgreSQL's words. It begins and ends nothing.
+
+Nothing here leans on the locale of the server.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+import asyncpg
+
+from edge_api.db import sql
+from edge_api.db.errors import changed_meanwhile, too_many
+from edge_api.db.postgres.connection import Connection
+from edge_api.db.postgres.errors import violation
+from edge_api.db.problems import not_one_row
+from edge_api.db.query import ESCAPE, RUNS, Delete, Insert, Outcome, Plan, Read, Update, fold
+from edge_api.db.sql import COMPARISONS, Dialect, Spelling, decode
+from edge_api.db.table import Row, Table
+from edge_api.db.types import Kind
+
+SPELLING: Final = Spelling(
+    types=MappingProxyType(
+        {
+            Kind.TEXT: 'text COLLATE "C"',
+            Kind.UUID: 'text COLLATE "C"',
+            Kind.TIMESTAMP: 'text COLLATE "C"',
+            Kind.INTEGER: "bigint",
+            Kind.JSON: "json",
+        }
+    ),
+    # LIKE patterns, in which an underscore is one character; JSON is seen to by its type.
+    rules=MappingProxyType(
+        {
+            Kind.UUID: "{column} LIKE '________-____-____-____-____________'",
+            Kind.TIMESTAMP: "{column} LIKE '____-__-__T__:__:__.______Z'",
+        }
+    ),
+)
+
+
+CASE_ENDS: Final = 0x20000
+"""From here on Unicode has ideographs and signs, which have no case: a tenth of all to look at."""
+_RUN: Final = "%"
+
+
+@lru_cache(maxsize=1024)
+def number_marks(text: str) -> str:
+    """Return a text with `$1`, `$2` and so on for its question marks; no declared name has one."""
+    first, *others = text.split("?")
+    return first + "".join(f"${number}{part}" for number, part in enumerate(others, 1))
+
+
+def like_operands(pattern: str) -> tuple[str]:
+    """Return the operand of `like`: only the second wildcard for runs is none of PostgreSQL's."""
+    return ("".join(_RUN if piece in RUNS else piece for piece in _pieces(pattern)),)
+
+
+def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
+    """Return the operands of `ilike`: whether no text needs folding, letters, to what, the pattern.
+
+    PostgreSQL's own ILIKE sees to ASCII. Of the others only those letters are folded that the
+    pattern could be after: the rest fit a wildcard or nothing, folded or not. With a table of all
+    1,400 a scan of texts that are not ASCII took a hundred times as long.
+    """
+    (folded,) = like_operands(fold(pattern))
+    wanted = sorted({piece[-1] for piece in _pieces(folded)})
+    pairs = [(other, letter) for letter in wanted for other in _variants().get(letter, "")]
+    letters = "".join(other for other, _ in pairs)
+    return not letters, letters, "".join(letter for _, letter in pairs), folded
+
+
+def _pieces(pattern: str) -> Iterator[str]:
+    """Yield the characters of a pattern; one that a backslash makes plain comes with that."""
+    characters = iter(pattern)
+    for character in characters:
+        yield character + next(characters, "") if character == ESCAPE else character
+
+
+@cache
+def _variants() -> dict[str, str]:
+    """Return, by folded letter, the others that fold to it, but for ASCII (some 1,400 in all)."""
+    variants: dict[str, str] = {}
+    for letter in map(chr, range(0x80, CASE_ENDS)):
+        folded = fold(letter)
+        if folded != letter:
+            variants[folded] = variants.get(folded, "") + letter
+    return variants
+
+
+POSTGRESQL: Final = Dialect(
+    operations=MappingProxyType(
+        {
+            **COMPARISONS,
+            "like": "{column} LIKE ?",
+            "ilike": (
+                "(CASE WHEN ? OR octet_length({column}) = length({column}) THEN {column}"
+                " ELSE translate({column}, ?, ?) END) ILIKE ?"
+            ),
+            # One parameter however long the list.
+            "in": "{column} = ANY (?)",
+        }
+    ),
+    operands=MappingProxyType(
+        {"like": like_operands, "ilike": ilike_operands, "is": lambda _null: ()},
+    ),
+    no_limit=None,
+    mark=number_marks,
+)
+
+
+Records = list[tuple[Any, ...]]
+"""New rows as parameters, each with a value for every column."""
+
+
+async def carry_out(connection: Connection, plans: Sequence[Plan]) -> list[Outcome]:
+    """Carry out plans in their order and return an outcome for each.
+
+    Raises Problem `invalid` or `conflict`, and `faults.EngineError` where the engine cannot.
+    """
+    outcomes: list[Outcome] = []
+    for plan in plans:
+        if isinstance(plan, Insert):
+            records = _records(plan, outcomes)
+            await _store(connection, plan.table, records)
+            outcomes.append(_stored(plan, records))
+        else:
+            outcomes.append(await _carry_out_one(connection, plan))
+    return outcomes
+
+
+async def carry_out_together(
+    connection: Connection, lists: Sequence[Sequence[Plan]]
+) -> list[list[Outcome]]:
+    """Do as `carry_out` does with each list in turn, in fewer trips to the server.
+
+    New rows are held back until a plan could meet them, and then stored at once. When it raises,
+    nobody knows which list was at fault.
+    """
+    held = _HeldRows(connection)
+    results: list[list[Outcome]] = []
+    for plans in lists:
+        outcomes: list[Outcome] = []
+        for plan in plans:
+            if isinstance(plan, Insert):
+                records = _records(plan, outcomes)
+                held.hold(plan.table, records)
+                outcomes.append(_stored(plan, records))
+            else:
+                await held.store_before(plan)
+                outcomes.append(await _carry_out_one(connection, plan))
+        results.append(outcomes)
+    await held.store_all()
+    return results
+
+
+class _HeldRows:
+    """New rows that are still to be stored, by table."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._held: dict[str, tuple[Table, Records]] = {}
+
+    def hold(self, table: Table, records: Records) -> None:
+        _, held = self._held.setdefault(table.name, (table, []))
+        held.extend(records)
+
+    async def store_before(self, plan: Read | Update | Delete) -> None:
+        """Store the rows of the plan's table, unless it is a read that meets none of them."""
+        table, records = self._held.get(plan.table.name, (plan.table, []))
+        if isinstance(plan, Read) and not any(_may_meet(plan, record) for record in records):
+            return
+        self._held.pop(table.name, None)
+        await _store(self._connection, table, records)
+
+    async def store_all(self) -> None:
+        for table, records in self._held.values():
+            await _store(self._connection, table, records)
+
+
+def _may_meet(plan: Read, record: Sequence[Any]) -> bool:
+    """Tell whether a read could meet a new row; of its conditions only equality is looked at."""
+    row = dict(zip(plan.table.columns, record, strict=True))
+    return all(
+        row.get(condition.column) == condition.value
+        for condition in plan.where
+        if condition.operator == "eq" and not condition.negated
+    )
+
+
+def _records(plan: Insert, earlier: Sequence[Outcome]) -> Records:
+    return sql.insert_parameters(plan, [len(outcome.rows) for outcome in earlier])
+
+
+def _stored(plan: Insert, records: Records) -> Outcome:
+    return Outcome(decode(plan.table, tuple(plan.table.columns), records))
+
+
+async def _store(connection: Connection, table: Table, records: Records) -> None:
+    """Store new rows in one trip to the server, however many."""
+    text = sql.insert_row(table, POSTGRESQL)
+    try:
+        if len(records) == 1:
+            await connection.fetch(text, *records[0])
+        elif records:
+            await connection.executemany(text, records)
+    except asyncpg.IntegrityConstraintViolationError as error:
+        rows = [dict(zip(table.columns, record, strict=True)) for record in records]
+        raise violation(error, table, rows) from None
+
+
+async def _carry_out_one(connection: Connection, plan: Read | Update | Delete) -> Outcome:
+    match plan:
+        case Read():
+            return await _read(connection, plan)
+        case Update():
+            return await _update(connection, plan)
+        case Delete():
+            await _refuse_more_than_allowed(connection, plan)
+            statement = sql.delete_rows(plan, POSTGRESQL)
+            return Outcome(await _changed(connection, plan, statement))
+
+
+async def _read(connection: Connection, plan: Read) -> Outcome:
+    names = plan.columns or tuple(plan.table.columns)
+    rows = await _fetch(connection, plan.table, names, sql.read_rows(plan, POSTGRESQL))
+    if not plan.counted:
+        return Outcome(rows)
+    return Outcome(rows, await _number(connection, sql.count_rows(plan, POSTGRESQL)))
+
+
+async def _update(connection: Connection, plan: Update) -> Outcome:
+    await _refuse_more_than_allowed(connection, plan)
+    try:
+        rows = await _changed(connection, plan, sql.update_rows(plan, POSTGRESQL))
+    except asyncpg.IntegrityConstraintViolationError as error:
+        raise violation(error, plan.table, [dict(plan.values)]) from None
+    if len(rows) < plan.at_least:
+        raise changed_meanwhile()
+    return Outcome(rows)
+
+
+async def _refuse_more_than_allowed(connection: Connection, plan: Update | Delete) -> None:
+    """Count before anything is changed: undoing a million changes costs as much as making them."""
+    most = plan.at_most
+    if most is None:
+        return
+    if await _number(connection, sql.count_matches(plan, most, POSTGRESQL)) > most:
+        raise too_many(most)
+
+
+async def _changed(
+    connection: Connection, plan: Update | Delete, statement: sql.Statement
+) -> list[Row]:
+    """Return the rows that a change gives back, by key: PostgreSQL leaves their order open."""
+    rows = await _fetch(connection, plan.table, tuple(plan.table.columns), statement)
+    if plan.single and len(rows) != 1:
+        raise not_one_row(len(rows))
+    return sorted(rows, key=lambda row: row[plan.table.key])
+
+
+async def _number(connection: Connection, statement: sql.Statement) -> int:
+    return int(await connection.fetchval(statement.text, *statement.parameters))
+
+
+async def _fetch(
+    connection: Connection, table: Table, names: Sequence[str], statement: sql.Statement
+) -> list[Row]:
+    records = await connection.fetch(statement.text, *statement.parameters)
+    return decode(table, names, records)

@@ -1,0 +1,254 @@
+"""Rate limits counted for all edges on a database: the instants of the hits that still count.
+
+Counted by one statement each, exactly however many edges count at once, on the server's clock. By
+which key is not known here: a key is only kept as a hash.
+"""
+
+import hmac
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+from uuid import uuid4
+
+import asyncpg
+
+from edge_api.db.postgres.connection import (
+    CONNECT_SECONDS,
+    MARGIN_SECONDS,
+    SCHEMA,
+    SETTINGS,
+    PooledSession,
+    connect,
+    milliseconds,
+)
+from edge_api.db.postgres.errors import EngineError, problem_of
+from edge_api.db.postgres.opening import refusal_of
+from edge_api.db.postgres.writer import WRITE_LOCK
+from edge_api.schema.credentials import Limit, Share, Tally
+
+Note = Callable[[Exception, object], None]
+
+CONNECTIONS: Final = 2
+"""The most at once: a hit takes less than a millisecond of one."""
+HIT_SECONDS: Final = 2.0
+"""How long a statement may take; an edge that cannot count there in time counts by itself."""
+QUEUE_SECONDS: Final = 5.0
+"""How long a hit may wait for a connection: a queue is no reason to count apart from others."""
+
+# Not logged: it need not outlive a crash, and no hit waits for a disk. Half of each page is left
+# free for the next version of its rows, so that no index has to be written.
+_TABLE: Final = """
+CREATE UNLOGGED TABLE IF NOT EXISTS rate_hits (
+    key bytea NOT NULL PRIMARY KEY,
+    hits timestamptz[] NOT NULL,
+    until timestamptz NOT NULL
+) WITH (fillfactor = 50)
+"""
+
+_AGES: Final = """
+ARRAY(SELECT extract(epoch FROM clock_timestamp() - hit)::float8 FROM unnest(hits) AS hit)
+"""
+"""How many seconds ago each hit was, oldest first."""
+
+_HIT: Final = f"""
+INSERT INTO rate_hits AS rate (key, hits, until)
+VALUES (
+    $1, ARRAY[clock_timestamp()], clock_timestamp() + make_interval(secs => $4)
+)
+ON CONFLICT (key) DO UPDATE SET (hits, until) = (
+    SELECT
+        ARRAY(
+            SELECT hit FROM unnest(rate.hits) AS hit
+            WHERE hit > clock.now - make_interval(secs => $4)
+        ) || clock.now,
+        clock.now + make_interval(secs => $4)
+    FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock
+)
+WHERE NOT EXISTS (
+    SELECT FROM unnest($2::bigint[], $3::float8[]) AS w (amount, seconds)
+    WHERE w.amount <= (
+        SELECT count(*) FROM unnest(rate.hits) AS hit
+        WHERE hit > clock_timestamp() - make_interval(secs => w.seconds)
+    )
+)
+RETURNING {_AGES}
+"""  # noqa: S608  of constants alone
+"""Nothing is returned, and nothing changed, where a window has no room. Who hits a key that another
+edge is counting waits for that and sees the row as it then is, the condition included."""
+
+_LOOK: Final = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  as above
+_TAKE_BACK: Final = "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE key = $1"
+_SWEEP: Final = """
+WITH hits AS (DELETE FROM rate_hits WHERE until <= clock_timestamp())
+DELETE FROM rate_shares WHERE until <= clock_timestamp()
+"""
+
+# What each edge counts by itself, beside what all count together: nobody writes another's row.
+_SHARES_TABLE: Final = """
+CREATE UNLOGGED TABLE IF NOT EXISTS rate_shares (
+    key bytea NOT NULL,
+    edge uuid NOT NULL,
+    hits timestamptz[] NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (key, edge)
+) WITH (fillfactor = 50)
+"""
+
+_EXCHANGE: Final = """
+WITH told AS MATERIALIZED (
+    SELECT key, array_agg(at ORDER BY at) FILTER (WHERE at IS NOT NULL) AS hits, max(until) AS until
+    FROM (
+        SELECT
+            key,
+            clock.now - make_interval(secs => age) AS at,
+            clock.now + make_interval(secs => seconds) AS until
+        FROM unnest($1::bytea[], $2::float8[], $3::float8[]) AS t (key, age, seconds),
+            (SELECT clock_timestamp() AS now OFFSET 0) AS clock
+    ) AS timed
+    GROUP BY key
+),
+kept AS (
+    INSERT INTO rate_shares (key, edge, hits, until)
+    SELECT key, $4, coalesce(hits, '{}'), until FROM told
+    ON CONFLICT (key, edge) DO UPDATE SET hits = EXCLUDED.hits, until = EXCLUDED.until
+)
+SELECT
+    share.key,
+    array_agg(
+        extract(epoch FROM clock_timestamp() - hit)::float8 ORDER BY hit
+    ) AS ages
+FROM rate_shares AS share JOIN told USING (key), unnest(share.hits) AS hit
+WHERE share.edge <> $4 AND share.until > clock_timestamp()
+GROUP BY share.key
+"""
+"""A window without hits is told as one row whose age is null."""
+
+
+async def open_windows(url: str, secret: bytes, note: Note | None = None) -> "StoredWindows":
+    """Return the windows kept in the database at `url`, which has a store in it already.
+
+    `secret` is the same for all edges that count together; `note` counts failed attempts, as
+    `Outage.note` does. Raises StoreRefusal.
+    """
+    try:
+        await _make_tables(url)
+        pool = await asyncpg.create_pool(
+            url,
+            min_size=0,  # else a task of the pool's own would try to connect, and log each failure
+            max_size=CONNECTIONS,
+            timeout=CONNECT_SECONDS,
+            command_timeout=HIT_SECONDS + MARGIN_SECONDS,
+            server_settings={
+                **SETTINGS,
+                "synchronous_commit": "off",  # nothing of it has to be durable
+                "statement_timeout": milliseconds(HIT_SECONDS),
+                "idle_in_transaction_session_timeout": milliseconds(HIT_SECONDS),
+            },
+            connection_class=PooledSession,
+        )
+    except EngineError as error:
+        raise refusal_of(error, url) from None
+    return StoredWindows(pool, secret, note)
+
+
+async def _make_tables(url: str) -> None:
+    session = await connect(url, {}, None)
+    try:
+        if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.rate_shares") is None:
+            async with session.transaction():  # of edges that start at once each has its turn
+                await session.execute(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
+                await session.execute(_TABLE)
+                await session.execute(_SHARES_TABLE)
+    finally:
+        session.terminate()
+
+
+class StoredWindows:
+    """Counts hits. Every method raises Problem `unavailable` while the server is away."""
+
+    def __init__(
+        self, pool: "asyncpg.Pool[asyncpg.Record]", secret: bytes, note: Note | None = None
+    ) -> None:
+        self._pool = pool
+        self._note = note
+        self._secret = secret
+        self._edge = uuid4()
+
+    async def hit(self, limit: Limit, key: str) -> Tally:
+        """Count a hit if every window of the limit has room for it."""
+        digest = self._digest(limit, key)
+        amounts = [item.amount for item in limit.items]
+        seconds = [float(item.get_expiry()) for item in limit.items]
+        ages = await self._fetch(_HIT, digest, amounts, seconds, max(seconds))
+        if ages is not None:
+            return tally(limit, ages, taken=True)
+        return tally(limit, await self._fetch(_LOOK, digest) or (), taken=False)
+
+    async def look(self, limit: Limit, key: str) -> Tally:
+        """Return what is left, without counting anything."""
+        ages = await self._fetch(_LOOK, self._digest(limit, key))
+        return tally(limit, ages or (), taken=False)
+
+    async def take_back(self, limit: Limit, key: str) -> None:
+        """Uncount the newest hit, if one counts."""
+        await self._fetch(_TAKE_BACK, self._digest(limit, key))
+
+    async def exchange(self, told: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
+        """Put down the own hits of some windows, and return those of all others in the same."""
+        names = {self._hash(f"rate share {key}"): key for key in told}
+        parts = [
+            (digest, age, float(share.seconds))
+            for digest, share in zip(names, told.values(), strict=True)
+            for age in share.ages or (None,)
+        ]
+        digests, ages, seconds = map(list, zip(*parts, strict=True))
+        rows = await self._ask(_EXCHANGE, digests, ages, seconds, self._edge)
+        return {names[row["key"]]: row["ages"] for row in rows}
+
+    async def sweep(self) -> None:
+        """Delete what counts no longer."""
+        await self._fetch(_SWEEP)
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        self._pool.terminate()
+
+    async def _fetch(self, statement: str, *values: object) -> Any:
+        """Return the one value of the one row, if there is one. Raises Problem."""
+        rows = await self._ask(statement, *values)
+        return rows[0][0] if rows else None
+
+    async def _ask(self, statement: str, *values: object) -> list[asyncpg.Record]:
+        """Return the rows. Raises Problem."""
+        try:
+            async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
+                return await connection.fetch(statement, *values)
+        except EngineError as error:
+            fault = problem_of(error)
+            if self._note:
+                self._note(fault, error)
+            raise fault from error
+
+    def _digest(self, limit: Limit, key: str) -> bytes:
+        """Return what a key is kept as: addresses of people are nobody's to read in a database."""
+        return self._hash(f"rate limit {limit.name} {key}")
+
+    def _hash(self, text: str) -> bytes:
+        return hmac.digest(self._secret, text.encode(), "sha256")[:16]
+
+
+def tally(limit: Limit, ages: Sequence[float], *, taken: bool) -> Tally:
+    """Return what hits of these ages, in seconds and oldest first, leave of a limit."""
+    windows = ((item.amount, item.get_expiry()) for item in limit.items)
+    return Tally(taken, tuple(_left(amount, seconds, ages) for amount, seconds in windows))
+
+
+def _left(amount: int, seconds: int, ages: Sequence[float]) -> tuple[int, float]:
+    """Return how many hits a window has room for, and the seconds until it has for one more.
+
+    Where there is none, that is when so many have gone that one fits: of an edge whose limit is
+    lower than others' more than the oldest.
+    """
+    counting = [age for age in ages if age < seconds]
+    next_to_go = max(0, len(counting) - amount)
+    wait = seconds - counting[next_to_go] if counting else seconds
+    return max(0, amount - len(counting)), wait

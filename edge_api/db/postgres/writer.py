@@ -1,0 +1,302 @@
+"""The connections of a store: one writes, in shared transactions, and others read.
+
+Each caller is answered after the commit and never before. Each transaction takes the same lock
+first, so that of all edges on the database one writes at a time: what a plan saw is still so when
+a later plan of its transaction acts on it. Under that lock the lowest isolation does: each
+statement sees all that was committed before, and nobody commits meanwhile.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final, Self, TypeAlias, TypeVar
+
+import asyncpg
+
+from edge_api.db.errors import overdue, unavailable
+from edge_api.db.group_commit import Groups
+from edge_api.db.postgres.connection import (
+    CONNECT_SECONDS,
+    MARGIN_SECONDS,
+    SETTINGS,
+    Connection,
+    PooledSession,
+    Session,
+    connect,
+    milliseconds,
+)
+from edge_api.db.postgres.errors import AWAY, EngineError, is_disconnection
+from edge_api.db.postgres.execution import carry_out, carry_out_together
+from edge_api.db.query import Outcome, Plan, Read
+
+QUICK: Final = 4
+PATIENT: Final = 2
+"""The most connections of each kind. With the one that writes and the one that watches a store has
+eight at the most; a server has 100 unless it is set otherwise."""
+QUICK_SECONDS: Final = 10.0
+"""The limit of a read that sets none: it is meant to take milliseconds."""
+RELEASE_SECONDS: Final = 1.0
+"""How long the server may take to end a read that nobody waits for; then its connection goes."""
+CLOSE_SECONDS: Final = 1.0
+"""What is left to a read when its connection is to be closed."""
+
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+
+
+class Readers:
+    """All readers of a store; long reads never stand in the way of quick ones.
+
+    A pool opens a connection when one is needed, and a new one in the place of one that broke.
+    """
+
+    def __init__(self, quick: Pool, patient: Pool) -> None:
+        self._quick = quick
+        self._patient = patient
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        """Return readers of the database at `url`."""
+        return cls(await _pool(url, QUICK), await _pool(url, PATIENT))
+
+    async def run(self, plans: Sequence[Read]) -> list[Outcome]:
+        """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
+        seconds = max((plan.seconds for plan in plans if plan.seconds is not None), default=None)
+        if seconds is None:
+            return await _read(self._quick, plans, QUICK_SECONDS)
+        return await _read(self._patient, plans, seconds, is_limited=True)
+
+    async def close(self) -> None:
+        """Give what is being read a moment to come to its end, and close."""
+        await asyncio.gather(_close(self._quick), _close(self._patient))
+
+
+async def _pool(url: str, most: int) -> Pool:
+    settings = {
+        **SETTINGS,
+        "default_transaction_read_only": "on",
+        "statement_timeout": milliseconds(QUICK_SECONDS),
+        "idle_in_transaction_session_timeout": milliseconds(QUICK_SECONDS),
+    }
+    return await asyncpg.create_pool(
+        url,
+        min_size=0,  # else a task of the pool's own would try to connect, and log each failure
+        max_size=most,
+        timeout=CONNECT_SECONDS,
+        server_settings=settings,
+        connection_class=PooledSession,
+    )
+
+
+async def _close(pool: Pool) -> None:
+    try:
+        await asyncio.wait_for(pool.close(), CLOSE_SECONDS)
+    except TimeoutError:
+        pool.terminate()
+
+
+async def _read(
+    pool: Pool, plans: Sequence[Read], seconds: float, *, is_limited: bool = False
+) -> list[Outcome]:
+    """Carry out the plans; `seconds` include the wait for a connection."""
+    ends_at = time.monotonic() + seconds
+    try:
+        async with asyncio.timeout(seconds + MARGIN_SECONDS):
+            connection = await pool.acquire(timeout=seconds)
+            try:
+                if len(plans) == 1 and not plans[0].counted and not is_limited:
+                    return await carry_out(connection, plans)
+                return await _read_snapshot(connection, plans, ends_at - time.monotonic())
+            finally:
+                await pool.release(connection, timeout=RELEASE_SECONDS)
+    except TimeoutError:
+        if time.monotonic() < ends_at:
+            raise  # the server does not let us connect
+        raise overdue() from None
+    except asyncpg.QueryCanceledError:
+        raise overdue() from None
+
+
+async def _read_snapshot(
+    connection: Connection, plans: Sequence[Read], seconds: float
+) -> list[Outcome]:
+    """Carry out the plans in one transaction, and leave none open on a connection that is kept."""
+    try:
+        await connection.execute(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+            f"SET LOCAL statement_timeout = {milliseconds(seconds)}"
+        )
+        outcomes = await carry_out(connection, plans)
+        await connection.execute("COMMIT")
+    except BaseException:
+        await _roll_back(connection)
+        raise
+    return outcomes
+
+
+async def _roll_back(connection: Connection) -> None:
+    """End a transaction that has failed: a pool would too, but log an error for it."""
+    try:
+        await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
+    except EngineError:
+        with suppress(asyncpg.InterfaceError):  # the pool has taken it away already
+            connection.terminate()
+
+
+T = TypeVar("T")
+Work = Callable[[Connection], Awaitable[T]]
+"""Runs statements inside a transaction that others begin and end; it may be run a second time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """The work that carries out a list of plans, which can share trips with others of its kind."""
+
+    plans: Sequence[Plan]
+
+    async def __call__(self, connection: Connection) -> list[Outcome]:
+        """Return an outcome for each plan."""
+        return await carry_out(connection, self.plans)
+
+
+WRITE_LOCK: Final = 0x666F7265
+"""The key of the lock: `fore`. Whoever writes holds it, a migration too."""
+IDLE_SECONDS: Final = 3.0
+"""How long a transaction may wait for its next statement: an edge that was cut off while it held
+the lock holds it no longer than this. An edge of ours pauses for milliseconds."""
+LOCK_SECONDS: Final = 5.0
+"""How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
+STATEMENT_SECONDS: Final = 8.0
+"""The limit of one statement, the wait for the lock included."""
+REDIAL_SECONDS: Final = 0.5
+"""After an attempt to connect that came to nothing, until the next."""
+
+_BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
+
+
+class Writer:
+    """Commits groups of work; after the connection is lost the next group has a new one."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._session: Session | None = None
+        self._groups: Groups[Work[Any]] = Groups(self._commit)
+        self._redial_at = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether the last group was lost."""
+        return self._groups.failed
+
+    async def run(self, work: Work[T]) -> T:
+        """Return what `work` returns, once that is durable.
+
+        Raises what `work` raises, and EngineError or Problem when its whole group is lost. A
+        caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
+        """
+        result: T = await self._groups.run(work)
+        return result
+
+    async def connect(self) -> Session:
+        """Return the connection, a new one if the last is lost. Raises EngineError and Problem."""
+        if self._session is None or self._session.is_closed():
+            if time.monotonic() < self._redial_at:
+                raise unavailable(AWAY)
+            try:
+                self._session = await _dial(self._url)
+            except EngineError:
+                self._redial_at = time.monotonic() + REDIAL_SECONDS
+                raise
+        return self._session
+
+    async def close(self) -> None:
+        """Commit what waits, for a few seconds at the most, and refuse the rest."""
+        await self._groups.close()
+        if self._session is not None:
+            self._session.terminate()
+
+    async def _commit(self, works: Sequence[Work[Any]]) -> list[Any]:
+        session = await self.connect()
+        try:
+            return await commit_together(session, works)
+        except BaseException as error:
+            if not isinstance(error, asyncpg.PostgresError) or is_disconnection(error):
+                # It may be in the middle of anything; the server undoes what was begun on it.
+                session.terminate()
+            else:
+                await session.execute("ROLLBACK")
+            raise
+
+
+async def _dial(url: str) -> Session:
+    settings = {
+        "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
+        "lock_timeout": milliseconds(LOCK_SECONDS),
+        "statement_timeout": milliseconds(STATEMENT_SECONDS),
+    }
+    return await connect(url, settings, STATEMENT_SECONDS + MARGIN_SECONDS)
+
+
+async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
+    """Run each work, commit once, and return all results.
+
+    A work that raises has its exception for a result. Raises EngineError and Problem when nothing
+    of the whole group is durable, or nobody can know whether it is.
+    """
+    await session.execute(_BEGIN)
+    results = await _run_all(session, works)
+    try:
+        status = await session.execute("COMMIT")
+    except Exception as error:
+        if is_disconnection(error):
+            raise unavailable("The store's server went away in the middle of a commit") from error
+        raise
+    if status != "COMMIT":
+        # A transaction that has failed is undone by COMMIT, which says so in this way alone.
+        raise unavailable("The store could not keep the change")
+    return results
+
+
+async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
+    """Run the works together; should one fail, begin again with a savepoint for each.
+
+    Savepoints are trips to the server, and nearly always no work fails.
+    """
+    try:
+        return await _run_together(session, works)
+    except Exception as error:  # noqa: BLE001  it is told to the caller whose work it was
+        _raise_if_lost(session, error)
+        await session.execute(f"ROLLBACK; {_BEGIN}")
+        return [await _attempt(session, work) for work in works]
+
+
+async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
+    """Run the works one after the other; lists of plans that follow one another share trips."""
+    results: list[Any] = []
+    for is_planned, group in groupby(works, lambda work: isinstance(work, Planned)):
+        if is_planned:
+            lists = [work.plans for work in group if isinstance(work, Planned)]
+            results += await carry_out_together(session, lists)
+        else:
+            results += [await work(session) for work in group]
+    return results
+
+
+async def _attempt(session: Session, work: Work[T]) -> T | Exception:
+    await session.execute("SAVEPOINT work")
+    try:
+        result = await work(session)
+    except Exception as error:  # noqa: BLE001  as above
+        _raise_if_lost(session, error)
+        await session.execute("ROLLBACK TO work; RELEASE work")
+        return error
+    await session.execute("RELEASE work")
+    return result
+
+
+def _raise_if_lost(session: Session, error: Exception) -> None:
+    """Raise the error if the whole transaction is gone with it, not this work alone."""
+    if session.is_closed() or is_disconnection(error):
+        raise error

@@ -1,0 +1,302 @@
+"""The question as a value, without a word of SQL or of any engine; the patterns of `like` too.
+
+Whoever wants rows builds plans from the declared tables and hands them to a `Store`. Several plans
+handed over together are one transaction: all of them happen, or none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+from edge_api.db.table import Row, Table
+
+RUNS: Final = "*%"
+ANY: Final = "_"
+ESCAPE: Final = "\\"
+
+Characters = Sequence[str | None]
+"""Characters that have to follow one another; `None` is any."""
+
+
+class Segment:
+    """What stands between two runs of a pattern."""
+
+    def __init__(self, characters: Characters) -> None:
+        self.length = len(characters)
+        self._characters = characters
+        self._literal = None if None in characters else "".join(filter(None, characters))
+        # One bit a position: where in the segment a character of the text may stand.
+        self._anything = sum(1 << at for at, wanted in enumerate(characters) if wanted is None)
+        self._places: dict[str, int] = {}
+        for at, wanted in enumerate(characters):
+            if wanted is not None:
+                self._places[wanted] = self._places.get(wanted, self._anything) | 1 << at
+
+    def stands_at(self, text: str, start: int) -> bool:
+        """Tell whether the segment fits at `start`, from where `text` is long enough for it."""
+        if self._literal is not None:
+            return text.startswith(self._literal, start)
+        part = text[start : start + self.length]
+        pairs = zip(self._characters, part, strict=True)
+        return all(wanted in (None, found) for wanted, found in pairs)
+
+    def find_end(self, text: str, start: int, stop: int) -> int:
+        """Return where the first occurrence between `start` and `stop` ends, or -1.
+
+        With an "any" in it by shift-and (Baeza-Yates and Gonnet, 1992): each bit tells whether a
+        beginning of the segment ends here, so that the search never goes back in the text.
+        """
+        if self._literal is not None:
+            found = text.find(self._literal, start, stop)
+            return found if found < 0 else found + self.length
+        beginnings, whole = 0, 1 << (self.length - 1)
+        for at in range(start, stop):
+            beginnings = (beginnings << 1 | 1) & self._places.get(text[at], self._anything)
+            if beginnings & whole:
+                return at + 1
+        return -1
+
+
+class Pattern:
+    """A pattern, to be held against many texts. Raises ValueError for a malformed one."""
+
+    def __init__(self, pattern: str) -> None:
+        segments = [Segment(part) for part in _split(pattern)]
+        self._first, self._last = segments[0], segments[-1]
+        self._middle = [segment for segment in segments[1:-1] if segment.length]
+        self._has_runs = len(segments) > 1
+
+    def matches(self, text: str) -> bool:
+        """Tell whether the whole of `text` fits the pattern."""
+        position, stop = self._first.length, len(text) - self._last.length
+        if not self._has_runs:
+            return len(text) == position and self._first.stands_at(text, 0)
+        if position > stop or not self._first.stands_at(text, 0):
+            return False
+        # The earliest place for each segment leaves the most room for the next.
+        for segment in self._middle:
+            position = segment.find_end(text, position, stop)
+            if position < 0:
+                return False
+        return self._last.stands_at(text, stop)
+
+
+def _split(pattern: str) -> list[Characters]:
+    """Return the segments of a pattern: one more than it has wildcards for runs."""
+    segments: list[list[str | None]] = [[]]
+    characters = iter(pattern)
+    for character in characters:
+        if character in RUNS:
+            segments.append([])
+        else:
+            segments[-1].append(_read_one(character, characters))
+    return list(segments)
+
+
+def _read_one(character: str, following: Iterator[str]) -> str | None:
+    if character == ANY:
+        return None
+    if character != ESCAPE:
+        return character
+    escaped = next(following, None)
+    if escaped is None:
+        raise ValueError("the pattern must not end with a single backslash")
+    return escaped
+
+
+def fold(text: str) -> str:
+    """Return `text` without the case of its letters, one character for each (Unicode, 3.13.3).
+
+    That is simple case folding: an ess-zet stays one character, so that `_` counts alike on both
+    sides.
+    """
+    if text.isascii():
+        return text.lower()
+    folded = text.casefold()
+    # Folding never shortens a character: equal length means that each became exactly one.
+    return folded if len(folded) == len(text) else "".join(map(_fold_one, text))
+
+
+def _fold_one(character: str) -> str:
+    spellings = (character.casefold(), character.lower(), character)
+    return next(spelling for spelling in spellings if len(spelling) == 1)
+
+
+@lru_cache(maxsize=64)
+def _pattern(pattern: str) -> Pattern:
+    return Pattern(pattern)
+
+
+@lru_cache(maxsize=64)
+def _folded_pattern(pattern: str) -> Pattern:
+    return Pattern(fold(pattern))
+
+
+def like(text: str | None, pattern: str) -> bool | None:
+    """Tell whether `text` fits `pattern`; unknown (`None`) where there is no text."""
+    return None if text is None else _pattern(pattern).matches(text)
+
+
+def ilike(text: str | None, pattern: str) -> bool | None:
+    """Do as `like` does, whatever the case of letters on either side."""
+    return None if text is None else _folded_pattern(pattern).matches(fold(text))
+
+
+Value = str | int
+"""What a column is compared with, in the canonical spelling of the column's kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One filter: `column operator value`, or its negation.
+
+    `operator` is a name of `domain.filters.OPERATORS`. `value` is one Value, a tuple of them for
+    `in`, and `None` for `is` (which asks for NULL; negated, for anything but NULL). Every other
+    operator leaves rows out in which the column is NULL, negated or not; but `in` with no value
+    at all matches no row, and its negation every row.
+    """
+
+    column: str
+    operator: str
+    value: Value | tuple[Value, ...] | None
+    negated: bool = False
+
+
+Where = tuple[Condition, ...]
+"""Conditions that all hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One column to sort by. Text sorts by code point."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Rows of a table. The primary key is the last thing sorted by, in the direction before it."""
+
+    table: Table
+    columns: tuple[str, ...] = ()
+    """Empty: every column, hidden ones included."""
+    where: Where = ()
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    counted: bool = False
+    """Whether to count, in the same snapshot, the rows that match without limit and offset."""
+    seconds: float | None = None
+    """How long it may take: such a read runs apart from quick ones and is ended after that."""
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedBy:
+    """Stands for the number of rows that an earlier plan of the same transaction changed."""
+
+    step: int
+    """Index of that plan among the plans of the transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depending:
+    """Stands for one of two values: whether an earlier plan of the same transaction met a row."""
+
+    step: int
+    """Index of that plan among the plans of the transaction."""
+    some: Any
+    """The value if it read or changed any row."""
+    none: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """New rows, whole, as `Table.new_row` gives them.
+
+    A value may be `AffectedBy` or `Depending`.
+    """
+
+    table: Table
+    rows: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """New values for the rows that match. An empty `where` is refused."""
+
+    table: Table
+    values: Mapping[str, Any]
+    where: Where
+    at_most: int | None = None
+    """More matching rows than this: Problem `invalid`, and nothing is changed."""
+    at_least: int = 0
+    """Fewer matching rows than this: Problem `conflict`, and nothing is changed.
+
+    So a change that was decided on by an earlier read states in `where` what it relied on.
+    """
+    single: bool = False
+    """If not exactly one row matches: Problem `not_acceptable`, and nothing is changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The rows that match, gone. An empty `where` is refused."""
+
+    table: Table
+    where: Where
+    at_most: int | None = None
+    single: bool = False
+
+
+Plan = Read | Insert | Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a plan gave: the rows read, stored, changed or deleted."""
+
+    rows: list[Row] = field(default_factory=list)
+    total: int | None = None
+    """For a counted read: the rows that match without limit and offset."""
+
+
+class Store(Protocol):
+    """Where rows are kept.
+
+    Every method raises Problem `unavailable` (with `Retry-After`) while the engine is locked,
+    read-only, full, damaged or gone; nothing acknowledged is lost by that.
+    """
+
+    version_is_exact: bool
+    """Whether `version` differs at once for what another process changed, or within seconds."""
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Carry out all plans in one transaction and return an outcome for each.
+
+        When it returns, every change is durable: it survives the loss of power. Raises Problem
+        `conflict` (a unique value exists already; `details` names the column; `at_least` missed),
+        `invalid` (`at_most` exceeded), `not_acceptable` (`single` missed); then nothing is changed.
+        """
+
+    def version(self) -> int:
+        """Return a number that differs whenever rows may have changed, by whichever process.
+
+        Cheap enough for every request (microseconds, no I/O wait).
+        """
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Take what was deleted out of the engine's log too; tell whether that was possible.
+
+        It is not while somebody reads an older state: try again. `whole` leaves no trace in the
+        engine's files either; that takes as long as copying the store, and writers have to wait.
+        Raises Problem.
+        """
+
+    async def probe(self) -> None:
+        """Return when the store has been read and could be written. Raises Problem."""
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of every file and thread."""

@@ -1,0 +1,355 @@
+"""From a plan to SQL and from a table to its DDL, in an engine's dialect; and back to rows.
+
+Names come from the declared tables and are quoted; values are only ever parameters. It opens
+nothing and carries nothing out.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from edge_api.db.problems import Problem
+from edge_api.db.query import (
+    AffectedBy,
+    Condition,
+    Delete,
+    Depending,
+    Insert,
+    Order,
+    Pattern,
+    Read,
+    Update,
+    Where,
+)
+from edge_api.db.table import Column, Index, Row, Table, unknown_column
+from edge_api.db.types import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """What engines spell differently."""
+
+    types: Mapping[Kind, str]
+    rules: Mapping[Kind, str]
+    """What holds of every value of a kind, beside what its column declares."""
+    ending: str = ""
+    """What stands behind a table's columns."""
+
+
+def create_all(tables: Iterable[Table], spelling: Spelling) -> tuple[str, ...]:
+    """Return the statements that make every table with its indexes."""
+    return tuple(statement for table in tables for statement in _create(table, spelling))
+
+
+def _create(table: Table, spelling: Spelling) -> Iterator[str]:
+    columns = (_column(table, column, spelling) for column in table.columns.values())
+    listed = ",\n".join(f"    {column}" for column in columns)
+    yield f"CREATE TABLE {table.name} (\n{listed}\n){spelling.ending}"
+    for index in table.indexes:
+        yield _create_index(table, index)
+
+
+def _create_index(table: Table, index: Index) -> str:
+    unique = "UNIQUE " if index.unique else ""
+    terms = ", ".join(map(_index_term, index.columns))
+    text = f"CREATE {unique}INDEX {index.name} ON {table.name} ({terms})"
+    if index.where is None:
+        return text
+    column, value = index.where
+    return f"{text} WHERE {column} = {_literal(value)}"
+
+
+def _index_term(name: str) -> str:
+    return f"{name.removeprefix('-')} DESC" if name.startswith("-") else name
+
+
+def _column(table: Table, column: Column, spelling: Spelling) -> str:
+    words = [column.name, spelling.types[column.kind]]
+    if not column.nullable:
+        words.append("NOT NULL")
+    if column.name == table.key:
+        words.append("PRIMARY KEY")
+    if column.default is not None:
+        words.append(f"DEFAULT {_literal(column.default)}")
+    rules = " AND ".join(_rules(table, column, spelling))
+    if rules:
+        words.append(f"CHECK ({rules})")
+    return " ".join(words)
+
+
+def _rules(table: Table, column: Column, spelling: Spelling) -> Iterator[str]:
+    """Yield what has to hold of every value."""
+    name = column.name
+    if column.choices:
+        yield f"{name} IN ({', '.join(map(_literal, column.choices))})"
+    elif column.kind is Kind.TEXT:
+        yield from _range(f"length({name})", column.bounds)
+    elif column.kind is Kind.INTEGER:
+        yield from _range(name, column.bounds)
+    elif column.kind in spelling.rules:
+        yield spelling.rules[column.kind].format(column=name)
+    if column.name in table.folded:
+        yield f"{name} = lower({name})"
+
+
+def _range(measure: str, bounds: tuple[int | None, int | None]) -> Iterator[str]:
+    least, most = bounds
+    if least is not None and least == most:
+        yield f"{measure} = {least}"
+    elif least is not None and most is not None:
+        yield f"{measure} BETWEEN {least} AND {most}"
+    elif least is not None:
+        yield f"{measure} >= {least}"
+    elif most is not None:
+        yield f"{measure} <= {most}"
+
+
+def _literal(value: str | int) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return "'" + value.replace("'", "''") + "'"
+
+
+def decode(table: Table, names: Sequence[str], records: Iterable[Iterable[Any]]) -> list[Row]:
+    """Return a row for each record, which holds the values of the columns `names`."""
+    rows = [dict(zip(names, record, strict=True)) for record in records]
+    for name in table.documents.intersection(names):
+        for row in rows:
+            row[name] = None if row[name] is None else read_json(row[name])
+    return rows
+
+
+def write_json(value: Any) -> str:
+    """Return the text of a value. Raises Problem `invalid` for what JSON cannot say (RFC 8259)."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise Problem("invalid", "the value cannot be written as JSON", sqlstate="22P02") from None
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a text that `write_json` made."""
+    return json.loads(text)
+
+
+COMPARISONS: Mapping[str, str] = {
+    "eq": "{column} = ?",
+    "neq": "{column} <> ?",
+    "gt": "{column} > ?",
+    "gte": "{column} >= ?",
+    "lt": "{column} < ?",
+    "lte": "{column} <= ?",
+    "is": "{column} IS NULL",
+}
+"""What filter operators ask that every engine is asked alike."""
+
+
+_SHAPES = 256
+"""Lists of columns that are kept as text, of each sort: people may ask for ever more of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """What engines say in different words."""
+
+    operations: Mapping[str, str]
+    """What each filter operator asks: `{column}` is the column, each `?` an operand."""
+    operands: Mapping[str, Callable[[Any], tuple[Any, ...]]]
+    """How a condition's value becomes operands, where it is not simply the one operand."""
+    no_limit: int | None
+    """The limit that is none."""
+    mark: Callable[[str], str]
+    """Gives a text with question marks the marks that the engine has for parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SQL statement with the values for its marks."""
+
+    text: str
+    parameters: Sequence[Any] = ()
+
+
+def read_rows(plan: Read, dialect: Dialect) -> Statement:
+    """Return the statement that reads the rows."""
+    names = _names(plan.table, plan.columns or tuple(plan.table.columns))
+    where = _where(plan.table, plan.where, dialect)
+    source = f"SELECT {names} FROM {quote(plan.table.name)}{where.text}"
+    limit = dialect.no_limit if plan.limit is None else plan.limit
+    parameters = (*where.parameters, limit, plan.offset)
+    text = f"{source} ORDER BY {_order(plan.table, plan.order)} LIMIT ? OFFSET ?"
+    return Statement(dialect.mark(text), parameters)
+
+
+def count_rows(plan: Read, dialect: Dialect) -> Statement:
+    """Return the statement that counts what matches, whatever limit and offset."""
+    where = _where(plan.table, plan.where, dialect)
+    text = f"SELECT count(*) FROM {quote(plan.table.name)}{where.text}"
+    return Statement(dialect.mark(text), where.parameters)
+
+
+@cache
+def insert_row(table: Table, dialect: Dialect) -> str:
+    """Return the text of the statement that stores one whole row."""
+    marks = ", ".join("?" * len(table.columns))
+    names = _names(table, tuple(table.columns))
+    return dialect.mark(f"INSERT INTO {quote(table.name)} ({names}) VALUES ({marks})")
+
+
+def insert_parameters(plan: Insert, affected: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return the parameters of `insert_row` for each row of the plan.
+
+    `affected` says how many rows each earlier plan of the transaction read or changed.
+    """
+    return [_insert_values(plan.table, row, affected) for row in plan.rows]
+
+
+def _insert_values(
+    table: Table, row: Mapping[str, Any], affected: Sequence[int]
+) -> tuple[Any, ...]:
+    values = {name: row[name] for name in table.columns}
+    if not _LATER.isdisjoint(map(type, values.values())):
+        values = {name: _resolve(value, affected) for name, value in values.items()}
+    for name in table.documents:
+        values[name] = _write_document(values[name])
+    return tuple(values.values())
+
+
+def update_rows(plan: Update, dialect: Dialect) -> Statement:
+    """Return the statement that changes the rows that match, and gives them back."""
+    if not plan.values:
+        raise Problem("invalid", "values: must name at least one column")
+    columns = [column_of(plan.table, name) for name in plan.values]
+    settings = ", ".join(f"{quote(column.name)} = ?" for column in columns)
+    where = _where_needed(plan, dialect)
+    values = (_bind(column, plan.values[column.name]) for column in columns)
+    text = f"UPDATE {quote(plan.table.name)} SET {settings}{where.text}{_returning(plan.table)}"
+    return Statement(dialect.mark(text), (*values, *where.parameters))
+
+
+def delete_rows(plan: Delete, dialect: Dialect) -> Statement:
+    """Return the statement that deletes the rows that match, and gives them back."""
+    where = _where_needed(plan, dialect)
+    text = f"DELETE FROM {quote(plan.table.name)}{where.text}{_returning(plan.table)}"
+    return Statement(dialect.mark(text), where.parameters)
+
+
+def count_matches(plan: Update | Delete, most: int, dialect: Dialect) -> Statement:
+    """Return the statement that counts the rows that match, and stops at one more than `most`."""
+    where = _where_needed(plan, dialect)
+    matching = f"SELECT 1 FROM {quote(plan.table.name)}{where.text} LIMIT ?"
+    text = f"SELECT count(*) FROM ({matching}) AS matching"
+    return Statement(dialect.mark(text), (*where.parameters, most + 1))
+
+
+def quote(name: str) -> str:
+    """Return a declared name as an SQL identifier."""
+    return f'"{name}"'
+
+
+def column_of(table: Table, name: str) -> Column:
+    """Return a declared column. Raises Problem `invalid` when the table has none of that name."""
+    try:
+        return table.columns[name]
+    except KeyError:
+        raise unknown_column(table, name) from None
+
+
+@lru_cache(_SHAPES)
+def _names(table: Table, names: tuple[str, ...]) -> str:
+    return ", ".join(quote(column_of(table, name).name) for name in names)
+
+
+def _returning(table: Table) -> str:
+    return f" RETURNING {_names(table, tuple(table.columns))}"
+
+
+def _where_needed(plan: Update | Delete, dialect: Dialect) -> Statement:
+    if not plan.where:
+        raise Problem("invalid", "match: must name at least one column", sqlstate="21000")
+    return _where(plan.table, plan.where, dialect)
+
+
+def _where(table: Table, where: Where, dialect: Dialect) -> Statement:
+    if not where:
+        return Statement("")
+    parts = [_condition(table, condition, dialect) for condition in where]
+    text = " AND ".join(part.text for part in parts)
+    return Statement(f" WHERE {text}", [value for part in parts for value in part.parameters])
+
+
+def _condition(table: Table, condition: Condition, dialect: Dialect) -> Statement:
+    column = column_of(table, condition.column)
+    if condition.operator in _PATTERNS:
+        _refuse_malformed(condition)
+    operation, operands = _operation(condition, dialect)
+    text = operation.format(column=quote(column.name))
+    return Statement(f"NOT ({text})" if condition.negated else text, operands)
+
+
+_PATTERNS = frozenset({"like", "ilike"})
+_NUL = "\x00"
+_WITH_NUL = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}
+"""What a comparison with a text that holds NUL comes to: no column holds one, nor could every
+engine be asked for it."""
+
+
+def _operation(condition: Condition, dialect: Dialect) -> tuple[str, tuple[Any, ...]]:
+    """Return what is asked, and with which operands."""
+    operator, value = condition.operator, condition.value
+    if isinstance(value, str) and _NUL in value and operator in _WITH_NUL:
+        return _WITH_NUL[operator], ()
+    if isinstance(value, tuple):
+        value = tuple(each for each in value if _NUL not in str(each))
+    return dialect.operations[operator], dialect.operands.get(operator, lambda each: (each,))(value)
+
+
+def _refuse_malformed(condition: Condition) -> None:
+    """Raise Problem for a malformed pattern, before any row is looked at."""
+    try:
+        Pattern(str(condition.value))
+    except ValueError as error:
+        raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
+
+
+@lru_cache(_SHAPES)
+def _order(table: Table, orders: tuple[Order, ...]) -> str:
+    """Return the terms to sort by; with the key among them no two rows are equal.
+
+    The key goes the way of the term before it, as the indexes do that end in it: a deep offset
+    walks such an index, and would else sort the whole table.
+    """
+    if all(order.column != table.key for order in orders):
+        orders = (*orders, Order(table.key, bool(orders) and orders[-1].descending))
+    return ", ".join(_order_term(table, order) for order in orders)
+
+
+def _order_term(table: Table, order: Order) -> str:
+    column = column_of(table, order.column)
+    term = f"{quote(column.name)} {'DESC' if order.descending else 'ASC'}"
+    if not column.nullable:
+        # There is no NULL to place, and a term that places it may keep an index from being used.
+        return term
+    return f"{term} NULLS {'FIRST' if order.nulls_first else 'LAST'}"
+
+
+def _bind(column: Column, value: Any) -> Any:
+    return _write_document(value) if column.kind is Kind.JSON else value
+
+
+def _write_document(value: Any) -> str | None:
+    return None if value is None else write_json(value)
+
+
+_LATER = frozenset((AffectedBy, Depending))
+
+
+def _resolve(value: Any, affected: Sequence[int]) -> Any:
+    match value:
+        case AffectedBy(step):
+            return affected[step]
+        case Depending(step, some, none):
+            return some if affected[step] else none
+    return value

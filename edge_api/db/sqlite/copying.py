@@ -1,0 +1,204 @@
+"""A whole copy of a store, made while others write to it, and the proof that a copy is whole.
+
+It knows files and SQLite, and nothing of what rows mean.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from edge_api.db.errors import StoreRefusal, no_store, refuse_newer
+from edge_api.db.sqlite.connection import BUSY_SECONDS, connect
+from edge_api.db.sqlite.errors import primary_code
+from edge_api.db.sqlite.opening import (
+    APPLICATION_ID,
+    RESTORE,
+    STRANGE,
+    refusal_of,
+    require_log,
+    schema_version,
+    sync,
+)
+
+PAGES_AT_ONCE: Final = 256
+"""Pages of one step: between two steps others have the disk, and the copy can be interrupted."""
+REPLICATORS_TABLES: Final = ("_litestream_seq", "_litestream_lock")
+"""What Litestream keeps in a store that it replicates; a copy has a life of its own."""
+
+_FIX: Final = "name another backup"
+_REASONS: Mapping[int, str] = {
+    sqlite3.SQLITE_CORRUPT: f"is damaged: {_FIX}",
+    sqlite3.SQLITE_NOTADB: f"is no SQLite database: {_FIX}",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user read the file and its folder",
+    sqlite3.SQLITE_READONLY: "cannot be opened: let this user write its folder",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full, make room",
+    sqlite3.SQLITE_IOERR: "cannot be read or written: its disk is full or fails",
+    sqlite3.SQLITE_BUSY: "is locked by another process: wait until that is done",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a verified copy holds."""
+
+    schema_version: int
+    rows: Mapping[str, int]
+    """The number of rows of each table."""
+
+    @property
+    def total(self) -> int:
+        """The number of all rows."""
+        return sum(self.rows.values())
+
+
+def copy_store(source: Path, target: Path) -> None:
+    """Copy the store at `source`, in use or not, into the new file `target`, durably.
+
+    The copy is the state of one instant, and one file without a log. Writers do not wait for it.
+    Raises StoreRefusal; then there may be a part of `target`.
+    """
+    if not source.is_file():
+        raise no_store(f"at {source}")
+    require_log(source.resolve())
+    with _refusing(source, is_store=True), closing(connect(source, writes=False)) as live:
+        _copy(live, target)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Do the same for a copy of a store, in which nothing is changed: it may be read-only.
+
+    What a log beside it holds belongs to it. Raises StoreRefusal.
+    """
+    with _refusing(source), closing(_open_copy(source)) as kept:
+        _copy(kept, target)
+
+
+def verify(path: Path, store: Path | None = None) -> Contents:
+    """Look through a whole copy and return what it holds.
+
+    `store` is the file that the copy was just made from: errors then name that. Raises
+    StoreRefusal.
+    """
+    name = store or path
+    with _refusing(name, is_store=store is not None), closing(_open_copy(path)) as copy:
+        (owner,) = copy.execute("PRAGMA application_id").fetchone()
+        if owner != APPLICATION_ID:
+            raise StoreRefusal(
+                f"{name} {STRANGE if store else f'is no store of Fore-edge: {_FIX}'}"
+            )
+        refuse_newer(schema_version(copy), str(name))
+        (verdict,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+        if verdict != "ok":
+            fault = str(verdict).splitlines()[-1]
+            raise StoreRefusal(f"{name} is damaged ({fault}): {RESTORE if store else _FIX}")
+        return Contents(schema_version(copy), MappingProxyType(_count_rows(copy)))
+
+
+def note_keys(live: Path, keys: Path) -> None:
+    """Note the key of each row of a live store, all of one instant, in the new file `keys`.
+
+    Raises StoreRefusal.
+    """
+    with _refusing(live), closing(_attached(keys, live=live)) as connection:
+        connection.execute("BEGIN")
+        for table, columns in _keys_of(connection):
+            connection.execute(f"CREATE TABLE {table} AS SELECT {columns} FROM live.{table}")  # noqa: S608
+        connection.execute("COMMIT")
+
+
+def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
+    """Return how many rows of each table a copy lacks, tables that lack none left out.
+
+    The copy was made after the keys were noted, while others went on writing. A row that was noted
+    and is still in the store must be in the copy, whatever came or went meanwhile; of the other
+    rows nothing can be said. So counts may differ without a fault, and no lost row makes up for
+    another. The one exception: a row that is deleted and stored again, under the same key, while
+    the copy is made. Raises StoreRefusal.
+    """
+    lost = {}
+    with _refusing(copy), closing(_attached(keys, live=live, copy=copy)) as connection:
+        for table, columns in _keys_of(connection):
+            (count,) = connection.execute(
+                f"SELECT count(*) FROM main.{table} "  # noqa: S608  names that the file itself gave
+                f"WHERE ({columns}) IN (SELECT {columns} FROM live.{table}) "
+                f"AND ({columns}) NOT IN (SELECT {columns} FROM copy.{table})"
+            ).fetchone()
+            if count:
+                lost[table.strip('"')] = int(count)
+    return lost
+
+
+def _attached(keys: Path, **others: Path) -> sqlite3.Connection:
+    """Open the file of keys, and beside it others that are only read: nobody's log is cut."""
+    connection = sqlite3.connect(
+        f"{keys.absolute().as_uri()}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+    )
+    connection.execute("PRAGMA synchronous = OFF")
+    for name, path in others.items():
+        connection.execute(f"ATTACH ? AS {name}", (f"{path.absolute().as_uri()}?mode=ro",))
+    return connection
+
+
+def _keys_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return the tables of the live store and the columns of their primary keys, all quoted."""
+    found = connection.execute(
+        """SELECT t.name, group_concat('"' || c.name || '"')
+        FROM live.sqlite_schema AS t, pragma_table_info(t.name, 'live') AS c
+        WHERE t.type = 'table' AND c.pk GROUP BY t.name"""
+    )
+    return [(f'"{name}"', keys) for name, keys in found if name not in REPLICATORS_TABLES]
+
+
+def _copy(live: sqlite3.Connection, target: Path) -> None:
+    with _refusing(target):
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    # An open snapshot: without it every commit of another process would begin the copy anew.
+    live.execute("BEGIN")
+    schema_version(live)
+    live.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    with _refusing(target), closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        live.backup(copy, pages=PAGES_AT_ONCE, sleep=0)
+        copy.execute("PRAGMA journal_mode = DELETE")
+        for table in REPLICATORS_TABLES:
+            copy.execute(f"DROP TABLE IF EXISTS {table}")
+    with _refusing(target):
+        sync(target)
+
+
+def _open_copy(path: Path) -> sqlite3.Connection:
+    """Open a file without changing it. One with no log is taken as it is, on any medium."""
+    if not path.is_file():
+        raise StoreRefusal(f"there is no file {path}")
+    log = path.with_name(f"{path.name}-wal")
+    mode = "rw" if log.exists() and log.stat().st_size else "ro&immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+
+
+def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
+    question = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    names = [str(name) for (name,) in copy.execute(f"{question} ORDER BY name")]
+    return {name: int(copy.execute(_count(name)).fetchone()[0]) for name in names}
+
+
+def _count(table: str) -> str:
+    quoted = table.replace('"', '""')
+    return f'SELECT count(*) FROM "{quoted}"'  # noqa: S608  a name that the file itself gave
+
+
+@contextmanager
+def _refusing(path: Path, *, is_store: bool = False) -> Iterator[None]:
+    """Turn an engine's error about a file, a copy or the store itself, into a refusal."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        reason = None if is_store else _REASONS.get(primary_code(error))
+        refusal = refusal_of(error, path) if reason is None else StoreRefusal(f"{path} {reason}")
+        raise refusal from None
+    except OSError as error:
+        raise StoreRefusal(f"{path} cannot be used: {error.strerror}") from None

@@ -1,0 +1,288 @@
+"""The embedded engine: a store in one SQLite file, which recovers when what ails it is gone.
+
+It knows plans and declared tables, and nothing of what rows mean.
+"""
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from edge_api.db.errors import Outage, Probe, StoreRefusal, no_store, unavailable
+from edge_api.db.problems import Problem
+from edge_api.db.query import Outcome, Plan
+from edge_api.db.sqlite.connection import BUSY_SECONDS
+from edge_api.db.sqlite.errors import Displaced, is_damage, primary_code, problem_of
+from edge_api.db.sqlite.lock_file import Claim
+from edge_api.db.sqlite.opening import bring_up, lay_file, refusal_of
+from edge_api.db.sqlite.replicator import end_replicator, released, unreplicated
+from edge_api.db.sqlite.session import Session, open_session
+from edge_api.db.types import spell_instant
+
+ATTEMPT_SECONDS: Final = 0.02
+"""Between two attempts to open a store that others are opening or closing."""
+RENEWAL_SECONDS: Final = 1.0
+"""Between two attempts to open a store that is damaged or gone."""
+LOG_MOST: Final = 1024 * 1024 * 1024
+"""Bytes at which the edge cuts a log. Litestream cuts it at half of that at the latest."""
+TRIM_SECONDS: Final = 60.0
+"""Between two attempts to do so."""
+
+_log = logging.getLogger(__name__)
+
+
+async def open_store(
+    path: Path,
+    clock: Callable[[], datetime],
+    *,
+    alone: bool = False,
+    create: bool = True,
+    replicated: bool = False,
+) -> "SQLiteStore":
+    """Open the store in the file at `path`, made where it is missing, at the present schema.
+
+    `alone` claims it for the one edge that serves it; commands work beside an edge without that.
+    With `replicated` that edge leaves the log to the replicator that it starts. Without `create` a
+    missing file is refused: who only looks must not make what they look for.
+    Raises StoreRefusal.
+    """
+    with ExitStack() as held:
+        file = await asyncio.to_thread(_claim_file, path, held if alone else None, create)
+        try:
+            session = await _open_patiently(
+                file, spell_instant(clock()), alone=alone, replicated=replicated
+            )
+        except sqlite3.Error as error:
+            raise refusal_of(error, path) from None
+        except Displaced:
+            raise StoreRefusal(f"{path} was moved while it was opened: start again") from None
+        return SQLiteStore(file, session, held.pop_all(), alone=alone, replicated=replicated)
+
+
+def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
+    """Return the file behind `path`, beside which SQLite puts its own: no symbolic link.
+
+    A replicator that a dead edge left is ended before the file is opened. It holds the log's index,
+    which may lack a commit that it has copied already: the edge would write over that one, and the
+    replica could not be brought up any more (Litestream 0.5.17). Without it the index is made anew,
+    from the log.
+    """
+    if not create and not path.exists():
+        raise no_store(f"at {path}")
+    lay_file(path)
+    file = path.resolve()
+    if claims is not None:
+        claims.callback(Claim(file).release)
+        end_replicator(file)
+    return file
+
+
+async def _open_patiently(file: Path, now: str, *, alone: bool, replicated: bool) -> Session:
+    """Open the store; of several processes that open or close it at once, one after another.
+
+    SQLite itself does not wait where two of them turn logging on or off. Raises sqlite3.Error.
+    """
+    ends_at = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            await asyncio.to_thread(bring_up, file, now)
+            return await open_session(file, alone=alone, replicated=replicated)
+        except sqlite3.OperationalError as error:
+            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
+                raise
+        await asyncio.sleep(ATTEMPT_SECONDS)
+
+
+class SQLiteStore:
+    """A `Store` in one file.
+
+    Its connections live in a session. One that has met damage, or another file in the place of
+    its own, is worn: the next call opens a new one, so that a file that was mended or put back is
+    taken up.
+    """
+
+    version_is_exact = True
+
+    def __init__(
+        self, path: Path, session: Session, held: ExitStack, *, alone: bool, replicated: bool
+    ) -> None:
+        self._path = path
+        self._session = session
+        self._held = held
+        self._alone = alone
+        self._replicated = replicated
+        self._probe = Probe(self._look)
+        self._outage = Outage(self._look)
+        self._generation = 0
+        self._is_worn = False
+        self._renewal: asyncio.Task[None] | None = None
+        self._renewable_at = 0.0
+        self._trimming: asyncio.Task[None] | None = None
+        self._trimmable_at = 0.0
+        self._ending: asyncio.Task[None] | None = None
+
+    async def run(self, *plans: Plan) -> list[Outcome]:
+        """Carry out all plans in one transaction and return an outcome for each.
+
+        Raises Problem, as `Store` says.
+        """
+        session = await self._sound_session()
+        try:
+            outcomes = await session.run(plans) if plans else []
+        except (sqlite3.Error, Displaced) as error:
+            raise self._understand(error) from error
+        if session.log_bytes > LOG_MOST:
+            self._trim_log()
+        return outcomes
+
+    def _trim_log(self) -> None:
+        """Cut a log that grows without end, since its replicator is stopped, stuck or not started.
+
+        That is ended for it, and then copies the whole store; so it is not done again at once.
+        """
+        if time.monotonic() > self._trimmable_at:
+            self._trimmable_at = time.monotonic() + TRIM_SECONDS
+            self._trimming = asyncio.create_task(self._trim())
+
+    async def _trim(self) -> None:
+        size, is_cut = self._session.log_bytes >> 20, False
+        with suppress(Problem):
+            is_cut = await self.scrub()
+        fate = "was cut" if is_cut else "cannot be cut: see that Litestream runs"
+        _log.warning("the log of the store has grown to %d MiB and %s", size, fate)
+
+    def version(self) -> int:
+        """Return a number that differs whenever rows may have changed, by whichever process.
+
+        Raises Problem `unavailable`.
+        """
+        if not self._session.is_open:
+            raise unavailable("The store is not open")
+        try:
+            return self._generation << 32 | self._session.version()
+        except sqlite3.Error as error:
+            raise self._understand(error) from error
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Take what was deleted out of the log too, as `Store` says; tell whether so.
+
+        Deleted rows are overwritten in the file itself (`PRAGMA secure_delete`); the log keeps
+        what they were until it is cut. Raises Problem.
+        """
+        session = await self._sound_session()
+        cutting = asyncio.create_task(self._cut(session, whole=whole))
+        try:
+            return await asyncio.shield(cutting)
+        except asyncio.CancelledError:
+            # The cut goes on in its thread, and no replicator may start meanwhile.
+            await asyncio.gather(cutting, return_exceptions=True)
+            raise
+
+    async def _cut(self, session: Session, *, whole: bool) -> bool:
+        try:
+            async with released(self._path):
+                return await session.scrub(whole=whole)
+        except (StoreRefusal, OSError):
+            return False  # whoever replicates the store does not let go of the log
+        except (sqlite3.Error, Displaced) as error:
+            raise self._understand(error) from error
+
+    async def probe(self) -> None:
+        """Return when the store has been read and could be written. Raises Problem."""
+        await self._probe.run()
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of every file and thread, within seconds."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        self._outage.close()
+        if self._renewal is not None:
+            await self._renewal
+        if self._trimming is not None:
+            await asyncio.gather(self._trimming, return_exceptions=True)
+        await self._close_session()
+        self._held.close()
+
+    async def _close_session(self) -> None:
+        """Close every connection; of an edge that nobody replicates, with the log in the file.
+
+        SQLite would apply the log of a file that was moved to the one that has taken its place, so
+        the replicator of such a file is ended. Otherwise it goes on: it may not have read the log
+        to its end. Beside an edge a command leaves the log alone.
+        """
+        if not self._session.is_open:
+            return
+        with suppress(StoreRefusal, OSError):  # a replicator that does not end, an unreadable lock
+            if self._session.place.is_lost():
+                async with released(self._path):
+                    await self._session.close(cuts_log=True)
+            elif self._alone:
+                with unreplicated(self._path) as is_ours:
+                    await self._session.close(cuts_log=is_ours)
+        await self._session.close()  # it is open yet where the log is not ours to cut
+
+    async def _look(self) -> None:
+        session = await self._sound_session()
+        try:
+            await session.probe()
+        except Problem as problem:
+            self._outage.note(problem, problem)
+            raise
+        except (sqlite3.Error, Displaced) as error:
+            raise self._understand(error) from error
+
+    async def _sound_session(self) -> Session:
+        if self._ending:
+            raise unavailable("The store is closed")
+        if self._is_worn:
+            await self._renew()
+        if not self._session.is_open:
+            fault = unavailable("The store's file is missing or damaged")
+            self._outage.note(fault, fault)
+            raise fault
+        return self._session
+
+    async def _renew(self) -> None:
+        """Open the store again, once at a time and not more often than each second.
+
+        Nobody waits longer than that: to end a replicator first may take half a minute.
+        """
+        if self._renewal is None or (
+            self._renewal.done() and time.monotonic() > self._renewable_at
+        ):
+            self._renewal = asyncio.create_task(self._open_again())
+            self._renewable_at = time.monotonic() + RENEWAL_SECONDS
+        await asyncio.wait([self._renewal], timeout=RENEWAL_SECONDS)
+        if self._renewal.done():
+            self._renewal.result()
+
+    async def _open_again(self) -> None:
+        # Closed first: SQLite must not meet two logs of one file in one process.
+        await self._close_session()
+        try:
+            self._session = await open_session(
+                self._path, alone=self._alone, replicated=self._replicated
+            )
+        except (sqlite3.Error, Displaced, StoreRefusal):
+            return
+        self._generation += 1
+        self._is_worn = False
+
+    def _understand(self, error: sqlite3.Error | Displaced) -> Exception:
+        """Return what to raise for an engine's error, and remember what it says of the session."""
+        if isinstance(error, Displaced):
+            self._is_worn = True
+            fault: Exception = unavailable("The store's file was moved or deleted")
+        else:
+            self._is_worn = self._is_worn or is_damage(error)
+            fault = problem_of(error)
+        self._outage.note(fault, error)
+        return fault

@@ -1,0 +1,82 @@
+"""The claim of the one edge that serves a store; two on one file would wait for each other."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from edge_api.db.errors import StoreRefusal
+from edge_api.schema.installed_code import PACKAGE, InstalledCode
+
+
+class Claim:
+    """A lock on a file beside the store, held until it is released or the process ends.
+
+    The store itself cannot be locked: closing another handle of its file would release the locks
+    that SQLite holds on it (POSIX, fcntl).
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Take the claim on the store at `path`. Raises StoreRefusal where another edge has it."""
+        file = _lock_of(path)
+        try:
+            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreRefusal(
+                f"{file} cannot be written ({error.strerror}): let this user write its folder"
+            ) from None
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _words_of(self._descriptor)[0] or "unknown"
+            self.release()
+            raise StoreRefusal(
+                f"{path} is served by another edge (process {holder}): "
+                "end that one, or set DATABASE_URL to another file"
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, f"{os.getpid()} {_installed()}".encode())
+
+    def release(self) -> None:
+        """Let go of the claim."""
+        os.close(self._descriptor)
+
+
+def is_claimed(path: Path) -> bool:
+    """Tell whether an edge serves the store at `path`. Raises OSError."""
+    return _read_claim(path) is not None
+
+
+def is_outdated(path: Path) -> bool:
+    """Tell whether the edge that serves the store, if one does, runs other code than is installed.
+
+    An edge of an older version, which notes no digest, counts as outdated. Raises OSError.
+    """
+    words = _read_claim(path)
+    return words is not None and words[1:] != [_installed()]
+
+
+def _read_claim(path: Path) -> list[str] | None:
+    """Return what the edge that serves a store has noted; `None` where no edge does."""
+    file = _lock_of(path)
+    if not file.exists():
+        return None
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _words_of(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _words_of(descriptor: int) -> list[str]:
+    return os.read(descriptor, 100).decode().split(" ")
+
+
+def _installed() -> str:
+    return InstalledCode(PACKAGE).digest.hex()
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-lock")

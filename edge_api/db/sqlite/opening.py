@@ -1,0 +1,285 @@
+"""What has to hold before a store is used: the library, the disk, the file, its schema.
+
+Whatever does not hold is refused in one sentence, with the mend, and nothing is changed.
+"""
+
+import os
+import sqlite3
+import struct
+from collections.abc import Collection, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from threading import Timer
+from typing import Final
+
+import psutil
+
+from edge_api.db.errors import StoreRefusal, refuse_newer
+from edge_api.db.migrations import HISTORY
+from edge_api.db.migrations.step import Step
+from edge_api.db.sqlite.connection import connect
+from edge_api.db.sqlite.errors import primary_code
+from edge_api.db.sqlite.replicator import state_of
+from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS
+
+OLDEST: Final = (3, 37, 0)
+"""The first SQLite with STRICT tables."""
+MODULES: Final = frozenset({"fts5", "json_each"})
+"""Parts of SQLite that a build may lack: full-text search, and lists as one parameter."""
+APPLICATION_ID: Final = 0x666F7265
+"""`fore`, in the file's header: the file of another program is left alone."""
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    {"9p", "afpfs", "afs", "beegfs", "ceph", "cifs", "davfs", "gfs2", "glusterfs", "lustre"}
+    | {"ncpfs", "nfs", "nfs4", "ocfs2", "smb2", "smb3", "smbfs", "webdav"}
+    | {"fuse.ceph", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"}
+)
+
+CHECK_SECONDS: Final = 2.0
+"""How long the file is looked through for damage before it is opened."""
+
+RESTORE: Final = (
+    "restore it with python -m edge_api restore FILE --force, or where LITESTREAM_REPLICA is set "
+    "with restore --from-replica --force"
+)
+"""How to fix a store that is damaged."""
+STRANGE: Final = (
+    f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE}"
+)
+_STORE_MARK: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
+_MARK_WITHIN: Final = 16 * 1024 * 1024
+"""The first bytes of a file, in which the schema of a store is."""
+_INDEX: Final = struct.Struct("=16xI76xI")
+"""Of a log's index (`-shm`): mxFrame and nBackfill, how many frames of the log are committed and
+how many of those are in the file (SQLite, "WAL-mode File Format", section 2.1)."""
+
+_REASONS: Mapping[int, str] = {
+    sqlite3.SQLITE_BUSY: "is locked by another process: end that, or wait until it is done",
+    sqlite3.SQLITE_READONLY: "cannot be written: let this user write the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user write the file and its folder",
+    sqlite3.SQLITE_FULL: "lies on a full disk: make room",
+    sqlite3.SQLITE_IOERR: "lies on a disk that is full or fails: make room, or replace it",
+    sqlite3.SQLITE_CORRUPT: f"is damaged: {RESTORE}",
+    sqlite3.SQLITE_NOTADB: (
+        f"is no SQLite database: set DATABASE_URL to another file; if it was a store, {RESTORE}"
+    ),
+}
+
+
+def lay_file(path: Path) -> None:
+    """See to it that there is a file for the store, on a disk that can hold it.
+
+    Raises StoreRefusal.
+    """
+    with closing(sqlite3.connect(":memory:")) as memory:
+        modules = {name for (name,) in memory.execute("SELECT name FROM pragma_module_list")}
+    refuse_library(sqlite3.sqlite_version_info, modules)
+    require_log(path.resolve())
+    _make_file(path)
+    refuse_file_system(path.parent, file_system_of(path.parent))
+
+
+def bring_up(path: Path, now: str) -> None:
+    """Check the file and bring it to the present schema.
+
+    `now` is the instant that rows made by the schema's steps carry. Raises StoreRefusal and
+    sqlite3.Error.
+    """
+    with closing(connect(path, writes=True)) as connection:
+        _check(connection, path)
+        _advance(connection, path, now)
+
+
+def refusal_of(error: sqlite3.Error, path: Path) -> StoreRefusal:
+    """Return the refusal that an engine's error is at the start."""
+    code = primary_code(error)
+    # No statement of ours fails on a file whose header says what the file is.
+    if code == sqlite3.SQLITE_ERROR or (code == sqlite3.SQLITE_NOTADB and _was_store(path)):
+        return StoreRefusal(f"{path} is damaged ({error}): {RESTORE}")
+    return StoreRefusal(f"{path} {_REASONS.get(code, f'cannot be used: {error}')}")
+
+
+def _was_store(path: Path) -> bool:
+    """Return whether a file that SQLite cannot read is a damaged store.
+
+    Then it still holds the schema, or Litestream has replicated it.
+    """
+    with suppress(OSError), path.open("rb") as file:
+        return _STORE_MARK in file.read(_MARK_WITHIN) or state_of(path).exists()
+    return False
+
+
+def require_log(path: Path) -> None:
+    """Raise StoreRefusal where the store's file or its log was removed without the other.
+
+    SQLite would go on with what is left, and the commits of the log would be lost. Without its
+    `-shm` file a log that was removed is not noticed. The `-shm` file is opened only where no log
+    is there: closing it releases the locks that SQLite holds on it (POSIX, fcntl).
+    """
+    log, index = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
+    with suppress(OSError):  # refused when the file is opened
+        # The log first: where a store is being made, its file is filled before there is a log.
+        if log.exists() and log.stat().st_size and not (path.exists() and path.stat().st_size):
+            state = "empty" if path.exists() else "missing"
+            raise StoreRefusal(
+                f"{path} is {state}, but its log {log.name} is there: put the file back, "
+                f"or {RESTORE}"
+            )
+        # Two looks: other processes may close the store, and open it again, between two lines.
+        if not any(log.exists() or not _has_unsaved(index) for _ in range(2)):
+            raise StoreRefusal(
+                f"the log of {path} is missing ({log.name}), and commits with it: put it back, or "
+                f"{RESTORE}; to go on without them, remove {index.name}"
+            )
+
+
+def _has_unsaved(index: Path) -> bool:
+    """Return whether a log had commits that are not in the store's file."""
+    head = b""
+    if index.exists():
+        with index.open("rb") as file:
+            head = file.read(_INDEX.size)
+    committed, saved = _INDEX.unpack(head) if len(head) == _INDEX.size else (0, 0)
+    return bool(committed > saved)
+
+
+def refuse_library(version: tuple[int, ...], modules: Collection[str]) -> None:
+    """Raise StoreRefusal for a SQLite that is too old or built without what is needed."""
+    if version < OLDEST:
+        found, needed = (".".join(map(str, parts)) for parts in (version, OLDEST[:2]))
+        raise StoreRefusal(f"SQLite {found} is too old: install {needed} or later")
+    missing = ", ".join(sorted(MODULES.difference(modules)))
+    if missing:
+        raise StoreRefusal(f"this SQLite was built without {missing}: install a complete one")
+
+
+def refuse_file_system(folder: Path, kind: str) -> None:
+    """Raise StoreRefusal for a network file system, where write-ahead logging loses rows.
+
+    The log's index is memory that all processes share, which only one machine's kernel gives.
+    """
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise StoreRefusal(
+            f"{folder} lies on a network file system ({kind}), where SQLite loses rows: "
+            "set DATABASE_URL to a file on a local disk"
+        )
+
+
+def file_system_of(folder: Path) -> str:
+    """Return the type of the file system on which a folder lies, as the kernel calls it."""
+    real = folder.resolve()
+    mounts = [
+        mount for mount in psutil.disk_partitions(all=True) if real.is_relative_to(mount.mountpoint)
+    ]
+    # The innermost mount counts, and of several on one folder the last.
+    return max(reversed(mounts), key=lambda mount: len(mount.mountpoint)).fstype if mounts else ""
+
+
+def _make_file(path: Path) -> None:
+    """Make the folder and the file where they are missing, for their owner's eyes only."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            sync(path.parent)
+        is_file = path.is_file()
+    except OSError as error:
+        raise StoreRefusal(
+            f"{path} cannot be made ({error.strerror}): set DATABASE_URL to another place"
+        ) from None
+    if not is_file:
+        raise StoreRefusal(f"{path} is no file: set DATABASE_URL to one")
+
+
+def sync(path: Path) -> None:
+    """Let a file, or the entries of a folder, survive the loss of power. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    if owner != APPLICATION_ID and EMAIL_UNSUBSCRIBE_TOKENS.name in names:
+        raise StoreRefusal(f"{path} is damaged (application_id is {owner}): {RESTORE}")
+    if owner != APPLICATION_ID and (owner or names):
+        raise StoreRefusal(f"{path} {STRANGE}")
+    fault = _find_damage(connection)
+    if names and schema_version(connection) < 1:
+        fault = fault or "user_version is not that of a store"
+    if fault:
+        raise StoreRefusal(f"{path} is damaged ({fault}): {RESTORE}")
+    refuse_newer(schema_version(connection), str(path))
+
+
+def _find_damage(connection: sqlite3.Connection) -> str:
+    """Return the first fault in the file that is found in time; usually there is none.
+
+    Of a file of many hundred MiB only a part is looked at: a restart must not take minutes.
+    """
+    timer = Timer(CHECK_SECONDS, connection.interrupt)
+    timer.start()
+    try:
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if primary_code(error) != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return ""
+    finally:
+        timer.cancel()
+        timer.join()
+    return "" if verdict == "ok" else str(verdict).splitlines()[-1]
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """Return how many steps of the history the store has seen."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _advance(connection: sqlite3.Connection, path: Path, now: str) -> None:
+    """Take the steps that are missing: all of them, or none. Raises StoreRefusal, sqlite3.Error.
+
+    Marks are set in any case, if only to be undone: a file that may not be written is opened for
+    reading without a word, and shows at the first write.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        steps = HISTORY[schema_version(connection) :]
+        for step in steps:
+            _take(step, connection, path, now)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(HISTORY)}")
+        if steps:
+            connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def start_log(connection: sqlite3.Connection) -> None:
+    """Turn on write-ahead logging and have the log's file made.
+
+    Readers and the writer do not wait for one another then, and a commit is one sync. Raises
+    StoreRefusal and sqlite3.Error.
+    """
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise StoreRefusal("the disk of the store does not support write-ahead logging")
+    schema_version(connection)
+
+
+def _take(step: Step, connection: sqlite3.Connection, path: Path, now: str) -> None:
+    try:
+        for statement in step.sqlite:
+            connection.execute(statement, {"now": now})
+    except sqlite3.Error as error:
+        if primary_code(error) not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
+            raise  # of the disk or the file, not of the step
+        number = HISTORY.index(step) + 1
+        raise StoreRefusal(
+            f"{path} is unchanged: step {number} of its schema failed ({error}); "
+            "run the version of before, and report this"
+        ) from None

@@ -1,0 +1,162 @@
+"""The replicator beside a store: Litestream, which copies the log elsewhere as it grows.
+
+It is asked over its socket, by the process that started it or any other. What its replica is, and
+who keeps it running, is not known here.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Final
+
+from edge_api.db.errors import StoreRefusal
+
+END_SECONDS: Final = 15.0
+"""How long it may take to bring the last commits to the replica."""
+SOCKET_LONGEST: Final = 100
+"""Bytes of a socket's path: systems allow 104 at the least."""
+
+
+class ReplicatorError(Exception):
+    """It does not run, or cannot do what it was asked; the message is its own."""
+
+
+def socket_of(store: Path) -> Path:
+    """Return where the replicator of a store listens."""
+    return store.with_name(f"{store.name}-litestream.sock")
+
+
+def lock_of(store: Path) -> Path:
+    """Return what the replicator of a store holds locked, with the number of its process in it."""
+    return store.with_name(f"{store.name}-litestream.lock")
+
+
+def state_of(store: Path) -> Path:
+    """Return the folder in which Litestream keeps what it knows of a store."""
+    return store.with_name(f".{store.name}-litestream")
+
+
+def sync_replica(store: Path, seconds: float) -> int:
+    """Return when the replica has what was committed before: how many transactions it has.
+
+    Raises ReplicatorError.
+    """
+    body = json.dumps({"path": str(store), "timeout": round(seconds), "wait": True})
+    connection = _Connection(str(socket_of(store)), seconds + 1)
+    try:
+        connection.request("POST", "/sync", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        said = answer.read().decode(errors="replace").strip()
+    except (OSError, HTTPException) as error:
+        raise ReplicatorError(str(error)) from None
+    finally:
+        connection.close()
+    if answer.status != HTTPStatus.OK:
+        raise ReplicatorError(said)
+    return int(json.loads(said)["replicated_txid"])
+
+
+@asynccontextmanager
+async def released(store: Path) -> AsyncIterator[None]:
+    """Have nobody replicate the store meanwhile, where somebody does.
+
+    Litestream often holds a read lock on the log, so that a cut fails; without one it would miss
+    what the cut takes away. It is ended, and started again by whoever keeps it running. To have it
+    `stop` and `start` in one life is not enough: it would go on from what it remembers of the log,
+    and its replica would be damaged.
+    """
+    if not lock_of(store).exists():
+        yield
+        return
+    lock = await claim_replicator(store)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def unreplicated(store: Path) -> Iterator[bool]:
+    """Yield whether nobody replicates the store; then nobody begins to meanwhile."""
+    if not lock_of(store).exists():
+        yield True
+        return
+    lock = os.open(lock_of(store), os.O_RDWR | os.O_CLOEXEC)
+    try:
+        yield _try(lock)
+    finally:
+        os.close(lock)
+
+
+async def claim_replicator(store: Path) -> int:
+    """Return a lock that the one replicator of a store is to hold, for as long as it lives.
+
+    One that a dead edge has left is ended. Who is cancelled while it waits holds no lock, which a
+    thread that waits would take nevertheless. Raises StoreRefusal.
+    """
+    lock = os.open(lock_of(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if not _try(lock):
+            await _end_left(lock, store)
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def end_replicator(store: Path) -> None:
+    """Have nobody replicate the store: no edge serves it, and what one left behind is ended.
+
+    For whoever runs no event loop. Raises StoreRefusal.
+    """
+    if lock_of(store).exists():
+        os.close(asyncio.run(claim_replicator(store)))
+
+
+async def _end_left(lock: int, store: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        holder = os.pread(lock, 20, 0).decode().strip()
+        if holder:
+            with suppress(ProcessLookupError):
+                os.kill(int(holder), number)  # it holds the lock, so it is the one that wrote it
+        ends_at = time.monotonic() + END_SECONDS
+        while time.monotonic() < ends_at:
+            if _try(lock):
+                return
+            await asyncio.sleep(0.05)
+    raise StoreRefusal(
+        f"{store} is replicated by another process ({holder or 'unknown'}): end that one"
+    )
+
+
+def _try(lock: int) -> bool:
+    """Take the lock if it is free, and clear the former holder's process id."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    os.ftruncate(lock, 0)
+    return True
+
+
+class _Connection(HTTPConnection):
+    """HTTP over a socket in the file system."""
+
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__("localhost", timeout=seconds)
+        self._path = path
+
+    def connect(self) -> None:
+        """Open the socket. Raises OSError."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)

@@ -1,0 +1,266 @@
+"""The connections of an open store: one writes, some read, one watches for changes.
+
+A session serves one file. When that file is replaced, another session has to take its place.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from pathlib import Path
+from shutil import disk_usage
+from typing import Final, Self
+
+from edge_api.db.errors import overdue, unavailable
+from edge_api.db.migrations import HISTORY
+from edge_api.db.query import Outcome, Plan, Read, ilike, like
+from edge_api.db.sqlite.connection import (
+    STEPS_BETWEEN_LOOKS,
+    Connection,
+    Limit,
+    checkpoint_commits,
+    connect,
+)
+from edge_api.db.sqlite.errors import Place
+from edge_api.db.sqlite.execution import ILIKE, LIKE, carry_out
+from edge_api.db.sqlite.opening import schema_version, start_log
+from edge_api.db.sqlite.writer import Writer
+
+Match = Callable[[str | None, str], bool | None]
+
+QUICK: Final = 2
+PATIENT: Final = 2
+"""Connections of each kind; each has a thread of its own."""
+QUICK_SECONDS: Final = 10.0
+"""The limit of a read that sets none: it is meant to take milliseconds."""
+READER_CLOSE_SECONDS: Final = 1.0
+"""What is left to a read when its connection is to be closed."""
+
+
+class Reader:
+    """One connection that only reads."""
+
+    def __init__(self, connection: Connection, place: Place) -> None:
+        self._connection = connection
+        self._place = place
+        self._limits: list[Limit] = []
+        self._limit = Limit(0)
+        """Of the read that is going on now; known to the connection's thread alone."""
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, place: Place) -> Self:
+        """Return a reader of the store at `path`. Raises sqlite3.Error."""
+        reader = cls(await Connection.open(partial(connect, path, writes=False)), place)
+        await reader._connection.call(reader._watch_clock)
+        return reader
+
+    def _watch_clock(self, connection: sqlite3.Connection) -> None:
+        """Have the clock looked at between instructions, and by each call of a slow function."""
+
+        def timed(match: Match) -> Match:
+            def match_in_time(text: str | None, pattern: str) -> bool | None:
+                if self._is_over():
+                    connection.interrupt()
+                return match(text, pattern)
+
+            return match_in_time
+
+        connection.set_progress_handler(self._is_over, STEPS_BETWEEN_LOOKS)
+        connection.create_function(LIKE, 2, timed(like), deterministic=True)
+        connection.create_function(ILIKE, 2, timed(ilike), deterministic=True)
+
+    def _is_over(self) -> bool:
+        return self._limit.is_over()
+
+    @property
+    def load(self) -> int:
+        """Return how many reads it has to do."""
+        return len(self._limits)
+
+    async def run(self, plans: Sequence[Read], seconds: float) -> list[Outcome]:
+        """Return the outcomes, all of one snapshot; `seconds` include the wait for its turn.
+
+        Raises Problem, sqlite3.Error and Displaced.
+        """
+        if self._closed:
+            raise unavailable("The store is closed")
+        limit = Limit(seconds)
+        self._limits.append(limit)
+        try:
+            return await self._connection.call(partial(self._read_snapshot, plans, limit))
+        except asyncio.CancelledError:
+            limit.shorten(0)
+            raise
+        finally:
+            self._limits.remove(limit)
+
+    def _read_snapshot(
+        self, plans: Sequence[Read], limit: Limit, connection: sqlite3.Connection
+    ) -> list[Outcome]:
+        if limit.is_over():
+            raise overdue()
+        self._place.check()
+        self._limit = limit
+        connection.execute("BEGIN")
+        try:
+            return carry_out(connection, plans)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    async def close(self) -> None:
+        """Give what is being read a moment to come to its end, and close."""
+        self._closed = True
+        for limit in self._limits:
+            limit.shorten(READER_CLOSE_SECONDS)
+        await self._connection.close()
+
+
+class Readers:
+    """All readers of a store; long reads never stand in the way of quick ones."""
+
+    def __init__(self, quick: Sequence[Reader], patient: Sequence[Reader]) -> None:
+        self._quick = quick
+        self._patient = patient
+
+    async def run(self, plans: Sequence[Read]) -> list[Outcome]:
+        """Return the outcomes, all of one snapshot. Raises as `Reader.run` does."""
+        seconds = max((plan.seconds for plan in plans if plan.seconds is not None), default=None)
+        if seconds is None:
+            return await _idlest(self._quick).run(plans, QUICK_SECONDS)
+        return await _idlest(self._patient).run(plans, seconds)
+
+    async def close(self) -> None:
+        """Close every reader."""
+        await asyncio.gather(*(reader.close() for reader in (*self._quick, *self._patient)))
+
+
+def _idlest(readers: Sequence[Reader]) -> Reader:
+    return min(readers, key=lambda reader: reader.load)
+
+
+CLOSE_SECONDS: Final = 5.0
+"""How long closing the readers, and then the writer, may take."""
+SPACE_LEAST: Final = 1024 * 1024
+"""Bytes of the disk below which no lead may find room any more."""
+
+
+class Session:
+    """What is open while a store is in use."""
+
+    def __init__(self, writer: Writer, readers: Readers, watcher: sqlite3.Connection) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._watcher = watcher
+        self.is_open = True
+        self._version: int | None = None
+        self._was_in_task = False
+        """Whether a task was the first to be told the version."""
+
+    async def run(self, plans: Sequence[Plan]) -> list[Outcome]:
+        """Carry out the plans in one transaction; those that only read go to a reader.
+
+        Raises Problem, sqlite3.Error and Displaced.
+        """
+        reads = [plan for plan in plans if isinstance(plan, Read)]
+        if len(reads) == len(plans):
+            return await self._readers.run(reads)
+        return await self._writer.run(partial(carry_out, plans=plans))
+
+    def version(self) -> int:
+        """Return SQLite's count of the commits of others than the watcher.
+
+        Asking takes file locks (4 to 15 microseconds), so all who ask in one turn of the event
+        loop share an answer: their requests had begun to arrive before the turn began, so none
+        of them can follow a change that this misses. What was told a task is not told whoever
+        reads from a socket: uvloop lets those come before what was called soon, though a long
+        task may stand between.
+        """
+        in_task = asyncio.current_task() is not None
+        if self._version is None or (self._was_in_task and not in_task):
+            (self._version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+            self._was_in_task = in_task
+            asyncio.get_running_loop().call_soon(self._forget_version)
+        return self._version
+
+    def _forget_version(self) -> None:
+        self._version = None
+
+    async def scrub(self, *, whole: bool) -> bool:
+        """Take what was deleted out of the log too, where nobody reads it; tell whether so."""
+        return await self._writer.empty_log(rewrites=whole)
+
+    @property
+    def place(self) -> Place:
+        """Where the files lie that are open."""
+        return self._writer.place
+
+    @property
+    def log_bytes(self) -> int:
+        """The size of the log after the last commit, where an edge is replicated; else 0."""
+        return self._writer.log_bytes
+
+    async def probe(self) -> None:
+        """Return when the store could be written.
+
+        The write lock shows that, and is shared with those who write at this moment. After a
+        group was lost only a real commit shows it: a disk that is full gives out locks.
+        """
+        await self._writer.run(partial(_look, rewrites=self._writer.failed))
+
+    async def close(self, *, cuts_log: bool = False) -> None:
+        """Finish what is under way and close every connection, whatever the disk does.
+
+        `cuts_log` brings the log into the file, wherever that has gone. Without it SQLite does so
+        when nobody else has the file open.
+        """
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._watcher.close()
+        with suppress(TimeoutError, sqlite3.Error):
+            await asyncio.wait_for(self._readers.close(), CLOSE_SECONDS)
+        with suppress(TimeoutError, sqlite3.Error):
+            await asyncio.wait_for(self._writer.close(cuts_log=cuts_log), CLOSE_SECONDS)
+
+
+def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
+    version = schema_version(connection)
+    if version != len(HISTORY):
+        raise unavailable(f"The store has schema version {version}, not {len(HISTORY)}")
+    _, _, file = connection.execute("PRAGMA database_list").fetchone()
+    if disk_usage(file).free < SPACE_LEAST:
+        raise unavailable("The disk of the store is full")
+    if rewrites:
+        connection.execute(f"PRAGMA user_version = {version}")
+
+
+async def open_session(path: Path, *, alone: bool, replicated: bool) -> Session:
+    """Open a store that is known to be sound; `alone` for the one edge that serves it.
+
+    Only the commits of an edge whose store nobody replicates checkpoint the log.
+
+    Raises sqlite3.Error, Displaced, and StoreRefusal where write-ahead logging does not work.
+    """
+    async with AsyncExitStack() as stack:
+
+        async def reader() -> Reader:
+            reader = await Reader.open(path, place)
+            stack.push_async_callback(reader.close)
+            return reader
+
+        watcher = await asyncio.to_thread(connect, path, writes=False, wait=0)
+        stack.callback(watcher.close)
+        writing = await Connection.open(partial(connect, path, writes=True))
+        stack.push_async_callback(writing.close)
+        await writing.call(start_log)
+        if alone and not replicated:
+            await writing.call(checkpoint_commits)
+        place = Place(path)
+        quick = [await reader() for _ in range(QUICK)]
+        patient = [await reader() for _ in range(PATIENT)]
+        writer = Writer(writing, place, measures_log=alone and replicated)
+        stack.pop_all()
+        return Session(writer, Readers(quick, patient), watcher)

@@ -1,0 +1,83 @@
+"""Putting another file in the place of a store's, so that nothing of the former is lost."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.sqlite.copying import verify
+from edge_api.db.sqlite.lock_file import Claim
+from edge_api.db.sqlite.opening import sync
+from edge_api.db.sqlite.replicator import state_of
+
+LOGS: Final = ("-shm", "-wal")
+"""What SQLite keeps beside a file, by the end of its name. It removes them in this order too: a
+`-shm` file alone says that a log was lost."""
+REPLACED: Final = ".replaced-"
+"""Between the name of a file that was put aside and the instant at which it was."""
+
+
+@contextmanager
+def claimed(store: Path) -> Iterator[None]:
+    """Keep edges away from the store meanwhile. Raises StoreRefusal where one serves it."""
+    try:
+        store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreRefusal(f"{store.parent} cannot be made ({error.strerror})") from None
+    claim = Claim(store)
+    try:
+        yield
+    finally:
+        claim.release()
+
+
+def beside(store: Path, now: datetime) -> Path:
+    """Return the name under which a store, or its key, is kept that is replaced at an instant."""
+    return store.with_name(f"{store.name}{REPLACED}{now:%Y%m%dT%H%M%S.%f}Z")
+
+
+def require_whole(draft: Path) -> None:
+    """Raise StoreRefusal for a file that is not fit to be moved: it would go without its log.
+
+    Closing a store does not tell whether the log could be brought into the file.
+    """
+    log = _with_end(draft, "-wal")
+    if log.exists() and log.stat().st_size:
+        raise StoreRefusal(
+            f"{draft} cannot be written whole, since its disk is full, fails or is slow: "
+            "make room, and restore again"
+        )
+    verify(draft)
+
+
+def replace(store: Path, whole: Path, aside: Path) -> None:
+    """Put the file `whole` in the store's place, and what stood there, log and all, `aside`.
+
+    Whoever is killed in the middle of it finds the former store whole under its new name, and
+    either of the two under the old one. Raises OSError.
+    """
+    for end in ("", "-wal"):
+        with suppress(FileNotFoundError):
+            os.link(_with_end(store, end), _with_end(aside, end))
+    sync(store.parent)
+    for end in LOGS:  # a log beside another file would be applied to it
+        _with_end(store, end).unlink(missing_ok=True)
+    sync(store.parent)
+    whole.replace(store)
+    # Replicated anew from its first page: what was known of the log holds no more.
+    shutil.rmtree(state_of(store), ignore_errors=True)
+    sync(store.parent)
+
+
+def clear(draft: Path) -> None:
+    """Remove a file that is to take a store's place, and what SQLite put beside it."""
+    for end in ("", *LOGS):
+        _with_end(draft, end).unlink(missing_ok=True)
+
+
+def _with_end(store: Path, end: str) -> Path:
+    return store.with_name(f"{store.name}{end}")

@@ -1,0 +1,121 @@
+"""The one writer: work that waits together shares a transaction and its sync to the disk.
+
+Each caller is answered after the commit and never before. Savepoints keep the callers apart: one
+that fails is rolled back alone. When the commit fails, nothing of the group has happened.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from edge_api.db.group_commit import Groups
+from edge_api.db.sqlite.connection import Connection, empty_log
+from edge_api.db.sqlite.errors import Place
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+"""Runs statements inside a transaction that others begin and end; it may be run a second time."""
+
+
+class Writer:
+    """Commits groups of work on the connection that writes."""
+
+    def __init__(self, connection: Connection, place: Place, *, measures_log: bool = False) -> None:
+        """Take the connection; `measures_log` has `log_bytes` follow the size of the log."""
+        self._connection = connection
+        self.place = place
+        self._measures_log = measures_log
+        self.log_bytes = 0
+        """The size of the log after the last commit."""
+        self._groups: Groups[Work[Any]] = Groups(self._commit)
+        self._closed = False
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether the last group was lost."""
+        return self._groups.failed
+
+    async def run(self, work: Work[T]) -> T:
+        """Return what `work` returns, once that is durable.
+
+        Raises what `work` raises, and sqlite3.Error or Displaced when its whole group is lost. A
+        caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
+        """
+        result: T = await self._groups.run(work)
+        return result
+
+    async def empty_log(self, *, rewrites: bool) -> bool:
+        """Cut the log between two groups; tell whether nobody stood in the way."""
+        self._groups.refuse_closed()
+        return await self._connection.call(partial(empty_log, rewrites=rewrites))
+
+    async def close(self, *, cuts_log: bool = False) -> None:
+        """Commit what waits, for a few seconds at the most, and refuse the rest."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._groups.close()
+        try:
+            if cuts_log:
+                await self._connection.call(empty_log)
+        finally:
+            await self._connection.close()
+
+    async def _commit(self, works: Sequence[Work[Any]]) -> list[Any]:
+        return await self._connection.call(partial(self._commit_in_thread, works))
+
+    def _commit_in_thread(self, works: Sequence[Work[Any]], connection: sqlite3.Connection) -> Any:
+        results = commit_together(self.place, works, connection)
+        if self._measures_log:
+            self.log_bytes = self.place.log_bytes()
+        return results
+
+
+def commit_together(
+    place: Place, works: Sequence[Work[Any]], connection: sqlite3.Connection
+) -> list[Any]:
+    """Run each work, commit once, and return all results.
+
+    A work that raises has its exception for a result. Raises sqlite3.Error and Displaced when
+    nothing of the whole group is durable.
+    """
+    place.check()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        results = _run_all(connection, works)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    place.check()
+    return results
+
+
+def _run_all(connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list[Any]:
+    """Run the works as they are; should one fail, begin again with a savepoint for each.
+
+    Savepoints are what costs most in a transaction, and nearly always no work fails.
+    """
+    try:
+        return [work(connection) for work in works]
+    except Exception:  # noqa: BLE001  which work it was comes out at the second attempt
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+        return [_attempt(connection, work) for work in works]
+
+
+def _attempt(connection: sqlite3.Connection, work: Work[T]) -> T | Exception:
+    connection.execute("SAVEPOINT work")
+    try:
+        result = work(connection)
+    except Exception as error:
+        # A disk that is full or fails ends the whole transaction, not this work alone.
+        if not connection.in_transaction:
+            raise
+        connection.execute("ROLLBACK TO work")
+        connection.execute("RELEASE work")
+        return error
+    connection.execute("RELEASE work")
+    return result

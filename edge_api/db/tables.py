@@ -1,0 +1,294 @@
+"""The tables: five that administrators reach, and the service's own.
+
+A sixth administrative table is one more entry here and one more step in `history`, as
+ARCHITECTURE.md describes.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from edge_api.db.oauth_tables import OAUTH_TABLES
+from edge_api.db.outbox_tables import OUTBOX_TABLES
+from edge_api.db.table import Ending, Index, PersonalData, Retention, RowModel, Table
+from edge_api.db.types import Integer, Json, Kind, NewId, Now, Text, Timestamp, Touched, Trait
+
+EMAIL_LONGEST = 255
+"""The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
+
+LeadStatus = Annotated[
+    Literal["new", "contacted", "qualified", "won", "lost", "spam"], Trait(Kind.TEXT)
+]
+LeadSource = Annotated[Literal["api", "form", "mcp", "admin"], Trait(Kind.TEXT)]
+SendStatus = Annotated[
+    Literal[
+        "pending",
+        "sent",
+        "suppressed",
+        "failed",
+        "bounced",
+        "complained",
+        "dlq",
+        "rate_limited",
+        "soft_bounced",
+    ],
+    Trait(Kind.TEXT),
+]
+SuppressionReason = Annotated[Literal["unsubscribe", "bounce", "complaint"], Trait(Kind.TEXT)]
+CredentialType = Annotated[Literal["api_key", "access_token"], Trait(Kind.TEXT)]
+Address = Annotated[Text, Field(min_length=3, max_length=EMAIL_LONGEST)]
+
+
+class LeadRow(RowModel):
+    """An enquiry that somebody sent."""
+
+    id: NewId
+    name: Annotated[Text, Field(min_length=1, max_length=100)]
+    email: Annotated[Text, Field(min_length=3, max_length=EMAIL_LONGEST)]
+    budget_tier: Annotated[Text, Field(min_length=1, max_length=50)]
+    message: Annotated[Text, Field(min_length=1, max_length=2000)]
+    created_at: Now
+    updated_at: Touched
+    status: LeadStatus = "new"
+    notes: Text | None = None
+    source: LeadSource = "api"
+    spam_score: Integer = 0
+    spam_reasons: Json | None = None
+    consent_at: Timestamp | None = None
+    consent_text: Text | None = None
+    dedupe_hash: Text | None = Field(
+        default=None, description="Digest of address and message, to know a repeated enquiry."
+    )
+
+
+class EmailSendLogRow(RowModel):
+    """One transition of one message; the service only appends."""
+
+    id: NewId
+    message_id: Text | None = None
+    template_name: Annotated[Text, Field(min_length=1, max_length=200)]
+    recipient_email: Address
+    status: SendStatus
+    error_message: Annotated[Text, Field(max_length=1000)] | None = None
+    metadata: Json | None = None
+    created_at: Now
+
+
+class EmailSendStateRow(RowModel):
+    """How the dispatcher of mail goes about it."""
+
+    id: Annotated[Integer, Field(ge=1, le=1)] = 1
+    retry_after_until: Timestamp | None = None
+    batch_size: Annotated[Integer, Field(ge=1, le=1000)] = 10
+    send_delay_ms: Annotated[Integer, Field(ge=0, le=60_000)] = 200
+    auth_email_ttl_minutes: Annotated[Integer, Field(ge=1, le=10_080)] = 15
+    transactional_email_ttl_minutes: Annotated[Integer, Field(ge=1, le=10_080)] = 60
+    updated_at: Touched
+
+
+class EmailUnsubscribeTokenRow(RowModel):
+    """The secret in an unsubscribe link, one for each address."""
+
+    id: NewId
+    token: Annotated[Text, Field(min_length=32, max_length=128)]
+    email: Address
+    created_at: Now
+    used_at: Timestamp | None = None
+
+
+class SuppressedEmailRow(RowModel):
+    """An address that must not be mailed."""
+
+    id: NewId
+    email: Address
+    reason: SuppressionReason
+    metadata: Json | None = None
+    created_at: Now
+
+
+class CredentialRow(RowModel):
+    """An API key or a hand-issued access token; its secret is not here, only the digest."""
+
+    id: NewId
+    name: Annotated[Text, Field(min_length=1, max_length=100)]
+    type: CredentialType
+    digest: Annotated[Text, Field(min_length=64, max_length=64)]
+    last_four: Annotated[Text, Field(min_length=4, max_length=4)]
+    scopes: Text = Field(description="Scope names, separated by spaces.")
+    tables: Text | None = Field(
+        default=None, description="The administrative tables it may touch; absent is all of them."
+    )
+    created_at: Now
+    expires_at: Timestamp | None = None
+    revoked_at: Timestamp | None = None
+    rotated_at: Timestamp | None = None
+    last_used_at: Timestamp | None = None
+
+
+class IdempotencyRow(RowModel):
+    """The answer to a request that carried an Idempotency-Key, to be given again."""
+
+    id: Annotated[Text, Field(min_length=64, max_length=64)]
+    request_digest: Annotated[Text, Field(min_length=64, max_length=64)]
+    status: Integer
+    response: Text
+    created_at: Now
+    expires_at: Timestamp
+
+
+class AuditRow(RowModel):
+    """Who did what, when, to how many rows."""
+
+    id: NewId
+    at: Now
+    actor: Text
+    verb: Text
+    table_name: Text
+    columns: Text = Field(description="The columns that the match named, separated by commas.")
+    rows: Integer
+
+
+def _by_time(table: str) -> Index:
+    return Index(f"{table}_recent", ("-created_at", "-id"))
+
+
+LEADS = Table(
+    "leads",
+    LeadRow,
+    "Enquiries that people sent.",
+    (
+        _by_time("leads"),
+        Index("leads_email", ("email",)),
+        Index("leads_status", ("status", "-created_at", "-id")),
+        Index("leads_budget_tier", ("budget_tier", "-created_at", "-id")),
+        Index("leads_dedupe", ("dedupe_hash", "created_at")),
+    ),
+    hidden=frozenset({"dedupe_hash"}),
+    administrative=True,
+    personal=PersonalData(("email",), mailed="email"),
+    retention=Retention("created_at", "retain_leads_days"),
+    restored="compared",
+)
+EMAIL_SEND_LOG = Table(
+    "email_send_log",
+    EmailSendLogRow,
+    "What became of each message, one row a transition.",
+    (
+        _by_time("email_send_log"),
+        Index("email_send_log_recipient", ("recipient_email",)),
+        Index("email_send_log_message", ("message_id", "status")),
+        Index("email_send_log_sent_once", ("message_id",), unique=True, where=("status", "sent")),
+    ),
+    administrative=True,
+    personal=PersonalData(
+        ("recipient_email", "message_id", "error_message", "metadata"),
+        through=("leads",),
+        mailed="recipient_email",
+    ),
+    retention=Retention("created_at", "retain_mail_log_days"),
+    restored="added",
+)
+EMAIL_SEND_STATE = Table(
+    "email_send_state",
+    EmailSendStateRow,
+    "How the dispatcher of mail goes about it: one row.",
+    administrative=True,
+    sole_row=True,
+    personal=None,
+)
+EMAIL_UNSUBSCRIBE_TOKENS = Table(
+    "email_unsubscribe_tokens",
+    EmailUnsubscribeTokenRow,
+    "The secrets in unsubscribe links.",
+    (
+        Index("email_unsubscribe_tokens_token", ("token",), unique=True),
+        Index("email_unsubscribe_tokens_email", ("email",), unique=True),
+    ),
+    folded=frozenset({"email"}),
+    administrative=True,
+    personal=PersonalData(("email",), withheld=frozenset({"token"})),
+    retention=Retention(),
+    restored="added",
+    endings=(Ending(("used_at",)),),
+)
+SUPPRESSED_EMAILS = Table(
+    "suppressed_emails",
+    SuppressedEmailRow,
+    "Addresses that must not be mailed.",
+    (Index("suppressed_emails_email", ("email",), unique=True),),
+    folded=frozenset({"email"}),
+    administrative=True,
+    personal=PersonalData(
+        ("email",),
+        cleared=("metadata",),
+        kept="the address is kept, so that it is not mailed",
+    ),
+    retention=Retention(),
+    restored="added",
+)
+CREDENTIALS = Table(
+    "credentials",
+    CredentialRow,
+    "API keys and access tokens, as digests.",
+    (Index("credentials_digest", ("digest",), unique=True),),
+    personal=None,
+    endings=(Ending(("revoked_at",)), Ending(("rotated_at", "expires_at"))),
+)
+IDEMPOTENCY_KEYS = Table(
+    "idempotency_keys",
+    IdempotencyRow,
+    "Answers that are given again to a repeated request.",
+    (Index("idempotency_keys_expiry", ("expires_at",)),),
+    personal=PersonalData(
+        ("response",), through=("leads",), withheld=frozenset({"id", "request_digest"})
+    ),
+    retention=Retention(),
+    restored="saved",
+)
+AUDIT_LOG = Table(
+    "audit_log",
+    AuditRow,
+    "Every administrative write and every change of a credential.",
+    (Index("audit_log_recent", ("-at", "-id")),),
+    personal=None,
+    retention=Retention("at", "retain_audit_days"),
+)
+
+
+def by_name(*tables: Table) -> Mapping[str, Table]:
+    """Return tables by name. Raises ValueError for one whose `parents` are not as they must be.
+
+    A data subject's rows are found in this order. Keys of parents are sought within texts, where
+    only UUIDs cannot be taken for something else.
+    """
+    found: dict[str, Table] = {}
+    for table in tables:
+        for name in table.parents:
+            parent = found.get(name)
+            if not (parent and parent.personal and parent.columns[parent.key].kind is Kind.UUID):
+                raise ValueError(
+                    f"{table.name}: {name} must be declared before it, hold personal data and have "
+                    "a UUID as its key"
+                )
+        found[table.name] = table
+    return MappingProxyType(found)
+
+
+TABLES: Final = by_name(
+    LEADS,
+    EMAIL_SEND_LOG,
+    *OUTBOX_TABLES,
+    EMAIL_SEND_STATE,
+    EMAIL_UNSUBSCRIBE_TOKENS,
+    SUPPRESSED_EMAILS,
+    CREDENTIALS,
+    AUDIT_LOG,
+    *OAUTH_TABLES,
+    IDEMPOTENCY_KEYS,
+)
+"""Every table by name, in the order in which rows are exported, erased and copied."""
+ADMINISTRATIVE: Mapping[str, Table] = {
+    name: table for name, table in TABLES.items() if table.administrative
+}

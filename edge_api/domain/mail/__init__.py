@@ -1,1 +1,0 @@
-"""Mail: what is said to whom, when, and what became of it. No SMTP is spoken here."""

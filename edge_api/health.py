@@ -1,0 +1,200 @@
+"""Whether the service can do its work, and whether what is written gets published."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from edge_api.auth.actor import Clock
+from edge_api.db.problems import Problem
+from edge_api.db.query import Store
+from edge_api.db.types import spell_instant
+from edge_api.journal.builds import Shelf
+from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, INDEX_FILE
+from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, list_files
+
+State = Literal["pass", "warn", "fail"]
+_WORSE: tuple[State, ...] = ("pass", "warn", "fail")
+
+
+LOOK_SECONDS: Final = 1.0
+"""How long a look at a part may take: who asks wants to know where to send the next request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one look at one part found."""
+
+    state: State
+    sentence: str = ""
+    """What is wrong; empty where nothing is."""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the check as readiness publishes it."""
+        said = {"error": self.sentence} if self.sentence else {}
+        return {"status": self.state, **said, **self.facts}
+
+
+Look = Callable[[], Awaitable[Check | None]]
+"""Looks at one part; `None` where there is no such part."""
+
+
+@dataclass(slots=True)
+class Health:
+    """Looks at the parts when asked; remembers only what others have noticed."""
+
+    store: Store
+    shelf: Shelf
+    clock: Clock
+    version: str
+    others: Mapping[str, Look] = field(default_factory=dict)
+    """What looks at parts that are told of here by their names alone."""
+    draining: bool = False
+    """The process has been told to end and finishes what is under way."""
+    untrusted_forwarding: bool = False
+    """A peer that is no trusted proxy sent forwarding headers."""
+
+    def start_draining(self) -> None:
+        """Say from now on that requests should go elsewhere."""
+        self.draining = True
+
+    async def report(self) -> dict[str, Any]:
+        """Return the whole report; `ready` says whether requests should come here."""
+        store, others = await asyncio.gather(self._store(), self._others())
+        checks = {
+            "store": store,
+            "index": self._index(),
+            "shutdown": Check("fail", "shutting down") if self.draining else Check("pass"),
+            "proxies": self._proxies(),
+            **others,
+        }
+        status = max((check.state for check in checks.values()), key=_WORSE.index)
+        failing = [check.sentence for check in checks.values() if check.state == "fail"]
+        return {
+            "status": status,
+            "ready": not failing,
+            "version": self.version,
+            "time": spell_instant(self.clock()),
+            "checks": {name: check.as_json() for name, check in checks.items()},
+            **({"error": f"Not ready: {'; '.join(failing)}"} if failing else {}),
+        }
+
+    async def _store(self) -> Check:
+        try:
+            await self.store.probe()
+        except Problem:
+            return Check("fail", "the store cannot be read or written")
+        return Check("pass")
+
+    async def _others(self) -> dict[str, Check]:
+        found = await asyncio.gather(*map(_look, self.others.values()))
+        return {name: check for name, check in zip(self.others, found, strict=True) if check}
+
+    def _index(self) -> Check:
+        edition, trouble = self.shelf.current, self.shelf.trouble
+        if edition is None:
+            return Check("fail", trouble or "no build is loaded")
+        facts = {"build_id": edition.build_id, "posts": edition.count}
+        if edition.site_url != self.shelf.site_url:
+            return Check("fail", "the build was made for another SITE_URL", facts)
+        return Check("warn" if trouble else "pass", trouble, facts)
+
+    def _proxies(self) -> Check:
+        if self.untrusted_forwarding:
+            return Check("warn", "forwarding headers come from a peer not in TRUSTED_PROXIES")
+        return Check("pass")
+
+
+async def _look(look: Look) -> Check | None:
+    """Return what a look finds, or that it finds nothing in time, as where a network is cut."""
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            return await look()
+    except TimeoutError:
+        return Check("warn", "how this stands cannot be found out in time")
+
+
+LATE_SECONDS: Final = 3 * BEAT_SECONDS
+"""Age of a heartbeat after which the watcher is taken for dead."""
+HANGING_SECONDS: Final = 600
+"""Length of a build after which it is taken to hang."""
+
+
+@dataclass(slots=True)
+class Publishing:
+    """Looks at the disk now and then; readiness gets what was seen last."""
+
+    build_dir: Path
+    content_dir: Path
+    clock: Clock
+    installed: InstalledCode
+    failure: str = ""
+    """Why the watcher's last build failed, for the operator alone: it may name paths."""
+    _watcher: Check = field(default_factory=lambda: Check("pass"))
+    _code: Check = field(default_factory=lambda: Check("pass"))
+
+    async def look(self) -> None:
+        """Look at the watcher's heartbeat, at the content and at the installed code."""
+        await asyncio.to_thread(self._look)
+
+    async def watcher(self) -> Check:
+        """Return whether the watcher does its work, and the content is published without one."""
+        return self._watcher
+
+    async def code(self) -> Check:
+        """Return whether this process runs what is installed."""
+        return self._code
+
+    def _look(self) -> None:
+        self._code, self._watcher = _warn(self._judge_code()), self._judge_watcher()
+
+    def _judge_code(self) -> Iterator[str]:
+        try:
+            self.installed.look()
+        except OSError as error:
+            yield f"the installed code cannot be read ({error.strerror})"
+        if self.installed.has_changed:
+            yield "the installed code has changed since this edge started: restart it"
+
+    def _judge_watcher(self) -> Check:
+        try:
+            beat = Heartbeat.read(self.build_dir)
+        except (OSError, ValueError):
+            return _warn(["the watcher's heartbeat cannot be read: restart the watcher"])
+        self.failure = beat.failure if beat else ""
+        try:
+            return _warn(self._judge(beat) if beat else self._judge_content())
+        except OSError as error:
+            return _warn([f"CONTENT_DIR cannot be read ({error.strerror})"])
+
+    def _judge(self, beat: Heartbeat) -> Iterator[str]:
+        # Absolute: a clock that was set back makes a dead watcher's heartbeat come from the future.
+        if abs((self.clock() - beat.at).total_seconds()) > LATE_SECONDS:
+            yield "the watcher has not reported for more than a minute: start it again"
+        elif (beat.at - beat.active_at).total_seconds() > HANGING_SECONDS:
+            yield "the watcher's build has run for more than ten minutes: restart the watcher"
+        if beat.failure:
+            yield "the watcher's builds fail: its log and doctor say why"
+        if beat.code_changed:
+            yield "the installed code has changed since the watcher started: restart the watcher"
+
+    def _judge_content(self) -> Iterator[str]:
+        """Say so where content waits to be built, as beside a watcher that writes no heartbeat."""
+        if not (self.build_dir / BUILD_LOCK).exists():
+            return
+        try:
+            built = (self.build_dir / CURRENT_LINK / INDEX_FILE).stat().st_mtime_ns
+        except OSError:  # readiness says so of the build itself
+            return
+        if any(found.st_mtime_ns > built for _, found in list_files(self.content_dir)):
+            yield (
+                "the content has changed since the served build was made: "
+                "restart the watcher, or build again"
+            )
+
+
+def _warn(sentences: Iterator[str] | list[str]) -> Check:
+    sentence = "; ".join(sentences)
+    return Check("warn" if sentence else "pass", sentence)

@@ -1,0 +1,1 @@
+"""HTTP: the only package, with mcp and net, that knows aiohttp and messages."""

@@ -1,0 +1,143 @@
+"""The body of a request, from bytes on a slow wire to a checked value."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import orjson
+from aiohttp import HttpVersion11, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from edge_api.db.problems import Problem
+from edge_api.http.request import Request
+from edge_api.operation.model import Body, check_body
+from edge_api.operation.result import FORM
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+CODINGS: Final = ("gzip", "deflate", "br")
+"""Content codings that are undone while a body is read."""
+_CHARSETS: Final = (None, "utf-8", "utf8")
+_CLOSE: Mapping[str, str] = {"Connection": "close"}
+"""Of a body that was not read to its end, nobody knows where the next request begins."""
+FORM_FIELDS_MOST: Final = 100
+"""Members of a form; none of ours has a third of that."""
+BODY_SECONDS: Final = 10.0
+"""A body that drips in for longer is cut off: aiohttp itself waits for ever."""
+
+
+async def read_bytes(request: Request, most: int) -> bytes:
+    """Return the whole body.
+
+    Raises Problem `too_large` as soon as it exceeds `most` bytes (after decompression),
+    `body_timeout`, `unsupported_media_type` for a coding that is not known, and `invalid` for one
+    that is broken or an expectation that is not known.
+    """
+    _check_coding(request)
+    if (request.content_length or 0) > most:
+        raise _too_large(most)
+    _meet_expectation(request)
+    try:
+        if request.content.is_eof():  # it has arrived already, so nothing is waited for
+            return await _collect(request, most)
+        async with asyncio.timeout(BODY_SECONDS):
+            return await _collect(request, most)
+    except TimeoutError:
+        raise Problem("body_timeout", headers=_CLOSE) from None
+    except (HttpProcessingError, web.RequestPayloadError):
+        sentence = "The body's transfer or content coding is broken"
+        raise Problem("invalid", sentence, headers=_CLOSE) from None
+    except ConnectionError:  # nobody is left to read this, and it is no fault of ours
+        raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
+
+
+def _check_coding(request: Request) -> None:
+    """Refuse a coding that would be read as if it were none (RFC 9110, section 8.4)."""
+    coding = request.headers.get("Content-Encoding", "identity").lower()
+    if coding not in (*CODINGS, "identity"):
+        known = ", ".join(CODINGS)
+        headers = {"Accept-Encoding": known}
+        raise Problem("unsupported_media_type", f"Known codings are {known}", headers=headers)
+
+
+def _meet_expectation(request: Request) -> None:
+    """Ask for the body where the client waits for that (RFC 9110, section 10.1.1)."""
+    expected = request.headers.get("Expect")
+    if expected is None or request.transport is None:
+        return
+    if expected.lower() != "100-continue":
+        raise Problem("invalid", "Of expectations, only 100-continue is known", headers=_CLOSE)
+    if request.version >= HttpVersion11:
+        request.transport.write(_CONTINUE)
+
+
+async def _collect(request: Request, most: int) -> bytes:
+    chunks = bytearray()
+    async for chunk in request.content.iter_any():
+        chunks += chunk
+        if len(chunks) > most:
+            raise _too_large(most)
+    return bytes(chunks)
+
+
+def _too_large(most: int) -> Problem:
+    sentence = f"The body is larger than {most // 1024} KiB"
+    return Problem("too_large", sentence, headers=_CLOSE)
+
+
+def check_media_type(request: Request, body: Body) -> None:
+    """Raise Problem `unsupported_media_type` unless the body is of its type, in UTF-8."""
+    if "Content-Type" not in request.headers and not body.media_type_needed:
+        return
+    charset = request.charset
+    if request.content_type != body.media_type or (charset and charset.lower()) not in _CHARSETS:
+        raise Problem("unsupported_media_type", f"Send the body as {body.media_type} in UTF-8")
+
+
+def decode(raw: bytes, body: Body) -> Any:
+    """Return what the operation's adapter makes of the JSON text, or of the form.
+
+    Raises Problem `invalid` that says where the JSON breaks off, or names the faulty member.
+    """
+    value = read_form(raw) if body.media_type == FORM else _read_json(raw)
+    return check_body(body.check, value)
+
+
+def _read_json(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise Problem("invalid", _json_sentence(raw, error), sqlstate="PGRST102") from None
+
+
+def read_form(raw: bytes) -> dict[str, str | list[str]]:
+    """Return the members of a form (WHATWG URL, section 5.1); one that is repeated, as a list.
+
+    Raises Problem `invalid` for what is no text in UTF-8, or has too many members.
+    """
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=FORM_FIELDS_MOST,
+        )
+    except ValueError:
+        sentence = f"The form is not in UTF-8, or has more than {FORM_FIELDS_MOST} members"
+        raise Problem("invalid", sentence) from None
+    members: dict[str, str | list[str]] = {}
+    for name, value in pairs:
+        known = members.get(name)
+        if known is None:
+            members[name] = value
+        else:
+            members[name] = [*([known] if isinstance(known, str) else known), value]
+    return members
+
+
+def _json_sentence(raw: bytes, error: orjson.JSONDecodeError) -> str:
+    if not raw:
+        return "The body is empty: send a JSON value"
+    if not error.doc:  # orjson has no text to show where the bytes are none
+        return "The body is not in UTF-8"
+    return f"The body is not valid JSON (line {error.lineno}, column {error.colno})"

@@ -1,0 +1,78 @@
+"""How a problem is spoken: the one place where it becomes a status, a body and headers."""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+from edge_api.db.problems import Problem
+from edge_api.http.headers import API_HEADERS
+from edge_api.http.response import Wire
+from edge_api.operation.model import Dialect
+from edge_api.operation.result import JSON, NO_STORE
+
+_log = logging.getLogger(__name__)
+
+
+def error_body(problem: Problem, dialect: Dialect = "plain") -> bytes:
+    """Return the JSON of a problem in the words of a dialect."""
+    return orjson.dumps(_MEMBERS[dialect](problem))
+
+
+def _plain(problem: Problem) -> dict[str, str]:
+    return {"error": problem.sentence}
+
+
+def _postgrest(problem: Problem) -> dict[str, str | None]:
+    """Return the one member, and PostgREST's beside it but where the credential is at fault."""
+    if problem.code == "unauthenticated":
+        return {"error": problem.sentence}
+    return {
+        "error": problem.sentence,
+        "message": problem.sentence,
+        "code": problem.sqlstate,
+        "details": problem.details,
+        "hint": problem.hint,
+    }
+
+
+def _oauth(problem: Problem) -> dict[str, str]:
+    """Return the members of RFC 6749, section 5.2, in the characters that it allows."""
+    description = re.sub(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]", "'", problem.sentence)
+    return {"error": problem.oauth, "error_description": description}
+
+
+def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict[str, Any]:
+    """Return the answer of JSON-RPC 2.0, section 5, to a request with that id, if it is known."""
+    is_ours = problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    error = {"code": -32603 if is_ours else -32600, "message": problem.sentence}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+_MEMBERS: Mapping[Dialect, Callable[[Problem], Mapping[str, Any]]] = {
+    "plain": _plain,
+    "postgrest": _postgrest,
+    "oauth": _oauth,
+    "jsonrpc": jsonrpc_error,
+    "page": _plain,  # for want of a page
+}
+
+
+def error_answer(problem: Problem, dialect: Dialect = "plain") -> Wire:
+    """Return the answer that tells the client of a problem."""
+    headers = [
+        ("Content-Type", JSON),
+        ("Cache-Control", NO_STORE),
+        *API_HEADERS,
+        *problem.headers.items(),
+    ]
+    return Wire(problem.status, headers, error_body(problem, dialect))
+
+
+def problem_of(fault: BaseException) -> Problem:
+    """Log a fault of ours with its trace, and return a problem that says nothing about it."""
+    _log.error("internal error", exc_info=fault)
+    return Problem("internal")

@@ -1,0 +1,262 @@
+"""Pages that the edge makes: in the look of the site, and the reference with Swagger UI.
+
+Each is made once, with the templates of the current build, and made again only when a build brings
+other templates. What the pages say is not known here.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from html import escape
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import jinja2
+
+from edge_api.db.problems import Problem
+from edge_api.http.try_out import SCRIPTS, SHEETS, read_parts
+from edge_api.journal.builds import Shelf
+from edge_api.journal.site_files import CODINGS, INDEX, TWIN, SiteFile
+from edge_api.operation.reference.pages import write_markdown
+from edge_api.operation.reference.values import Page
+from edge_api.schema.edge_pages import (
+    CONTACT_PAGE,
+    DOCS_DESCRIPTION,
+    DOCS_PAGE,
+    DOCS_PATH,
+    DOCS_SHELL,
+    DOCS_TRY,
+    SHELL,
+    SHELL_CONTENT,
+    SHELL_TITLE,
+    TEMPLATES_FOLDER,
+    Form,
+    PageName,
+)
+from edge_api.schema.index import SITE_FOLDER
+from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_DOCS
+
+_RETRY_SECONDS = 60
+
+
+class EdgePages:
+    """Renders with the templates of the current build, beside the event loop."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    async def render(self, name: PageName, title: str, **values: Any) -> bytes:
+        """Return a whole page; `values` are those that its template is declared to be given.
+
+        Raises Problem `unavailable` where the build has none such.
+        """
+        return await self._make(partial(_render, name=name, title=title, values=values))
+
+    async def refill(self, form: Form, **values: Any) -> bytes:
+        """Return the contact page with one of its forms filled in anew.
+
+        Raises Problem `unavailable` where the build has none such.
+        """
+        return await self._make(partial(_refill, form=form, values=values))
+
+    async def _make(self, make: Callable[[Path], bytes]) -> bytes:
+        """Make a page of the current build; once more if that was swapped and cleared meanwhile."""
+        for _ in range(2):
+            folder = self._shelf.edition().folder
+            try:
+                return await asyncio.to_thread(make, folder)
+            except OSError:
+                if self._shelf.edition().folder == folder:
+                    break
+        raise unavailable_page()
+
+
+def _render(folder: Path, name: PageName, title: str, values: dict[str, Any]) -> bytes:
+    templates = _templates(folder / TEMPLATES_FOLDER)
+    try:
+        content = templates.get_template(f"{name}.html").render(values)
+        shell = (folder / TEMPLATES_FOLDER / SHELL).read_text(encoding="utf-8")
+    except (jinja2.TemplateNotFound, FileNotFoundError):
+        check_folder(folder)
+        raise unavailable_page() from None
+    before, _, after = shell.replace(SHELL_TITLE, escape(title)).partition(SHELL_CONTENT)
+    return f"{before}{content}{after}".encode()
+
+
+def _refill(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
+    try:
+        page = (folder / SITE_FOLDER / CONTACT_PAGE).read_text(encoding="utf-8")
+        template = _templates(folder / TEMPLATES_FOLDER).get_template(form.template)
+    except (jinja2.TemplateNotFound, FileNotFoundError):
+        check_folder(folder)
+        sentence = "The form could not be taken, and its page cannot be shown: try again later"
+        raise unavailable_page(sentence) from None
+    before, _, rest = page.partition(form.opening)
+    _, _, after = rest.partition(form.closing)
+    filled = template.render(values)
+    return f"{before}{form.opening}\n{filled}\n{form.closing}{after}".encode()
+
+
+def check_folder(folder: Path) -> None:
+    """Tell a build that lacks a file from one that is gone. Raises FileNotFoundError if it is."""
+    folder.stat()
+
+
+def unavailable_page(sentence: str = "This page cannot be shown now: try again later") -> Problem:
+    """Return the problem of a page that the build does not have."""
+    return Problem("unavailable", sentence, headers={"Retry-After": str(_RETRY_SECONDS)})
+
+
+@lru_cache(maxsize=2)
+def _templates(folder: Path) -> jinja2.Environment:
+    """Return the templates of one build; Jinja keeps them, and looks whether one was mended."""
+    return make_environment(jinja2.FileSystemLoader(folder))
+
+
+def make_environment(loader: jinja2.BaseLoader | None = None) -> jinja2.Environment:
+    """Return what templates that a build hands over are rendered with."""
+    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+
+_TEMPLATES: Final = (DOCS_SHELL, DOCS_PAGE, SHELL, DOCS_TRY)
+
+_ENVIRONMENT: Final = make_environment()
+
+MakePages = Callable[[str | None], tuple[Page, ...]]
+"""Takes the slug of a post that exists, for the examples."""
+
+
+class Ground(NamedTuple):
+    """What of an edition the reference is made with."""
+
+    folder: Path
+    """Of the build."""
+    newest_slug: str | None
+
+
+class _Makings(NamedTuple):
+    """All that decides what the files say; where it is as it was, so are they."""
+
+    shell: str | None
+    docs: str | None
+    try_shell: str | None
+    try_out: str | None
+    """Sources of templates; `None` for one that the build does not have."""
+    newest_slug: str | None
+
+
+class Reference:
+    """Makes the files of the reference, whichever edition is current."""
+
+    def __init__(self, make_pages: MakePages, site_url: str) -> None:
+        self._make_pages = make_pages
+        self._site_url = site_url
+        self._parts = {**read_parts(SHEETS), **read_parts(SCRIPTS)}
+        self._turn = asyncio.Lock()
+        self._press: _Press | None = None
+        pages = [address for path in DOCS_PAGES for address in (path, f"{path}{TWIN}")]
+        self.files: Mapping[str, SiteFile] = MappingProxyType(
+            {
+                each: SiteFile(_name(each), 0, tuple(CODINGS))
+                for each in (*pages, TRY_DOCS, *self._parts)
+            }
+        )
+        """What there is, by the path at which it answers."""
+        self._own = frozenset(self.files.values())
+
+    def has(self, file: SiteFile) -> bool:
+        """Tell whether it is a file of the reference."""
+        return file in self._own
+
+    async def read(self, file: SiteFile, ground: Ground) -> bytes:
+        """Return the content of a file.
+
+        Raises Problem `unavailable` where the build lacks it, OSError where the build is gone.
+        """
+        part = self._parts.get(f"/{file.name}")
+        if part is not None:
+            return part
+        async with self._turn:
+            return await asyncio.to_thread(self._read, file.name, ground)
+
+    def _read(self, name: str, ground: Ground) -> bytes:
+        shell, docs, try_shell, try_out = (_source(ground.folder, each) for each in _TEMPLATES)
+        makings = _Makings(shell, docs, try_shell, try_out, ground.newest_slug)
+        if self._press is None or self._press.makings != makings:
+            pages = self._make_pages(makings.newest_slug)
+            self._press = _Press(makings, pages, self._site_url)
+        return self._press.make(name)
+
+
+class _Press:
+    """Makes each page when it is first asked for, from one set of makings."""
+
+    def __init__(self, makings: _Makings, pages: tuple[Page, ...], site_url: str) -> None:
+        self.makings = makings
+        self._docs = _compile(makings.docs)
+        self._try_out = _compile(makings.try_out)
+        self._pages = pages
+        self._by_folder = {page.path.strip("/"): page for page in pages}
+        self._site_url = site_url
+        self._made: dict[str, bytes] = {}
+
+    def make(self, name: str) -> bytes:
+        """Return the content of a file. Raises Problem `unavailable`."""
+        if name not in self._made:
+            self._made[name] = self._make(name).encode()
+        return self._made[name]
+
+    def _make(self, name: str) -> str:
+        if name == _name(TRY_DOCS):
+            return self._render_try()
+        page = self._by_folder[name.rpartition("/")[0]]
+        if name.endswith(TWIN):
+            return write_markdown(page, self._site_url)
+        return self._render(page)
+
+    def _render(self, page: Page) -> str:
+        marks = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
+        return _fill(self.makings.shell, marks, self._docs, page=page, pages=self._pages)
+
+    def _render_try(self) -> str:
+        return _fill(
+            self.makings.try_shell,
+            {SHELL_TITLE: "Try the API"},
+            self._try_out,
+            docs=DOCS,
+            sheets=tuple(read_parts(SHEETS)),
+            scripts=tuple(read_parts(SCRIPTS)),
+            document=OPENAPI,
+        )
+
+
+def _fill(
+    shell: str | None, marks: Mapping[str, str], template: jinja2.Template | None, **values: object
+) -> str:
+    """Return a frame with its marks and its content filled in. Raises Problem `unavailable`."""
+    if shell is None or template is None:
+        raise unavailable_page()
+    for mark, text in marks.items():
+        shell = shell.replace(mark, escape(text))
+    before, _, after = shell.partition(SHELL_CONTENT)
+    return f"{before}{template.render(values)}{after}"
+
+
+def _name(path: str) -> str:
+    name = path.removeprefix("/")
+    return f"{name}{INDEX}" if name.endswith("/") else name
+
+
+def _compile(source: str | None) -> jinja2.Template | None:
+    """Return the template; its source is kept, since the folder of a build may be cleared away."""
+    return None if source is None else _ENVIRONMENT.from_string(source)
+
+
+def _source(folder: Path, name: str) -> str | None:
+    """Return a template; `None` where a build has none such. Raises OSError where it is gone."""
+    try:
+        return (folder / TEMPLATES_FOLDER / name).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        check_folder(folder)
+        return None

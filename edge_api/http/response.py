@@ -1,0 +1,137 @@
+"""An answer in its wire form: the head and the body as bytes, written at once.
+
+One `Wire` may answer any number of requests; only the date and what belongs to the request
+(its id, its rate limit) are added. It goes past aiohttp's header machinery, which costs as much
+as everything else together, so signals do not see it and every header must be in its head.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final, cast
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.web_request import BaseRequest
+
+from edge_api.http.request import Request
+from edge_api.schema.site_policy import Header
+
+_END: Final = b"\r\n\r\n"
+_CLOSE: Final = ("Connection", "close")
+"""Among an answer's headers: no request is read behind it (RFC 9112, section 9.6)."""
+_BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+_JOINED_MOST: Final = 16 * 1024
+"""Bytes of a body that are sooner copied behind its head than handed over apart."""
+_DRAINED_FROM: Final = 64 * 1024
+"""Bytes not yet taken above which what follows an answer waits: a client that asks on and on and
+reads nothing would else fill the memory."""
+_LIMIT_FIELDS: Final = ("RateLimit-Policy", "RateLimit")
+_NOTHING: Final[Mapping[str, str]] = {}
+
+
+def header_lines(headers: Iterable[Header]) -> bytes:
+    """Return the field lines of `headers` (RFC 9112, section 5); a line break in them is cut."""
+    return b"".join(_line(name, value) for name, value in headers)
+
+
+@lru_cache(1024)
+def _line(name: str, value: str) -> bytes:
+    """Return one line; nearly all of them are the same in answer after answer."""
+    return f"{name}: {value}".splitlines()[0].encode("latin-1", "replace") + b"\r\n"
+
+
+def tell_limits(request: Request, headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Take the rate-limit fields out of an answer's headers; return the others.
+
+    An answer carries one field of each name, with every policy that applied to the request once.
+    """
+    if _LIMIT_FIELDS[0] not in headers:
+        return headers
+    told = request.limits
+    request.limits = {name: headers[name] for name in _LIMIT_FIELDS}
+    if told:
+        request.limits = {name: _join_policies(told[name], headers[name]) for name in told}
+    request.extra_lines = header_lines((*request.always, *request.limits.items()))
+    if len(headers) == len(_LIMIT_FIELDS):  # as with nearly every request
+        return _NOTHING
+    return {name: value for name, value in headers.items() if name not in _LIMIT_FIELDS}
+
+
+def _join_policies(*fields: str) -> str:
+    """Return one list of the members of all fields; of one policy, the last that was told."""
+    items = [item for field in fields for item in field.split(", ")]
+    return ", ".join({item.partition(";")[0]: item for item in items}.values())
+
+
+class Wire(web.StreamResponse):
+    """An immutable answer, ready to be sent."""
+
+    def __init__(self, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
+        """Serialise the head."""
+        super().__init__(status=status)
+        self._sent_headers = headers
+        self.sent_body = body
+        self._keep_alive = _CLOSE not in headers
+        bodiless = status in _BODILESS
+        announced = [] if bodiless else [("Content-Length", str(len(body)))]
+        start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+        self._head = start_line + header_lines((*headers, *announced))
+
+    def coded(self, *headers: Header, body: bytes | None = None) -> "Wire":
+        """Return the same answer with more headers, and with another form of its body."""
+        sent = self.sent_body if body is None else body
+        return Wire(self.status, [*self._sent_headers, *headers], sent)
+
+    def closing(self) -> "Wire":
+        """Return the same answer with the connection closed behind it."""
+        if not self._keep_alive:
+            return self
+        return self.coded(_CLOSE)
+
+    async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
+        """Write the whole answer; for HEAD, its head."""
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError("the client is gone")
+        asked = cast("Request", request)
+        body = b"" if request.method == "HEAD" else self.sent_body
+        lines, request_id = asked.extra_lines, asked.request_id.encode()
+        head = self._head, lines, _date_line(), b"X-Request-ID: ", request_id, _END
+        if len(body) <= _JOINED_MOST:
+            transport.write(b"".join((*head, body)))
+        else:
+            transport.writelines((b"".join(head), body))
+        if transport.get_write_buffer_size() > _DRAINED_FROM:
+            await request.writer.drain()
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Do nothing: `prepare` has written everything."""
+
+
+class _Date:
+    """The Date line, renewed once a second."""
+
+    second = 0
+    line = b""
+
+
+def _date_line() -> bytes:
+    now = int(time.time())
+    if now != _Date.second:
+        _Date.line = f"Date: {formatdate(now, usegmt=True)}\r\n".encode()
+        _Date.second = now
+    return _Date.line
+
+
+def send(wire: Wire, request: Request) -> Wire:
+    """Return `wire`, or its closing form where the client asked for that.
+
+    A shared answer cannot carry one request's wish: HTTP/1.0 clients are always closed.
+    """
+    if request.version.minor and request.keep_alive and not request.is_last:
+        return wire
+    return wire.closing()

@@ -1,0 +1,357 @@
+"""Listening and ending: sockets, malformed messages, and an end that loses no request."""
+
+import asyncio
+import errno
+import logging
+import resource
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from typing import Any, Final, cast
+
+from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
+from aiohttp.web_protocol import RequestHandler, RequestPayloadError
+from aiohttp.web_request import BaseRequest
+
+from edge_api.db.problems import Problem
+from edge_api.http.errors import error_answer, problem_of
+from edge_api.http.request import Request, mark
+
+KEEPALIVE_SECONDS: Final = 75.0
+"""Longer than the 60 s after which common proxies let an idle connection go."""
+DRAIN_SECONDS: Final = 2.0
+"""How long new requests are still taken after the signal, while readiness already says no."""
+GRACE_SECONDS: Final = 10.0
+"""How long requests under way may take after that; then connections are broken off."""
+LINGER_SECONDS: Final = 2.0
+"""How long the rest of a refused body is still read, so that the answer to it arrives."""
+BACKLOG: Final = 1024
+ACCEPTED_AT_ONCE: Final = 32
+"""The most connections that are taken before any of them is looked at."""
+HEAD_SECONDS: Final = 15.0
+"""How long the head of a request may take, from its first byte or from a new connection."""
+SEND_SECONDS: Final = 30.0
+"""How long a client may read nothing of its answer."""
+DESCRIPTORS_MOST: Final = 65_536
+"""Up to here the limit of open files is raised, where the system allows it."""
+DESCRIPTORS_RESERVED: Final = 128
+"""Descriptors at the least that connections leave to files, the store and its replicator."""
+REPORT_SECONDS: Final = 60.0
+"""Between two lines in the log about connections that were closed for want of descriptors."""
+REQUEST_LINE_MOST: Final = 64 * 1024
+"""Bytes of a request line: a filter may list hundreds of identifiers."""
+
+_NOT_HERE: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+
+Handler = Callable[[Request], Awaitable[web.StreamResponse]]
+"""What answers requests, and never raises."""
+
+_log = logging.getLogger(__name__)
+
+
+class Protocol(RequestHandler):
+    """aiohttp's protocol, whose connections are counted.
+
+    A message that it cannot parse gets an error of the service's shape.
+    """
+
+    def __init__(self, connections: "Connections", *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._connections = connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for a request, where there is room for one more connection."""
+        # Kept here too: aiohttp lets go of a transport that it has closed and that still sends.
+        self.wire = cast("asyncio.Transport", transport)
+        super().connection_made(transport)
+        self._connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Note that a head begins or goes on, and read it."""
+        self._connections.note_bytes(self)
+        super().data_received(data)
+
+    def pause_writing(self) -> None:
+        """Wait for a client that does not read as fast as it is answered, for a limited time."""
+        super().pause_writing()
+        self._connections.note_sending(self)
+
+    def resume_writing(self) -> None:
+        """Go on, since the client has read."""
+        super().resume_writing()
+        self._connections.note_sent(self)
+
+    async def finish_response(
+        self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer; from then on the connection is idle."""
+        finished = await super().finish_response(request, resp, start_time)
+        self._connections.note_idle(self)
+        return finished
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Stop what is done for nobody any more, where that is allowed."""
+        request, task = cast("Request | None", self._current_request), self._task_handler
+        super().connection_lost(exc)
+        self._connections.remove(self)
+        if request is not None and request.ends_with_client and task is not None:
+            task.cancel()
+
+    def handle_error(
+        self,
+        request: BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002  aiohttp's own words are not passed on
+    ) -> web.StreamResponse:
+        """Return the answer to what never reached a handler, and close the connection."""
+        mark(cast("Request", request))
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer was under way already")
+        if status < 500 or exc is None:  # noqa: PLR2004  the client's faults
+            return error_answer(Problem("invalid", _sentence(exc))).closing()
+        return error_answer(problem_of(exc)).closing()
+
+    def log_exception(self, *args: object, **more: Any) -> None:
+        """Log a fault of ours: a body that its client spoiled is none, and was answered."""
+        if not isinstance(more.get("exc_info"), RequestPayloadError):
+            super().log_exception(*args, **more)
+
+
+def _sentence(fault: BaseException | None) -> str:
+    if isinstance(fault, LineTooLong):
+        return "The request line or a header is too long"
+    return "The request is not valid HTTP"
+
+
+class Connections:
+    """The connections of a server, `most` at a time, none of which waits for a head for long.
+
+    One more takes the place of the one whose head has been incomplete for the longest time, or
+    else of the one that has been idle for the longest time, or else of the one whose client has
+    read nothing of its answer for the longest time. Where all are busy it is closed itself.
+    """
+
+    def __init__(self, most: int, head_seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._most = most
+        self._head_seconds = head_seconds
+        self._count = 0
+        # Oldest first. A connection with a request under way is in neither.
+        self._incomplete: dict[Protocol, float] = {}
+        self._idle: dict[Protocol, None] = {}
+        # Bytes that wait for a client, and since when it has taken none. Longest first.
+        self._sending: dict[Protocol, tuple[int, float]] = {}
+        self._closed = 0
+        self._report_at = 0.0
+        self._sweep()
+
+    def add(self, connection: Protocol) -> None:
+        """Take in a new connection, whose first request has not come."""
+        self._count += 1
+        self._incomplete[connection] = self._loop.time()
+        if self._count > self._most:
+            self._closed += 1
+            # The new one is the last of the incomplete ones.
+            others: Iterable[Protocol] = self._incomplete
+            if len(self._incomplete) == 1:
+                others = self._idle or self._sending or self._incomplete
+            self._close(next(iter(others)))
+
+    def remove(self, connection: Protocol) -> None:
+        """Forget a connection that has ended."""
+        self._count -= 1
+        self._leave(connection)
+        self.note_sent(connection)
+
+    def note_bytes(self, connection: Protocol) -> None:
+        """Note that bytes have come: unless a request is under way, a head begins or goes on."""
+        if connection in self._idle:
+            del self._idle[connection]
+            self._incomplete[connection] = self._loop.time()
+
+    def note_request(self, connection: Protocol) -> None:
+        """Note that a head is complete, and its request is under way."""
+        self._leave(connection)
+
+    def note_idle(self, connection: Protocol) -> None:
+        """Note that a request is answered: from now on the connection is idle.
+
+        So is one on which a part of the next head came with the request: like any other idle one
+        it is closed after aiohttp's time for those.
+        """
+        self._leave(connection)
+        if connection.transport is not None:
+            self._idle[connection] = None
+
+    def note_sending(self, connection: Protocol) -> None:
+        """Note that an answer waits for its client to read."""
+        size = connection.wire.get_write_buffer_size()
+        self._sending[connection] = (size, self._loop.time())
+
+    def note_sent(self, connection: Protocol) -> None:
+        """Note that no answer waits any more."""
+        self._sending.pop(connection, None)
+
+    def close(self) -> None:
+        """Close none any more."""
+        self._sweeping.cancel()
+
+    def _leave(self, connection: Protocol) -> None:
+        self._incomplete.pop(connection, None)
+        self._idle.pop(connection, None)
+
+    def _close(self, connection: Protocol) -> None:
+        self._leave(connection)
+        self.note_sent(connection)
+        connection.wire.abort()  # to close it would wait until the client has read its answer
+        connection.force_close()
+
+    def _sweep(self) -> None:
+        """Close connections whose head takes too long, and report those closed for others."""
+        now = self._loop.time()
+        latest = now - self._head_seconds
+        overdue = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
+        for connection, (size, since) in list(self._sending.items()):
+            if connection.wire.get_write_buffer_size() < size:
+                self.note_sent(connection)
+                self.note_sending(connection)
+            elif since < now - SEND_SECONDS:
+                overdue.append((connection, since))
+        for connection, _ in overdue:
+            self._close(connection)
+        if self._closed and now >= self._report_at:
+            _log.warning(
+                "%d connections were closed to keep descriptors free: at most %d are kept; "
+                "raise the limit of open files (LimitNOFILE, ulimit -n), or see who opens them",
+                *(self._closed, self._most),
+            )
+            self._closed, self._report_at = 0, now + REPORT_SECONDS
+        self._sweeping = self._loop.call_later(min(1.0, self._head_seconds / 4), self._sweep)
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process open as many files as the system allows, within bounds."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_MOST if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MOST)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # some systems allow less than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_connections() -> int:
+    """Return how many connections this process may hold, so that descriptors are left."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = DESCRIPTORS_MOST if soft == resource.RLIM_INFINITY else soft
+    return max(limit - max(DESCRIPTORS_RESERVED, limit // 8), limit // 2)
+
+
+@dataclass(slots=True)
+class Server:
+    """A running server."""
+
+    runner: web.ServerRunner
+    listeners: Sequence[asyncio.Server]
+    connections: Connections
+    port: int
+
+    def refuse(self) -> None:
+        """Take no more connections; a socket that is shared goes on taking them for others."""
+        for listener in self.listeners:
+            listener.close()
+
+    async def stop(self) -> None:
+        """Take no more connections, let requests under way finish, close what is idle."""
+        self.refuse()
+        ending = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._break_off)
+        await self.runner.cleanup()
+        self.connections.close()
+        ending.cancel()
+
+    def _break_off(self) -> None:
+        """End what is left: a client that reads nothing would else hold the process."""
+        for connection in self.runner.server.connections if self.runner.server else ():
+            if connection.transport is not None:
+                connection.transport.abort()
+
+
+async def listen(host: str, port: int) -> list[socket.socket]:
+    """Open a socket for each address of `host` (port 0 chooses a free one). Raises OSError.
+
+    An address of a kind that this machine has not, as IPv6 may be, is passed over beside others.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    missing: OSError | None = None
+    for family, _, _, _, address in dict.fromkeys(found):
+        try:
+            sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
+        except OSError as error:
+            if error.errno not in _NOT_HERE:
+                close_all(sockets)
+                raise
+            missing = error
+    if missing and not sockets:
+        raise missing
+    return sockets
+
+
+def close_all(sockets: Sequence[socket.socket]) -> None:
+    """Close sockets; those of other processes on the same port go on."""
+    for each in sockets:
+        each.close()
+
+
+async def start_on(handler: Handler, sockets: Sequence[socket.socket]) -> Server:
+    """Serve on sockets that are open already, and may be shared with other processes."""
+    loop = asyncio.get_running_loop()
+    connections = Connections(most_connections(), HEAD_SECONDS)
+
+    def make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> Request:
+        connections.note_request(protocol)
+        return Request(message, payload, protocol, writer, task, loop)
+
+    answer = cast("Callable[[BaseRequest], Awaitable[web.StreamResponse]]", handler)
+    server = web.Server(answer, request_factory=cast("Any", make_request))
+    runner = web.ServerRunner(server, shutdown_timeout=GRACE_SECONDS)
+    await runner.setup()
+    factory = partial(
+        Protocol,
+        connections,
+        server,
+        loop=loop,
+        access_log=None,  # that is how aiohttp switches it off
+        keepalive_timeout=KEEPALIVE_SECONDS,
+        lingering_time=LINGER_SECONDS,
+        max_line_size=REQUEST_LINE_MOST,
+    )
+    port = sockets[0].getsockname()[1]
+    listeners = []
+    for each in sockets:
+        # To an event loop the backlog is also how many it accepts in one turn.
+        listeners.append(await loop.create_server(factory, sock=each, backlog=ACCEPTED_AT_ONCE))
+        each.listen(BACKLOG)
+    return Server(runner, listeners, connections, port)
+
+
+def heed_signals() -> asyncio.Event:
+    """Return an event that SIGTERM or SIGINT sets from now on, in place of ending the process."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    return told
+
+
+async def serve_until(told: asyncio.Event, server: Server, drain: Callable[[], None]) -> None:
+    """Serve until told to end; then say so in readiness for a while before ending."""
+    await told.wait()
+    drain()
+    _log.info("ending: requests under way are answered first")
+    await asyncio.sleep(DRAIN_SECONDS)
+    await server.stop()

@@ -1,0 +1,233 @@
+"""The built site at `/`: which file answers a request, and in which form.
+
+Files are found in the list that the edition made at load: no path of a request reaches the disk.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from aiohttp import web
+
+from edge_api.access.operations import CONTACT_FORM
+from edge_api.db.problems import Problem
+from edge_api.db.versioned_cache import SharedWork, SizedCache
+from edge_api.http.endpoint import options, preflight
+from edge_api.http.forms import ACCESS, CONTACT, AccessForm, Contact, lead_on
+from edge_api.http.headers import PAGE_HEADERS
+from edge_api.http.pages import EdgePages, Ground, Reference
+from edge_api.http.request import Request, whole_list
+from edge_api.http.response import Wire, send
+from edge_api.http.static import (
+    BRIEFLY,
+    Representation,
+    Said,
+    address_of,
+    answer_file,
+    describe,
+    encode,
+    is_for_scripts,
+    list_redirects,
+    load,
+    twin_of,
+)
+from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.site_files import Nearby, SiteFile
+from edge_api.operation.markdown import escape
+from edge_api.operation.negotiation import best_coding, prefers_markdown
+from edge_api.operation.result import NEGOTIATED
+from edge_api.operation.service import Service
+from edge_api.schema.index import SITE_FOLDER
+from edge_api.schema.paths import SEARCH
+from edge_api.schema.site_policy import media_type
+
+_READING: Final = ("GET", "HEAD")
+_ALLOWED: Final = "GET, HEAD, OPTIONS"
+_ALLOWED_FORM: Final = "GET, HEAD, POST, OPTIONS"
+_MISSING: Final = "/404.html"
+_OTHER_NAMES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
+"""Of pages that operations answer with: whoever is used to the built pages puts a slash behind."""
+_LARGE: Final = 1024
+"""Bytes that the cache counts for a file that is not kept in it."""
+_MOST: Final = 5
+"""Addresses that are named."""
+_LATER_LEAF: Final = "/page/"
+_MARKDOWN: Final = media_type("404.md")
+
+
+class _Choice(NamedTuple):
+    """The form of a file that a request gets; all that its answer depends on."""
+
+    file: SiteFile
+    coding: str
+    status: int
+    negotiated: bool
+
+
+class Pages:
+    """The files of one edition's site and the reference, and what was made ready of them."""
+
+    def __init__(self, edition: Edition, reference: Reference) -> None:
+        """Take from the edition what is needed, not the edition: its search may be closed first."""
+        self.built = edition.files
+        self.files = {**edition.files, **reference.files}
+        self._folder = edition.folder / SITE_FOLDER
+        self._moved = dict(list_redirects(edition.head.moved, self.files))
+        self._reference = reference
+        self._ground = Ground(edition.folder, edition.newest_slug)
+        self._ready: SizedCache[Representation] = SizedCache()
+        self._work: SharedWork[Representation] = SharedWork()
+        self._missing = MissingPages(edition.files)
+
+    async def answer(self, request: Request) -> web.StreamResponse:
+        """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
+        path = request.path
+        file, status = self.files.get(path), 200
+        if file is None:
+            elsewhere = self.find_address(path)
+            if elsewhere is not None:
+                query = request.rel_url.raw_query_string
+                status = 308 if path in self._moved else 301
+                return send(self._redirect(status, elsewhere, query), request)
+            file, status = self._find_stand_in(), 404
+        choice = self._choose(file, status, request)
+        form = self._ready.get(choice) or await self._work.do(
+            choice, partial(self._prepare, choice)
+        )
+        if status == HTTPStatus.NOT_FOUND and choice.negotiated and form.body is not None:
+            return send(await self._missing.answer(path, form.body), request)
+        return await answer_file(form, request)
+
+    def find_address(self, path: str) -> str | None:
+        """Return the one address of a page that was asked for by another of its names."""
+        elsewhere = self._moved.get(path) or _OTHER_NAMES.get(path)
+        return elsewhere or address_of(self.files, path)
+
+    def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
+        """Negotiate the form (RFC 9110, section 12)."""
+        accepted = whole_list(request.headers, "Accept")
+        twin = None
+        if accepted is not None and prefers_markdown(accepted):
+            twin = twin_of(self.files, file)
+        chosen = twin or file
+        is_added_to = twin is not None and status == HTTPStatus.NOT_FOUND
+        is_coded = bool(chosen.codings) and not is_added_to
+        codings = whole_list(request.headers, "Accept-Encoding") if is_coded else None
+        coding = "" if codings is None else best_coding(codings, chosen.codings)
+        return _Choice(chosen, coding, status, twin is not None)
+
+    async def _prepare(self, choice: _Choice) -> Representation:
+        headers = describe(self.files, choice.file, negotiated=choice.negotiated)
+        said = Said(choice.status, tuple(headers))
+        if self._reference.has(choice.file):
+            body = await self._reference.read(choice.file, self._ground)
+            form = await asyncio.to_thread(encode, choice.file, body, choice.coding, said)
+        else:
+            form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, said)
+        self._ready.keep(choice, form, _LARGE if form.body is None else form.size)
+        return form
+
+    def _find_stand_in(self) -> SiteFile:
+        """Return the page for whatever is not there. Raises Problem where the build has none."""
+        try:
+            return self.files[_MISSING]
+        except KeyError:
+            raise Problem("not_found", "There is no page at this address") from None
+
+    def _redirect(self, status: int, address: str, query: str) -> Wire:
+        location = f"{address}?{query}" if query else address
+        return Wire(status, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS))
+
+
+class Site:
+    """Serves the current edition's site, and takes the forms of the contact page."""
+
+    def __init__(self, service: Service) -> None:
+        self._shelf = service[Shelf]
+        edge_pages = EdgePages(service[Shelf])
+        self._forms: dict[str, Contact | AccessForm] = {
+            CONTACT: Contact(service, edge_pages),
+            ACCESS: AccessForm(service, edge_pages),
+        }
+        self._reference = Reference(service.papers.reference, service.settings.site_url)
+        self._pages: Pages | None = None
+
+    async def answer(self, request: Request) -> web.StreamResponse:
+        """Return the answer to a request outside `/api/`. Raises Problem."""
+        form = self._forms.get(request.path)
+        if request.method in _READING:
+            return await self._read(request)
+        if request.method == "POST" and form is not None:
+            return send(await form.answer(request), request)
+        pages = self._current()
+        is_there = request.path in pages.files or form is not None
+        if not is_there and pages.find_address(request.path) is None:
+            return await self._read(request)
+        return send(self._refuse_method(request), request)
+
+    async def _read(self, request: Request) -> web.StreamResponse:
+        """Answer from the current edition; once more if that was swapped and cleared meanwhile."""
+        if request.path == ACCESS:  # somebody went back to what answered the form
+            return send(lead_on(CONTACT_FORM), request)
+        for _ in range(2):
+            pages = self._current()
+            try:
+                return await pages.answer(request)
+            except OSError:
+                if self._current() is pages:
+                    break
+        headers = {"Retry-After": "5"}
+        raise Problem("unavailable", "This file cannot be read now", headers=headers)
+
+    def _current(self) -> Pages:
+        edition = self._shelf.edition()
+        if self._pages is None or self._pages.built is not edition.files:
+            self._pages = Pages(edition, self._reference)
+        return self._pages
+
+    def _refuse_method(self, request: Request) -> Wire:
+        allowed = _ALLOWED_FORM if request.path in self._forms else _ALLOWED
+        if request.method == "OPTIONS":
+            file = self._current().files.get(request.path)
+            is_asked_from_elsewhere = file is not None and is_for_scripts(file)
+            return preflight(allowed) if is_asked_from_elsewhere else options(allowed)
+        raise Problem("method_not_allowed", headers={"Allow": allowed})
+
+
+class MissingPages:
+    """The Markdown for an address where nothing is; belongs to the files of one edition.
+
+    Clients that ask for Markdown are programs, which can follow the closest addresses.
+    """
+
+    def __init__(self, files: Mapping[str, SiteFile]) -> None:
+        self._files = files
+        self._work: SharedWork[Nearby] = SharedWork()
+        self._nearby: Nearby | None = None
+        """The paths that are worth naming, made ready when somebody first needs them."""
+
+    async def answer(self, path: str, general: bytes) -> Wire:
+        """Return a 404 for `path`; `general` is the Markdown that holds for all of them."""
+        nearby = self._nearby or await self._work.do("nearby", self._prepare)
+        closest = await asyncio.to_thread(nearby.find, path, _MOST)
+        lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
+        near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
+        headers = (
+            ("Content-Type", _MARKDOWN),
+            ("Cache-Control", NEGOTIATED),
+            ("Vary", "Accept, Accept-Encoding"),
+            *PAGE_HEADERS,
+        )
+        return Wire(404, headers, general + near.encode())
+
+    async def _prepare(self) -> Nearby:
+        self._nearby = await asyncio.to_thread(Nearby, self._list_pages())
+        return self._nearby
+
+    def _list_pages(self) -> Iterator[str]:
+        for path, file in self._files.items():
+            if path.endswith("/") and _LATER_LEAF not in path and twin_of(self._files, file):
+                yield path

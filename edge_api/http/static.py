@@ -1,0 +1,286 @@
+"""How a file of the site is answered: its type, caching, conditions, ranges, and its bytes.
+
+A small file is read once and kept ready for the wire; a large one is sent piece by piece, and the
+event loop waits for neither. Which file answers a request is not decided here.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from http import HTTPStatus
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+from urllib.parse import quote
+
+from aiohttp import web
+
+from edge_api.db.problems import Problem
+from edge_api.http.conditional import CODERS
+from edge_api.http.headers import ANY_ORIGIN, API_LINKS, embedding
+from edge_api.http.negotiation import Span, asked_span, etag_matches, range_holds
+from edge_api.http.request import Request, whole_list
+from edge_api.http.response import Wire, send
+from edge_api.journal.site_files import CODINGS, INDEX, TWIN, WELL_KNOWN, SiteFile
+from edge_api.operation.result import NEGOTIATED, REVALIDATED
+from edge_api.schema.site_policy import (
+    FEEDS,
+    PART_HEADERS,
+    SITE_HEADERS,
+    Headers,
+    is_part,
+    media_type,
+)
+
+_HASHED: Final = re.compile(
+    r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+|pictures/[0-9a-f]{8,64}/[^/]+"
+)
+"""What carries the hash of its content in its name or its folder: such a name never changes
+meaning."""
+
+FOREVER: Final = "public, max-age=31536000, immutable"
+BRIEFLY: Final = "public, max-age=300"
+
+_FOR_MACHINES: Final[Mapping[str, str]] = {
+    "/llms.txt": 'rel="describedby"; type="text/plain"',
+    "/sitemap.xml": 'rel="sitemap"; type="application/xml"',
+}
+"""Files that every page points at, where the build has them."""
+_FEEDS: Final = ("feed.xml", "feed.json")
+
+
+def caching(name: str) -> str:
+    """Return how long caches may go on giving a file out."""
+    if _HASHED.fullmatch(name):
+        return FOREVER
+    return REVALIDATED if name.endswith((".html", ".md")) else BRIEFLY
+
+
+def twin_of(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFile | None:
+    """Return the Markdown form of a page, where the build has one."""
+    if not file.name.endswith(".html"):
+        return None
+    return files.get(f"/{file.name.removesuffix('.html')}.md")
+
+
+def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool) -> Headers:
+    """Return the header fields that say what a file is, whatever its coding.
+
+    `negotiated`: it was chosen by `Accept`, in place of the page at the same address.
+    """
+    kind = media_type(file.name)
+    varies = "Accept, Accept-Encoding" if negotiated or twin_of(files, file) else "Accept-Encoding"
+    location: Headers = (("Content-Location", quote(f"/{file.name}")),) if negotiated else ()
+    return (
+        ("Content-Type", kind),
+        ("Cache-Control", NEGOTIATED if negotiated else caching(file.name)),
+        ("Vary", varies),
+        *location,
+        *_links(files, file),
+        embedding(kind),
+        *((ANY_ORIGIN,) if is_for_scripts(file) else ()),
+        *(PART_HEADERS if is_part(kind) else SITE_HEADERS),
+    )
+
+
+def is_for_scripts(file: SiteFile) -> bool:
+    """Tell whether scripts of any origin may read a file: those that are made for programs."""
+    return file.name.startswith(f"{WELL_KNOWN}/") or media_type(file.name) in FEEDS.values()
+
+
+def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
+    """Return where machines find more about a page (RFC 8288), and the page of a twin."""
+    if file.name.endswith(".md"):
+        page = f"/{file.name.removesuffix(TWIN)}"
+        is_twin = file.name.endswith(TWIN) and page in files
+        return (("Link", f'<{quote(page)}>; rel="canonical"'),) if is_twin else ()
+    if not file.name.endswith(".html"):
+        return ()
+    twin = twin_of(files, file)
+    own = [f'<{quote(f"/{twin.name}")}>; rel="alternate"; type="text/markdown"'] if twin else []
+    feeds = [
+        f'<{quote(path)}>; rel="alternate"; type="{media_type(path)}"'
+        for path in _list_feeds(file)
+        if path in files
+    ]
+    machines = [f"<{path}>; {rest}" for path, rest in _FOR_MACHINES.items() if path in files]
+    return (("Link", ", ".join([*own, *feeds, *machines, *API_LINKS])),)
+
+
+def _list_feeds(file: SiteFile) -> list[str]:
+    """Return where feeds of a page may stand: beside it, and in the root for the whole journal."""
+    folder = f"/{file.name.removesuffix(INDEX)}"
+    folders = ["/"] if folder == "/" or not folder.endswith("/") else [folder, "/"]
+    return [f"{each}{feed}" for each in folders for feed in _FEEDS]
+
+
+def list_redirects(
+    moved: Mapping[str, str], files: Mapping[str, SiteFile]
+) -> Iterator[tuple[str, str]]:
+    """Yield the address that each name of a moved page leads to; its Markdown leads to Markdown."""
+    for former, present in moved.items():
+        address = quote(present)
+        twin = f"{present}{TWIN}"
+        if former.endswith("/"):
+            yield from ((name, address) for name in (former[:-1], f"{former}{INDEX}"))
+        name = f"{former}{TWIN}" if former.endswith("/") else f"{former.removesuffix('.html')}.md"
+        yield name, quote(twin) if twin in files else address
+        yield former, address
+
+
+def address_of(files: Mapping[str, SiteFile], path: str) -> str | None:
+    """Return the one address of a page that was asked for by another of its names."""
+    folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
+    return quote(folder) if folder in files else None
+
+
+SMALL: Final = 1024 * 1024
+"""Bytes up to which a file is kept in memory and answered with one write."""
+_PIECE: Final = 256 * 1024
+"""Bytes that are read and sent at a time of a larger file."""
+_KNOWN: Final = frozenset({"Content-Type", "Link"})
+"""What a 304 leaves out: the client has it (RFC 9110, section 15.4.5)."""
+
+
+class Said(NamedTuple):
+    """What an answer says before its form is known."""
+
+    status: int
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """One form of one file, ready to be sent."""
+
+    path: Path
+    """Where its bytes lie."""
+    size: int
+    etag: str
+    status: int
+    headers: Headers
+    """Everything that the whole is sent with, but its length."""
+    body: bytes | None
+    """`None` where it is too large to be kept."""
+    whole: Wire | None
+    unchanged: Wire
+
+
+def load(folder: Path, file: SiteFile, coding: str, said: Said) -> Representation:
+    """Read one form of a file, in a thread; `coding` is one of the file's or empty.
+
+    Raises OSError.
+    """
+    path = folder / f"{file.name}{CODINGS.get(coding, '')}"
+    return _represent(path, *_read(path), coding, said)
+
+
+def encode(file: SiteFile, body: bytes, coding: str, said: Said) -> Representation:
+    """Return one form of a file that is in no folder, in a thread: it is compressed here."""
+    if coding:
+        body = CODERS[coding](body)
+    etag = _quote(sha256(body).hexdigest())
+    return _represent(Path(file.name), etag, len(body), body, coding, said)
+
+
+def _represent(  # noqa: PLR0913, PLR0917  what a form is made of
+    path: Path, etag: str, size: int, body: bytes | None, coding: str, said: Said
+) -> Representation:
+    coded: Headers = (("Content-Encoding", coding),) if coding else ()
+    headers = (*said.headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
+    return Representation(
+        path=path,
+        size=size,
+        etag=etag,
+        status=said.status,
+        headers=headers,
+        body=body,
+        whole=None if body is None else Wire(said.status, headers, body),
+        unchanged=Wire(304, [field for field in headers if field[0] not in _KNOWN]),
+    )
+
+
+def _read(path: Path) -> tuple[str, int, bytes | None]:
+    """Return the validator of a file, its size, and its bytes where they are few."""
+    digest, size, small = sha256(), 0, b""
+    with path.open("rb") as file:
+        while piece := file.read(SMALL + 1):
+            digest.update(piece)
+            size += len(piece)
+            small = piece if size <= SMALL else b""
+    return _quote(digest.hexdigest()), size, small if size <= SMALL else None
+
+
+def _quote(digest: str) -> str:
+    return f'"{digest[:24]}"'
+
+
+async def answer_file(form: Representation, request: Request) -> web.StreamResponse:
+    """Return the answer to a request for a form of a file.
+
+    Conditions and ranges are looked at for a 200 only (RFC 9110, section 13.2.1). Raises Problem
+    `range_not_satisfiable`, and OSError while nothing is sent yet.
+    """
+    if form.status == HTTPStatus.OK:
+        condition = whole_list(request.headers, "If-None-Match")
+        if condition is not None and etag_matches(condition, form.etag):
+            return send(form.unchanged, request)
+        span = _span(form, request)
+        if span is not None:
+            return await _part(form, span, request)
+    if form.whole is not None:
+        return send(form.whole, request)
+    return await _stream(form, form.status, form.headers, Span(0, form.size), request)
+
+
+def _span(form: Representation, request: Request) -> Span | None:
+    """Return the part that is asked for, or `None` for the whole."""
+    asked = request.headers.get("Range")
+    if asked is None or request.method != "GET":
+        return None
+    if not range_holds(request.headers.get("If-Range"), form.etag):
+        return None
+    span = asked_span(asked, form.size)
+    if span == "unsatisfiable":
+        raise Problem("range_not_satisfiable", headers={"Content-Range": f"bytes */{form.size}"})
+    return None if span == "whole" else span
+
+
+async def _part(form: Representation, span: Span, request: Request) -> web.StreamResponse:
+    headers = (*form.headers, ("Content-Range", span.content_range(form.size)))
+    if form.body is None:
+        return await _stream(form, 206, headers, span, request)
+    return send(Wire(206, headers, form.body[span.start : span.start + span.length]), request)
+
+
+async def _stream(
+    form: Representation, status: int, headers: Headers, span: Span, request: Request
+) -> web.StreamResponse:
+    """Send a part of a large file piece by piece, reading off the event loop."""
+    response = web.StreamResponse(status=status, headers=[*headers, *request.always])
+    response.headers["X-Request-ID"] = request.request_id
+    response.content_length = span.length
+    with await asyncio.to_thread(form.path.open, "rb") as file:
+        try:
+            await response.prepare(request)
+            if request.method != "HEAD":
+                await _copy(file, span, response)
+        except (OSError, EOFError):
+            # The head is out, and nothing else can say that the rest is missing.
+            if request.transport is not None:
+                request.transport.abort()
+    return response
+
+
+async def _copy(file: BinaryIO, span: Span, response: web.StreamResponse) -> None:
+    """Send the bytes. Raises EOFError when the file is shorter than it was."""
+    await asyncio.to_thread(file.seek, span.start)
+    left = span.length
+    while left > 0:
+        piece = await asyncio.to_thread(file.read, min(_PIECE, left))
+        if not piece:
+            raise EOFError
+        left -= len(piece)
+        await response.write(piece)
+    await response.write_eof()

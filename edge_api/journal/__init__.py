@@ -1,0 +1,1 @@
+"""The journal: the build that is served, its posts, and how they are searched."""

@@ -1,0 +1,311 @@
+"""The edition of the journal that is served now: its index, and how the next takes its place.
+
+An edition is one build: its posts, its search and its site, opened together and swapped in
+together. One that cannot be served changes nothing; what is wrong with it is remembered.
+"""
+
+import asyncio
+import logging
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, Protocol
+
+import orjson
+from pydantic import ValidationError
+
+from edge_api.db.problems import Problem, sentence_of
+from edge_api.journal.posts import Entry, Posts, make_entry
+from edge_api.journal.site_files import HOME, SiteFile, list_site
+from edge_api.schema.index import (
+    CURRENT_LINK,
+    INDEX_CLOSING,
+    INDEX_FILE,
+    INDEX_FORMAT,
+    INDEX_MIDDLE,
+    INDEX_OPENING,
+    SITE_FOLDER,
+    Findings,
+    IndexHead,
+    PostRecord,
+    SearchText,
+)
+
+
+class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a fault of the code
+    """A build that cannot be served; its text is a sentence for operators and readiness."""
+
+
+def read_head(path: Path) -> IndexHead:
+    """Return the head of the index at `path` alone. Raises BuildRefusal."""
+    try:
+        with path.open("rb") as lines:
+            return _read_head(lines.readline())
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
+def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Posts]:
+    """Return the head of the index at `path`, and its posts.
+
+    A post that stands in `before` as well, byte for byte, is taken from there: it was checked, and
+    two editions share its memory. Raises BuildRefusal for a format that this version cannot read,
+    and for every damage.
+    """
+    known = {entry.document.body: entry for entry in before}
+    try:
+        with path.open("rb") as lines:
+            head = _read_head(lines.readline())
+            entries = tuple(_read_entries(lines, known))
+    except OSError as error:
+        raise _unreadable(error) from None
+    if len(entries) != head.count:
+        raise BuildRefusal(
+            f"the posts index announces {head.count} posts and holds {len(entries)}: build again"
+        )
+    if not all(first.place.is_before(second.place) for first, second in pairwise(entries)):
+        raise BuildRefusal("the posts of the index are out of order: build again")
+    return head, Posts(entries, head.renamed)
+
+
+def _read_head(line: bytes) -> IndexHead:
+    try:
+        text = line.removeprefix(INDEX_OPENING).removesuffix(INDEX_MIDDLE)
+        _check_format(orjson.loads(text))
+        return IndexHead.model_validate_json(text)
+    except (orjson.JSONDecodeError, ValidationError):
+        raise _damaged(1) from None
+
+
+def _check_format(head: object) -> None:
+    """Look at the format before anything else: the rest may mean something new."""
+    number = head.get("format") if isinstance(head, dict) else None
+    if isinstance(number, int) and number != INDEX_FORMAT:
+        raise BuildRefusal(
+            f"the posts index has format {number} and this version reads format {INDEX_FORMAT}: "
+            "use site build and edge of one version"
+        )
+
+
+def _read_entries(lines: Iterator[bytes], known: Mapping[bytes, Entry]) -> Iterator[Entry]:
+    """Yield the posts up to the closing line, without which the file was cut off."""
+    for number, line in enumerate(lines, start=2):
+        if line == INDEX_CLOSING:
+            return
+        post = line.rstrip(b",\n")
+        yield known.get(post) or make_entry(_read_record(number, post))
+    raise BuildRefusal("the posts index ends too early: build again")
+
+
+def _read_record(number: int, post: bytes) -> PostRecord:
+    try:
+        record = PostRecord.model_validate_json(post)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in fault["loc"]) or "the line"
+        raise _damaged(number, f" ({where} {sentence_of(fault)})") from None
+    if record.published_at != record.publishedAt:
+        raise _damaged(number, " (its two times of publication differ)")
+    return record
+
+
+def _unreadable(error: OSError) -> BuildRefusal:
+    return BuildRefusal(f"the posts index cannot be read: {error.strerror}")
+
+
+def _damaged(number: int, how: str = "") -> BuildRefusal:
+    return BuildRefusal(f"the posts index is damaged in line {number}{how}: build again")
+
+
+RETRY_SECONDS: Final = 30.0
+"""After which a build that could not be opened is tried again: the disk may have been full."""
+
+NO_BUILD: Final = "there is no build: run python -m site_build build"
+
+_log = logging.getLogger(__name__)
+
+
+class Search(Protocol):
+    """Finds the posts of one edition by their words."""
+
+    async def find(self, words: str, limit: int) -> list[str]:
+        """Return the slugs of at most `limit` posts, best first; no text is an error."""
+
+    async def look_up(self, words: str, limit: int, offset: int = 0) -> Findings:
+        """Return how many have all the words, and what to show of at most `limit` behind `offset`.
+
+        Where few have them all, those that come nearest follow.
+        """
+
+    async def close(self) -> None:
+        """Let go of the index."""
+
+
+OpenSearch = Callable[[Iterable[SearchText]], Awaitable[Search]]
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Edition:
+    """One build, open."""
+
+    head: IndexHead
+    posts: Posts
+    search: Search
+    folder: Path
+    """The folder of the build, free of links; `site/` in it is public."""
+    files: Mapping[str, SiteFile]
+    """Every public file by the path at which it answers."""
+
+    @property
+    def build_id(self) -> str:
+        """The id that site and index share."""
+        return self.head.build_id
+
+    @property
+    def site_url(self) -> str:
+        """The origin that the build was made for."""
+        return self.head.site_url
+
+    @property
+    def count(self) -> int:
+        """How many posts there are."""
+        return len(self.posts.entries)
+
+    @property
+    def newest_slug(self) -> str | None:
+        """The slug of the newest post."""
+        return self.posts.entries[0].place.slug if self.posts.entries else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    """What stands behind `current`; any new build, and any mending of one, looks different."""
+
+    folder: Path
+    index: tuple[int, ...]
+    site: tuple[int, ...]
+
+
+class Shelf:
+    """Holds the current edition and follows `BUILD_DIR/current`."""
+
+    def __init__(
+        self,
+        build_dir: Path,
+        site_url: str,
+        open_search: OpenSearch,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> None:
+        self._retry_seconds = retry_seconds
+        self._link = build_dir / CURRENT_LINK
+        self._open_search = open_search
+        self._seen: _Sighting | None = None
+        self._retry_at = float("inf")
+        self._retired: list[tuple[weakref.ref[Edition], Search]] = []
+        self._turn = asyncio.Lock()
+        self.site_url = site_url
+        self.current: Edition | None = None
+        self.trouble = NO_BUILD
+        """Why the newest build is not served as it should be; empty when it is. Names no path."""
+
+    def edition(self) -> Edition:
+        """Return the current edition. Raises Problem `unavailable` while there is none."""
+        if self.current is None:
+            headers = {"Retry-After": "5"}
+            raise Problem("unavailable", "The journal is not built yet", headers=headers)
+        return self.current
+
+    async def refresh(self) -> None:
+        """Look whether another build is current, and take it in whole if it can be served."""
+        async with self._turn:
+            await self._close_retired()
+            seen = await asyncio.to_thread(_look, self._link)
+            if seen == self._seen and asyncio.get_running_loop().time() < self._retry_at:
+                return
+            self._seen, self._retry_at = seen, float("inf")
+            if seen is None:
+                self._report(NO_BUILD)
+            else:
+                await self._take(seen.folder)
+
+    async def close(self) -> None:
+        """Let go of every edition, in use or not."""
+        self._swap(None)
+        for _, search in self._retired:
+            await search.close()
+        self._retired = []
+
+    async def _take(self, folder: Path) -> None:
+        """Open a build and serve it. The edition before stays whatever happens."""
+        try:
+            edition = await self._open(folder)
+        except Exception as fault:  # noqa: BLE001  the next build must find someone who looks
+            self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
+            self._report(f"the newest build is not served: {_sentence(fault)}", fault)
+            return
+        self._swap(edition)
+        _log.info("serving build %s with %d posts", edition.build_id, edition.count)
+        is_ours = edition.site_url == self.site_url
+        self._report("" if is_ours else f"the build was made for {edition.site_url}: build again")
+
+    async def _open(self, folder: Path) -> Edition:
+        """Open a build, off the event loop. Raises BuildRefusal, Problem."""
+        before = self.current.posts.entries if self.current else ()
+        head, posts = await asyncio.to_thread(read_index, folder / INDEX_FILE, before)
+        try:
+            place = folder / SITE_FOLDER
+            files = await asyncio.to_thread(list_site, place, is_bare=head.is_bare)
+        except OSError as error:
+            raise BuildRefusal(f"its site cannot be read: {error.strerror}") from None
+        if not files:
+            raise BuildRefusal("its site is empty: build again")
+        if HOME not in files or not files.keys() >= posts.paths():
+            raise BuildRefusal("pages of its site are missing: build again")
+        # Pages at former addresses are for servers that cannot redirect.
+        files = {path: file for path, file in files.items() if path not in head.moved}
+        return Edition(head, posts, await self._open_search(posts.texts()), folder, files)
+
+    def _swap(self, successor: Edition | None) -> None:
+        """Replace the edition in one assignment: nobody sees half of two."""
+        replaced, self.current = self.current, successor
+        if replaced is not None:
+            self._retired.append((weakref.ref(replaced), replaced.search))
+
+    async def _close_retired(self) -> None:
+        """Close what was replaced and is not used any more: the last request has let go of it."""
+        due = [search for edition, search in self._retired if edition() is None]
+        self._retired = [entry for entry in self._retired if entry[1] not in due]
+        for search in due:
+            await search.close()
+
+    def _report(self, trouble: str, fault: Exception | None = None) -> None:
+        """Remember what is wrong, and log it once; a fault that nobody foresaw, with its trace."""
+        if trouble and trouble != self.trouble:
+            is_foreseen = fault is None or isinstance(fault, BuildRefusal | Problem)
+            _log.error("%s", trouble, exc_info=None if is_foreseen else fault)
+        self.trouble = trouble
+
+
+def _look(link: Path) -> _Sighting | None:
+    """Return what stands behind the link, or behind a folder in its place; `None` for nothing."""
+    try:
+        folder = link.resolve(strict=True)
+    except OSError:
+        return None
+    return _Sighting(folder, _marks(folder / INDEX_FILE), _marks(folder / SITE_FOLDER))
+
+
+def _marks(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _sentence(fault: Exception) -> str:
+    if isinstance(fault, BuildRefusal | Problem):
+        return str(fault)
+    return "it could not be opened; the log says more"

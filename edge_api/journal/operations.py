@@ -1,0 +1,195 @@
+"""The operations on posts: the list, in whole or in part, and one post."""
+
+import re
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
+
+from edge_api.db.types import PATTERNS, Kind, Timestamp, parse_integer, refuse_nul
+from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.posts import CACHING, Place, Selection, Slice, encode_list
+from edge_api.journal.tools import FETCH, GET, list_tool
+from edge_api.operation.model import (
+    ETAG,
+    UNCHANGED,
+    Ask,
+    Operation,
+    Parameter,
+    Success,
+    output_schema,
+)
+from edge_api.operation.result import Document, Reply
+from edge_api.operation.service import Service
+from edge_api.schema.index import WORDS_LONGEST, PostRecord, PostSummary
+from edge_api.schema.paths import PREFIX
+
+PATH: Final = f"{PREFIX}/posts"
+LIMIT_MOST: Final = 1000
+
+_CURSOR: Final = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_[a-z0-9][a-z0-9-]*"
+)
+_NO_NUL: Final = {"pattern": f"^{PATTERNS[Kind.TEXT]}$"}
+
+
+def _check_cursor(text: str) -> str:
+    if re.fullmatch(_CURSOR, text) is None:
+        raise ValueError("is not one that an answer gave: leave it out to begin at the top")
+    return text
+
+
+Limit = Annotated[int, Field(ge=1, le=LIMIT_MOST), BeforeValidator(parse_integer)]
+Cursor = Annotated[
+    str,
+    Field(max_length=300),
+    AfterValidator(_check_cursor),
+    WithJsonSchema({"type": "string", "maxLength": 300, "pattern": f"^{_CURSOR}$"}),
+]
+Tag = Annotated[
+    str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
+]
+AnyWords = Annotated[
+    str,
+    Field(max_length=WORDS_LONGEST, json_schema_extra=_NO_NUL),
+    AfterValidator(refuse_nul),
+]
+Words = Annotated[AnyWords, Field(min_length=1)]
+
+
+class ListQuery(BaseModel):
+    """Which part of the list is wanted; without any, the whole list comes."""
+
+    limit: Limit | None = Field(
+        default=None, description="How many posts at the most.", examples=[20]
+    )
+    cursor: Cursor | None = Field(
+        default=None, description="Where to go on: as an earlier answer's `next` has it."
+    )
+    tag: Tag | None = Field(
+        default=None, description="Only posts with this tag, whatever its case."
+    )
+    q: Words | None = Field(
+        default=None,
+        description="Only posts with all these words in any form; the last may be a beginning, and "
+        "words in double quotes stand side by side as typed.",
+    )
+    since: Timestamp | None = Field(
+        default=None,
+        description="Only posts published at this instant (RFC 3339) or later.",
+        examples=["2026-01-01T00:00:00Z"],
+    )
+
+
+class PostList(BaseModel, extra="forbid"):
+    """Posts, newest first, slug as tie-breaker."""
+
+    posts: list[PostSummary]
+    count: Annotated[int, Field(ge=0, description="How many posts are in this answer.")]
+    next: Annotated[str, StringConstraints(pattern="^/")] | None = Field(
+        default=None, description="Path of the following part; absent behind the last."
+    )
+
+
+async def list_posts(service: Service, ask: Ask) -> Reply:
+    """List posts: the whole list without a parameter, and a part of it with one."""
+    edition = service[Shelf].edition()
+    query: ListQuery = ask.query
+    if not query.model_fields_set:
+        return Reply(edition.posts.whole)
+    return await _part(edition, query)
+
+
+async def get_post(service: Service, ask: Ask) -> Reply:
+    """Give one post."""
+    return Reply(service[Shelf].edition().posts.document(ask.path["slug"]))
+
+
+async def _part(edition: Edition, query: ListQuery) -> Reply:
+    found = None
+    if query.q is not None:
+        found = frozenset(await edition.search.find(query.q, edition.count))
+    wanted = Selection(query.limit, _place(query.cursor), query.tag, query.since)
+    part = edition.posts.select(wanted, found)
+    following = _next(query, part)
+    body = encode_list(part.entries, following)
+    link = (("Link", f'<{following}>; rel="next"'),) if following else ()
+    return Reply(Document(body, cache_control=CACHING, headers=link, is_lasting=False))
+
+
+def _place(cursor: str | None) -> Place | None:
+    if cursor is None:
+        return None
+    published, _, slug = cursor.partition("_")
+    return Place(published, slug)
+
+
+def _next(query: ListQuery, part: Slice) -> str | None:
+    """Return the path of the following part: the same question, from another place on."""
+    if part.next is None:
+        return None
+    question = query.model_dump(exclude_none=True, exclude={"cursor"})
+    return f"{PATH}?{urlencode({**question, 'cursor': str(part.next)})}"
+
+
+def link_to_post(member: str) -> dict[str, Any]:
+    """Return how the first post of `member` of an answer is read (OpenAPI 3.1, Link Object)."""
+    slug = f"$response.body#/{member}/0/slug"
+    return {"get_post": {"operationId": "get_post", "parameters": {"slug": slug}}}
+
+
+_LIST = output_schema(PostList)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="list_posts",
+        path=PATH,
+        summary="List journal posts, newest first",
+        description="Without parameters the whole list comes. Unknown parameters are ignored.",
+        tag="posts",
+        credential="required",
+        scope="posts:read",
+        ends_with_client=True,
+        do=list_posts,
+        query=ListQuery,
+        successes=(
+            Success(
+                200,
+                "Posts",
+                _LIST,
+                headers=ETAG,
+                links=link_to_post("posts"),
+            ),
+            UNCHANGED,
+        ),
+        tools=(list_tool(_LIST),),
+    ),
+    Operation(
+        name="get_post",
+        path=f"{PATH}/{{slug}}",
+        summary="One post, with its Markdown and its HTML",
+        tag="posts",
+        credential="required",
+        scope="posts:read",
+        do=get_post,
+        parameters=(
+            Parameter(
+                "slug",
+                "path",
+                {"type": "string", "minLength": 1},
+                "The post's unique key.",
+                required=True,
+            ),
+        ),
+        successes=(Success(200, "The post", output_schema(PostRecord), headers=ETAG), UNCHANGED),
+        problems=("not_found",),
+        tools=(FETCH, GET),
+    ),
+)

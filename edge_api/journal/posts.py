@@ -1,0 +1,210 @@
+"""The posts of one build: the whole list, parts of it, and each post by itself.
+
+Everything that answers consist of is made once, at load; a part of the list is cut out of it. What
+an HTTP parameter looks like is not known here.
+"""
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+from unicodedata import normalize
+from urllib.parse import unquote, urlsplit
+
+import orjson
+from selectolax.lexbor import LexborHTMLParser
+
+from edge_api.db.problems import Problem
+from edge_api.db.types import spell_instant
+from edge_api.operation.document import Document
+from edge_api.schema.index import PostRecord, SearchText
+
+CACHING: Final = "private, no-cache"
+"""It took a credential, and a new build counts at once: kept by the client, asked for each time."""
+
+_CONTENT: Final = {"content", "content_html"}
+_BLOCKS: Final = "p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\\w*|caption|summary"
+_BREAK: Final = re.compile(rf"<(?=/?(?:{_BLOCKS}|[bh]r|details|aside|section)\b)")
+"""Where a word ends though nothing stands between it and the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the order of posts, newest first, slug as tie-breaker; it outlives a build."""
+
+    published: str
+    """In the canonical spelling, whose text order is order in time."""
+    slug: str
+
+    def __str__(self) -> str:
+        """Return the place as one word, as a client hands it back."""
+        return f"{self.published}_{self.slug}"
+
+    def is_before(self, other: "Place") -> bool:
+        """Tell whether this place stands nearer to the top than `other`."""
+        if self.published == other.published:
+            return self.slug < other.slug
+        return self.published > other.published
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One post, as answers need it."""
+
+    place: Place
+    tags: frozenset[str]
+    """Folded, for comparison."""
+    summary: bytes
+    """The JSON of the post as lists carry it."""
+    document: Document
+    """The JSON of the whole post."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which part of the list is wanted; all that is given must hold."""
+
+    limit: int | None = None
+    after: Place | None = None
+    tag: str | None = None
+    """A tag's name, whatever its case."""
+    since: str | None = None
+    """The earliest instant of publication, in the canonical spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of the list, and the place to go on after where more follows."""
+
+    entries: tuple[Entry, ...]
+    next: Place | None = None
+
+
+def fold(tag: str) -> str:
+    """Return what two spellings of one tag have in common."""
+    return normalize("NFC", tag.strip()).casefold()
+
+
+def make_entry(record: PostRecord) -> Entry:
+    """Return what answers need of a checked record."""
+    return Entry(
+        place=Place(spell_instant(record.published_at), record.slug),
+        tags=frozenset(map(fold, record.tags)),
+        summary=record.model_dump_json(exclude=_CONTENT).encode(),
+        document=Document(record.model_dump_json().encode(), cache_control=CACHING),
+    )
+
+
+def encode_list(entries: Sequence[Entry], next_url: str | None = None) -> bytes:
+    """Return the JSON of a list of posts, with the address of the next part if there is one."""
+    following = {} if next_url is None else {"next": next_url}
+    posts = [orjson.Fragment(entry.summary) for entry in entries]
+    return orjson.dumps({"posts": posts, "count": len(posts), **following})
+
+
+class Posts:
+    """Every post of one build."""
+
+    def __init__(
+        self, entries: Sequence[Entry], renamed: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Take entries that stand in their order, and present slugs by former ones."""
+        self.entries, self._renamed = tuple(entries), renamed
+        self.whole = Document(encode_list(self.entries), cache_control=CACHING)
+        """The list without any parameter."""
+        self._by_slug = MappingProxyType({entry.place.slug: entry for entry in entries})
+        by_tag: dict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            for tag in entry.tags:
+                by_tag[tag].append(entry)
+        self._by_tag = MappingProxyType(dict(by_tag))
+
+    def document(self, slug: str) -> Document:
+        """Return the post called `slug`. Raises Problem `not_found`."""
+        try:
+            return self._by_slug[slug].document
+        except KeyError:
+            now = f" now: it is `{self._renamed[slug]}`" if slug in self._renamed else ""
+            raise Problem("not_found", f"No post has this slug{now}") from None
+
+    def summary(self, slug: str) -> dict[str, Any]:
+        """Return what lists carry of the post called `slug`. Raises KeyError."""
+        summary: dict[str, Any] = orjson.loads(self._by_slug[slug].summary)
+        return summary
+
+    def texts(self) -> Iterator[SearchText]:
+        """Yield what is searched of every post, made anew from its bytes, newest first."""
+        for entry in self.entries:
+            yield _search_text(orjson.loads(entry.document.body))
+
+    def paths(self) -> frozenset[str]:
+        """Return the path of each post's page."""
+        urls = (orjson.loads(entry.summary)["url"] for entry in self.entries)
+        return frozenset(unquote(urlsplit(url).path) for url in urls)
+
+    def select(self, wanted: Selection, found: Collection[str] | None = None) -> Slice:
+        """Return the wanted part; `found` keeps only the posts with one of these slugs."""
+        limit = len(self.entries) if wanted.limit is None else wanted.limit
+        some = tuple(islice(self._matching(wanted, found), limit + 1))
+        entries = some[:limit]
+        return Slice(entries, entries[-1].place if len(some) > limit else None)
+
+    def _matching(self, wanted: Selection, found: Collection[str] | None) -> Iterator[Entry]:
+        """Yield the matching entries in their order; both ends are found by halving."""
+        entries = self.entries if wanted.tag is None else self._by_tag.get(fold(wanted.tag), ())
+        after, since = wanted.after, wanted.since
+        start = 0 if after is None else _first(entries, lambda item: after.is_before(item.place))
+        end = (
+            len(entries)
+            if since is None
+            else _first(entries, lambda item: item.place.published < since)
+        )
+        for entry in islice(entries, start, end):
+            if found is None or entry.place.slug in found:
+                yield entry
+
+
+def _search_text(post: Mapping[str, Any]) -> SearchText:
+    prose, code = plain_text(post["content_html"])
+    return SearchText(
+        slug=post["slug"],
+        title=post["title"],
+        description=post["description"],
+        tags=", ".join(post["tags"]),
+        prose=prose,
+        code=code,
+    )
+
+
+def _first(entries: Sequence[Entry], follows: Callable[[Entry], bool]) -> int:
+    """Return the index of the first entry that `follows`, given that all behind it do."""
+    return bisect_left(entries, x=True, key=follows)
+
+
+class PlainText(NamedTuple):
+    """Two texts with single spaces."""
+
+    prose: str
+    """With captions, tables, and code that stands within a sentence."""
+    code: str
+    """Blocks of code."""
+
+
+def plain_text(html: str) -> PlainText:
+    """Return the words of a post without its markup, as search looks through and shows them."""
+    body = LexborHTMLParser(_BREAK.sub(" <", html)).body
+    if body is None:
+        return PlainText("", "")
+    blocks = body.css("pre")
+    code = _squeeze(" ".join(block.text() for block in blocks))
+    for block in blocks:
+        block.decompose()
+    return PlainText(_squeeze(body.text()), code)
+
+
+def _squeeze(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,284 @@
+"""Search for readers: the page of results, and the same as data while somebody types.
+
+Both are open, since they show what is public anyway, and both count against one limit.
+"""
+
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
+
+from edge_api.db.types import parse_integer
+from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.operations import AnyWords, link_to_post
+from edge_api.journal.search_results import (
+    LEAF_SIZE,
+    Result,
+    Results,
+    clean_words,
+    find_results,
+    read_page,
+)
+from edge_api.journal.site_files import TWIN
+from edge_api.journal.tools import FOUND, SEARCH
+from edge_api.operation.markdown import escape
+from edge_api.operation.model import ETAG, UNCHANGED, Ask, Operation, Parameter, Success
+from edge_api.operation.negotiation import prefers_markdown
+from edge_api.operation.result import HTML, MARKDOWN, NEGOTIATED, REVALIDATED, Document, Page, Reply
+from edge_api.operation.service import Service
+from edge_api.schema import paths
+from edge_api.schema.index import Segments
+from edge_api.schema.site_policy import Headers
+
+_TITLE_LONGEST: Final = 60
+_ADDRESS_LONGEST: Final = 2000
+"""Characters of an address that a header repeats: clients read no header above 8 KiB."""
+_DESCRIPTION: Final = "/llms.txt"
+_ROBOTS: Final = ("X-Robots-Tag", "noindex")
+
+
+class SearchQuery(BaseModel):
+    """What is looked for; without words nothing is found."""
+
+    q: AnyWords = Field(
+        default="",
+        description="Posts with all these words; the last may be a beginning, and words in double "
+        "quotes stand side by side. Where fewer than ten posts have them all, posts with some of "
+        "them follow.",
+        examples=["edge"],
+    )
+    limit: Annotated[int, Field(ge=1, le=FOUND), BeforeValidator(parse_integer)] = Field(
+        default=LEAF_SIZE, description="How many posts at the most."
+    )
+
+
+class Piece(BaseModel, extra="forbid"):
+    """A piece of a text."""
+
+    text: str
+    match: Annotated[bool, Field(description="Whether it is a word that was looked for.")]
+
+
+class SearchResult(BaseModel, extra="forbid"):
+    """A post that was found."""
+
+    slug: str
+    title: Annotated[str, Field(description="Plain text.")]
+    title_parts: Annotated[list[Piece], Field(description="The title in pieces.")]
+    snippet: Annotated[list[Piece], Field(description="Where the words stand, as plain text.")]
+    url: Annotated[str, Field(description="Where a person reads the post.")]
+    published_at: AwareDatetime
+    reading_minutes: Annotated[int, Field(ge=1)]
+    tags: list[str]
+
+
+class SearchAnswer(BaseModel, extra="forbid"):
+    """Posts with all the words, best first: in the title, then as typed, then in other forms."""
+
+    query: Annotated[str, Field(description="What was looked for.")]
+    count: Annotated[int, Field(ge=0, description="How many posts have all the words.")]
+    suggestion: Annotated[
+        str | None,
+        Field(
+            description="The words in another spelling, where hardly any post has the given one."
+        ),
+    ]
+    results: Annotated[
+        list[SearchResult],
+        Field(
+            description="The best of them. Where they are fewer than ten, posts that come nearest "
+            "follow, so that there may be more results than `count`."
+        ),
+    ]
+
+
+async def show_search(service: Service, ask: Ask) -> Reply:
+    """Show a page of results, or the form alone where nothing is asked."""
+    given = dict(ask.pairs)
+    words, page = clean_words(given.get("q", "")), read_page(given.get("page", ""))
+    results = await find_results(service[Shelf].edition(), words, page)
+    if prefers_markdown(ask.headers.get("Accept", "")):
+        text = write_results(results, service.settings.site_url)
+        return _page(text.encode(), MARKDOWN, NEGOTIATED)
+    values = {"words": words, "results": results, "leaf_size": LEAF_SIZE}
+    body = await service.pages.render("search", title_of(words), **values)
+    return _page(body, HTML, REVALIDATED, _links(service[Shelf].edition(), results))
+
+
+def _links(edition: Edition, results: Results) -> Headers:
+    """Return where programs read the same, and what describes the site (RFC 8288)."""
+    links = []
+    if len(address := results.address(results.page)) <= _ADDRESS_LONGEST:
+        links.append(f'<{address}>; rel="alternate"; type="text/markdown"')
+    if _DESCRIPTION in edition.files:
+        links.append(f'<{_DESCRIPTION}>; rel="describedby"; type="text/plain"')
+    return (("Link", ", ".join(links)),) if links else ()
+
+
+def _page(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Page:
+    headers = (_ROBOTS, *links)
+    return Page(Document(body, media_type, caching, headers, is_lasting=False, varies=("Accept",)))
+
+
+def title_of(words: str) -> str:
+    """Return the title of the page, cut where it would be no title any more."""
+    if not words:
+        return "Search"
+    is_long = len(words) > _TITLE_LONGEST
+    return f"Search: {words[: _TITLE_LONGEST - 1]}\u2026" if is_long else f"Search: {words}"
+
+
+async def search_posts(service: Service, ask: Ask) -> Reply:
+    """Give the best results as data."""
+    query: SearchQuery = ask.query
+    results = await find_results(service[Shelf].edition(), query.q, size=query.limit)
+    return Reply(
+        Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
+    )
+
+
+def _answer(results: Results) -> dict[str, Any]:
+    found = [_result(result) for result in results.results]
+    return {
+        "query": results.words,
+        "count": results.total,
+        "suggestion": results.suggestion,
+        "results": found,
+    }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "slug": result.slug,
+        "title": "".join(segment.text for segment in result.title),
+        "title_parts": _pieces(result.title),
+        "snippet": _pieces(result.snippet),
+        "url": result.url,
+        "published_at": result.published_at,
+        "reading_minutes": result.minutes,
+        "tags": result.tags,
+    }
+
+
+def _pieces(segments: Segments) -> list[dict[str, Any]]:
+    return [{"text": text, "match": is_match} for text, is_match in segments]
+
+
+_EXAMPLE: Final = {
+    "query": "edge",
+    "count": 1,
+    "suggestion": None,
+    "results": [
+        {
+            "slug": "the-first-edge",
+            "title": "The first edge",
+            "title_parts": [
+                {"text": "The first ", "match": False},
+                {"text": "edge", "match": True},
+            ],
+            "snippet": [
+                {"text": "Binders painted the fore-", "match": False},
+                {"text": "edge", "match": True},
+                {"text": " of a book.", "match": False},
+            ],
+            "url": "https://journal.example/journal/the-first-edge/",
+            "published_at": "2026-01-05T09:00:00Z",
+            "reading_minutes": 1,
+            "tags": ["bindings"],
+        }
+    ],
+}
+_ANY_TEXT: Final = {"type": "string"}
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="show_search",
+        path=paths.SEARCH,
+        summary="Search the journal, as a page for readers",
+        description="Any words are taken. With `Accept: text/markdown` the page comes as Markdown.",
+        tag="search",
+        limit="search",
+        ends_with_client=True,
+        dialect="page",
+        do=show_search,
+        parameters=(
+            Parameter("q", "query", _ANY_TEXT, "The words that posts should have.", example="a"),
+            Parameter("page", "query", _ANY_TEXT, "Which page of the results, from 1 on."),
+        ),
+        successes=(
+            Success(
+                200,
+                "The results",
+                _ANY_TEXT,
+                headers=ETAG,
+                media_types=(HTML.partition(";")[0], MARKDOWN.partition(";")[0]),
+            ),
+            UNCHANGED,
+        ),
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="search_posts",
+        path=paths.SEARCH_DATA,
+        summary="Search the journal, best results first",
+        description="Open without a credential: it shows what is public, and where the words stand "
+        "in it. Posts that have all the words in their title come first, and words as typed before "
+        "their other forms. A query in a script without spaces finds any part of a text.",
+        tag="search",
+        limit="search",
+        ends_with_client=True,
+        do=search_posts,
+        query=SearchQuery,
+        successes=(
+            Success(
+                200,
+                "The best results",
+                TypeAdapter(SearchAnswer).json_schema(mode="serialization"),
+                _EXAMPLE,
+                headers=ETAG,
+                links=link_to_post("results"),
+            ),
+            UNCHANGED,
+        ),
+        problems=("unavailable",),
+        tools=(SEARCH,),
+    ),
+)
+
+
+def write_results(results: Results, site_url: str) -> str:
+    """Return the Markdown; addresses begin with `site_url`."""
+    title = f"# Search: {escape(results.words)}" if results.words else "# Search"
+    links = [("Earlier results", results.before), ("More results", results.behind)]
+    onward = [f"[{label}]({site_url}{address})" for label, address in links if address]
+    listed = "\n".join(map(_line, results.results))
+    parts = (title, _sentence(results, site_url), _suggestion(results, site_url), listed, *onward)
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _sentence(results: Results, site_url: str) -> str:
+    if not results.words:
+        return f"Give words in the address: `{site_url}/search?q=words`."
+    if not results.total:
+        return f"{results.sentence} [Every tag]({site_url}/tags/) is listed."
+    leaf = f" Page {results.page} of {results.pages}." if results.pages > 1 else ""
+    return f"{results.sentence}{leaf}"
+
+
+def _suggestion(results: Results, site_url: str) -> str:
+    if not results.suggestion:
+        return ""
+    address = f"{site_url}{results.suggested_address}"
+    return f"Did you mean [{escape(results.suggestion)}]({address})?"
+
+
+def _line(result: Result) -> str:
+    title = "".join(segment.text for segment in result.title)
+    day = f"{result.published:%Y-%m-%d}"
+    return f"- [{escape(title)}]({result.url}{TWIN}) ({day}): {_emphasise(result.snippet)}"
+
+
+def _emphasise(segments: Segments) -> str:
+    return "".join(
+        f"**{escape(text)}**" if is_match else escape(text) for text, is_match in segments
+    )

@@ -1,0 +1,134 @@
+"""What a search comes to, ready to be shown: findings joined with what lists say of each post."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from edge_api.journal.builds import Edition
+from edge_api.schema.index import WORDS_LONGEST, Finding, Segments
+from edge_api.schema.paths import SEARCH
+
+LEAF_SIZE: Final = 10
+"""Results on one page."""
+PAGES_MOST: Final = 1_000_000
+"""Beyond the end of any journal: a higher number says no more."""
+
+_NO_TEXT: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+"
+)
+"""Controls, what turns the direction of all that follows, and what no page can carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A post that was found."""
+
+    slug: str
+    title: Segments
+    snippet: Segments
+    url: str
+    published_at: str
+    """As lists of posts spell it."""
+    minutes: int
+    tags: tuple[str, ...]
+
+    @property
+    def published(self) -> datetime:
+        """The instant of publication."""
+        return datetime.fromisoformat(self.published_at)
+
+    @property
+    def path(self) -> str:
+        """The address of the post from the root."""
+        return urlsplit(self.url).path
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One page of what was found."""
+
+    words: str
+    total: int
+    page: int
+    pages: int
+    """At least one, which may be empty."""
+    results: tuple[Result, ...]
+    """Those with all the words; where they are few, behind them those that come nearest."""
+    suggestion: str | None = None
+    """The words in a more frequent spelling."""
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        if not self.words:
+            return ""
+        all_words = {
+            0: "No post has all of these words",
+            1: "1 post has these words",
+        }.get(self.total, f"{self.total:,} posts have these words, best first")
+        near = max(0, len(self.results) - self.total) if self.total < LEAF_SIZE else 0
+        verb = "comes" if near == 1 else "come"
+        more = f"; {near}{' more' if self.total else ''} {verb} near" if near else ""
+        return f"{all_words}{more}."
+
+    @property
+    def suggested_address(self) -> str:
+        """The address of the results for the suggested words."""
+        return f"{SEARCH}?{urlencode({'q': self.suggestion})}"
+
+    def address(self, page: int) -> str:
+        """Return the address of another page of the same results."""
+        number = {"page": page} if page > 1 else {}
+        return f"{SEARCH}?{urlencode({'q': self.words, **number})}" if self.words else SEARCH
+
+    @property
+    def before(self) -> str | None:
+        """The address of the page before this one."""
+        return self.address(self.page - 1) if self.page > 1 else None
+
+    @property
+    def behind(self) -> str | None:
+        """The address of the page that follows."""
+        return self.address(self.page + 1) if self.page < self.pages else None
+
+
+async def find_results(
+    edition: Edition, words: str, page: int = 1, size: int = LEAF_SIZE
+) -> Results:
+    """Return a page of results, or the last one where there are fewer.
+
+    Raises Problem `unavailable`.
+    """
+    found = await edition.search.look_up(words, size, (page - 1) * size)
+    pages = max(1, -(-found.total // size))
+    if page > pages:
+        return await find_results(edition, words, pages, size)
+    results = (_join(finding, edition.posts.summary(finding.slug)) for finding in found.findings)
+    return Results(words, found.total, page, pages, tuple(results), found.suggestion)
+
+
+def _join(finding: Finding, summary: Mapping[str, Any]) -> Result:
+    return Result(
+        slug=finding.slug,
+        title=finding.title,
+        snippet=finding.snippet,
+        url=summary["url"],
+        published_at=summary["published_at"],
+        minutes=summary["readingMinutes"],
+        tags=tuple(summary["tags"]),
+    )
+
+
+def clean_words(text: str) -> str:
+    """Return what of a text somebody may be looking for; any text is taken."""
+    return _NO_TEXT.sub(" ", text[:WORDS_LONGEST]).strip()
+
+
+def read_page(text: str) -> int:
+    """Return the number of a page; the first for what is none, and at most `PAGES_MOST`."""
+    if re.fullmatch("[1-9][0-9]*", text) is None:
+        return 1
+    return int(text) if len(text) < len(str(PAGES_MOST)) else PAGES_MOST

@@ -1,0 +1,1 @@
+"""Leads: what a person may send, how it is stored once, and the operations on it."""

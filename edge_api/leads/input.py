@@ -1,0 +1,280 @@
+"""What somebody sends to become a lead: its members, its text cleaned, its faults, signs of spam.
+
+Strings only and no coercion; members that are not declared here are ignored.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Annotated, Any, Final, TypeVar
+from unicodedata import normalize
+
+import orjson
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.json_schema import SkipJsonSchema
+
+from edge_api.db.email_address import fold_address
+from edge_api.db.problems import sentence_of
+from edge_api.db.tables import EMAIL_LONGEST
+from edge_api.db.types import refuse_nul
+
+_WHITE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""Unicode's white space without the control characters, as a class of a regular expression."""
+_CONTROL: Final = "\x00-\x1f\x7f-\x9f"
+"""Unicode's category Cc."""
+_CONTROL_BUT_LINES: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""The same without the tab and the line feed."""
+
+_FIRST_CHARACTERS: Final = [chr(number) for number in range(0x3001)]
+"""As far as white space goes."""
+
+
+class TextRule:
+    """What a text may be: 1 to `most` code points once white space around it is taken off.
+
+    `lines`: whether it may have tabs and line feeds; no other control character may stand in it.
+    """
+
+    def __init__(self, most: int, *, lines: bool = False) -> None:
+        self._most = most
+        self._white = f"{_WHITE}\t\n" if lines else _WHITE
+        self._forbidden = _CONTROL_BUT_LINES if lines else _CONTROL
+        self._trimmed = "".join(filter(re.compile(f"[{self._white}]").match, _FIRST_CHARACTERS))
+        self._control = re.compile(f"[{self._forbidden}]")
+
+    def clean(self, text: str) -> str:
+        """Return the text in NFC without white space around it. Raises ValueError.
+
+        A few characters grow under NFC; a text that would outgrow its bound by that stays as it
+        is, so that whoever counts what they send is right.
+        """
+        if self._control.search(refuse_nul(text)):
+            raise ValueError("must not contain control characters")
+        bare = text.strip(self._trimmed)
+        normal = normalize("NFC", bare)
+        kept = normal if len(normal) <= self._most else bare
+        if not kept:
+            raise ValueError("must not be empty")
+        if len(kept) > self._most:
+            raise ValueError(f"must have 1 to {self._most} characters")
+        return kept
+
+    def json_schema(self, sentence: str) -> dict[str, Any]:
+        """Return the rule as JSON Schema, with the bounds as they are published.
+
+        It can only count white space, which `clean` takes off first: whoever sends more of it
+        than the bound leaves room for is forgiven.
+        """
+        allowed = f"[^{self._forbidden}]*"
+        pattern = f"^{allowed}[^{self._white}{self._forbidden}]{allowed}$"
+        return {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": self._most,
+            "pattern": _escape(pattern),
+            "description": f"{sentence} White space around it does not count.",
+        }
+
+
+def _escape(pattern: str) -> str:
+    """Return a pattern with an escape for each character that is not plain to see."""
+    return "".join(
+        character if " " <= character <= "~" else f"\\u{ord(character):04x}"
+        for character in pattern
+    )
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class FormFaults(Exception):  # noqa: N818  a form is filled in wrongly, which is no error of ours
+    """A form is not filled in well; `by_field` has one sentence for each field to mend."""
+
+    def __init__(self, by_field: Mapping[str, str]) -> None:
+        self.by_field = by_field
+        super().__init__("; ".join(f"{name}: {fault}" for name, fault in by_field.items()))
+
+
+def unfold(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return fields as they were typed: a form sends each line break as CR LF (HTML, 4.10.21)."""
+    return {name: text.replace("\r\n", "\n") for name, text in fields.items()}
+
+
+def check_form(model: type[Model], given: Mapping[str, Any]) -> Model:
+    """Return what a form says. Raises FormFaults."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        raise FormFaults({str(fault["loc"][0]): sentence_of(fault) for fault in faults}) from None
+
+
+_NAME = TextRule(100)
+_EMAIL = TextRule(EMAIL_LONGEST)
+_BUDGET_TIER = TextRule(50)
+_MESSAGE = TextRule(2000, lines=True)
+
+HONEYPOT: Final = "_gotcha"
+"""A member that no person sees in the form: what fills it in is a machine."""
+
+
+def check_email(text: str) -> str:
+    """Return an address as it is kept. Raises ValueError."""
+    address = _EMAIL.clean(text)
+    fold_address(address)
+    return address
+
+
+class LeadInput(BaseModel, strict=True, frozen=True):
+    """An enquiry, as somebody sends it."""
+
+    name: Annotated[
+        str,
+        AfterValidator(_NAME.clean),
+        WithJsonSchema(_NAME.json_schema("Who asks.")),
+        Field(examples=["Ann Lee"]),
+    ]
+    email: Annotated[
+        str,
+        AfterValidator(check_email),
+        WithJsonSchema(
+            {
+                "type": "string",
+                "format": "email",
+                "minLength": 3,
+                "maxLength": EMAIL_LONGEST,
+                "description": "Where an answer reaches them. White space around it is taken off.",
+            }
+        ),
+        Field(examples=["ann.lee@example.org"]),
+    ]
+    budget_tier: Annotated[
+        str,
+        AfterValidator(_BUDGET_TIER.clean),
+        WithJsonSchema(_BUDGET_TIER.json_schema("What they may spend, in any words.")),
+        Field(examples=["5k-10k"]),
+    ]
+    message: Annotated[
+        str,
+        AfterValidator(_MESSAGE.clean),
+        WithJsonSchema(_MESSAGE.json_schema("What they want; tabs and line feeds stay.")),
+        Field(examples=["We would like to move our blog to a static site."]),
+    ]
+    consent: bool = Field(
+        default=False, description="Whether they agreed to `consent_text`; the time is kept."
+    )
+    consent_text: (
+        Annotated[
+            str,
+            AfterValidator(_MESSAGE.clean),
+            WithJsonSchema(_MESSAGE.json_schema("What they agreed to, in the words they saw.")),
+        ]
+        | None
+    ) = None
+    trapped: SkipJsonSchema[Annotated[bool, BeforeValidator(bool)]] = Field(
+        default=False, alias=HONEYPOT
+    )
+
+    def canonical(self) -> bytes:
+        """Return what two inputs that ask for the same have in common, as JSON."""
+        return orjson.dumps(self.model_dump(), option=orjson.OPT_SORT_KEYS)
+
+
+_CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
+"""What browsers and people send for a ticked box; anything else is not ticked."""
+
+
+def read_form(fields: Mapping[str, str]) -> LeadInput:
+    """Return what a posted form says; it sends each empty field as an empty text.
+
+    Raises FormFaults.
+    """
+    given = unfold(fields)
+    given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
+    if not fields.get("consent_text", ""):
+        given["consent_text"] = None
+    return check_form(LeadInput, given)
+
+
+_LINK: Final = re.compile(r"(?:https?://|\bwww\.)\S", re.IGNORECASE)
+_MANY_LINKS: Final = 3
+_MARKUP: Final = re.compile(
+    r"</?(?:a|b|img|iframe|script|div|font)(?:\s+[\w-]+=[^<>]{0,200})?\s*/?>|\[/?url\b|\[link=",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_SCRIPTS: Final = ("LATIN", "CYRILLIC", "GREEK")
+"""Scripts whose letters look alike, so that words are forged by mixing them."""
+_SHOUTED: Final = 20
+"""Letters that a text needs before its capitals mean something."""
+
+
+_REPEATED: Final = 3
+"""What it weighs that the same was sent a short time ago."""
+HELD_FROM: Final = 3
+"""The score from which on a lead is not acknowledged: one strong sign, or several weak ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A score from 0 on, and the name of each sign that added to it."""
+
+    score: int = 0
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def repeated(self) -> "Verdict":
+        """The verdict if the same was sent a short time ago."""
+        return Verdict(self.score + _REPEATED, (*self.reasons, "repeated"))
+
+
+def judge(lead: LeadInput) -> Verdict:
+    """Return the verdict on what the lead itself shows."""
+    found = [(name, weight) for name, weight, is_seen in _SIGNS if is_seen(lead)]
+    return Verdict(sum(weight for _, weight in found), tuple(name for name, _ in found))
+
+
+def likeness(lead: LeadInput) -> str:
+    """Return the digest that two leads share when the same person sends the same message.
+
+    Case, white space and compatibility forms (NFKC) make no difference.
+    """
+    message = " ".join(unicodedata.normalize("NFKC", lead.message).casefold().split())
+    return sha256(f"{fold_address(lead.email)}\n{message}".encode()).hexdigest()
+
+
+def _mixes_scripts(lead: LeadInput) -> bool:
+    """Tell whether one word is written in letters of two scripts that look alike."""
+    text = f"{lead.name} {lead.message}"
+    return not text.isascii() and any(len(_scripts(word[0])) > 1 for word in _WORD.finditer(text))
+
+
+def _scripts(word: str) -> set[str]:
+    starts = (unicodedata.name(letter, "").partition(" ")[0] for letter in word)
+    return {script for script in starts if script in _SCRIPTS}
+
+
+def _shouts(lead: LeadInput) -> bool:
+    text = lead.message
+    return text.isupper() and sum(map(str.isalpha, text)) >= _SHOUTED
+
+
+_SIGNS: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
+    ("honeypot", 10, lambda lead: lead.trapped),
+    ("link", 1, lambda lead: bool(_LINK.search(lead.message))),
+    ("many_links", 3, lambda lead: len(_LINK.findall(lead.message)) >= _MANY_LINKS),
+    ("link_in_name", 5, lambda lead: bool(_LINK.search(f"{lead.name} {lead.budget_tier}"))),
+    ("markup", 3, lambda lead: bool(_MARKUP.search(f"{lead.name}\n{lead.message}"))),
+    ("mixed_scripts", 4, _mixes_scripts),
+    ("shouting", 1, _shouts),
+)

@@ -1,0 +1,222 @@
+"""The two operations on leads, as the published description has them."""
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Annotated, Final
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
+
+from edge_api.db.types import parse_integer
+from edge_api.leads.input import LeadInput
+from edge_api.leads.service import Created, Leads, Sender
+from edge_api.operation.model import (
+    ADDS,
+    Ask,
+    Body,
+    HeaderArgument,
+    Operation,
+    Success,
+    Tool,
+    output_schema,
+)
+from edge_api.operation.result import Reply
+from edge_api.operation.service import Service
+
+PATH: Final = "/api/public/v1/leads"
+ROW_PATH: Final = "/api/public/v1/admin/leads"
+"""Where one lead can be read: there is no path of its own for it."""
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+REPLAYED: Final = "Idempotency-Replayed"
+
+
+class LeadSummary(BaseModel, extra="forbid"):
+    """A lead without its message."""
+
+    id: Annotated[str, Field(description="A UUID.", json_schema_extra={"format": "uuid"})]
+    name: str
+    email: Annotated[str, Field(description="An e-mail address, unless stored by hand.")]
+    budget_tier: str
+    created_at: AwareDatetime
+
+
+class Lead(LeadSummary):
+    """An enquiry that somebody sent."""
+
+    message: str
+
+
+class LeadCreated(LeadSummary):
+    """A lead that was taken, in both published shapes: whole under `lead`, and flat."""
+
+    lead: Lead
+
+
+class RecentLeads(BaseModel, extra="forbid"):
+    """The newest leads, newest first."""
+
+    leads: list[Lead]
+    count: Annotated[int, Field(ge=0, description="How many leads are in this answer.")]
+
+
+class RecentQuery(BaseModel):
+    """How many leads to list."""
+
+    limit: Annotated[
+        int,
+        Field(ge=1, le=200, description="How many leads to list at the most.", examples=[20]),
+        BeforeValidator(parse_integer),
+    ] = 50
+
+
+async def create_lead(service: Service, ask: Ask) -> Reply:
+    """Take a lead and answer once it is kept for good."""
+    sender = Sender(ask.actor, ask.address, "mcp" if ask.door == "mcp" else "api")
+    created = await service[Leads].create(ask.body, sender, ask.headers.get(IDEMPOTENCY_KEY))
+    return reply_with(created)
+
+
+def reply_with(created: Created) -> Reply:
+    """Return the answer to whoever sent a lead, by whichever door."""
+    headers = {"Location": f"{ROW_PATH}?id=eq.{created.row['id']}"}
+    if created.replayed:
+        headers[REPLAYED] = "true"
+    if created.quota is not None:
+        headers.update(created.quota.headers)
+    return Reply(created.body, status=201, headers=headers)
+
+
+async def list_leads(service: Service, ask: Ask) -> Reply:
+    """List the newest leads that are not spam."""
+    return Reply(await service[Leads].recent(ask.query.limit))
+
+
+# The header stands in words, not among the parameters: there it would say that each of its values
+# goes with each body, while the point of a key is that it goes with one.
+_OPEN = "Open without a credential, and rate-limited then; a credential that is sent must be valid."
+_ABOUT_CREATION = f"""\
+{_OPEN} Strings
+are trimmed and brought to Unicode's form NFC; members that are not named here are ignored. The
+answer comes once the lead is kept for good.
+
+The request header `{IDEMPOTENCY_KEY}` (1 to 255 visible ASCII characters, such as a new UUID)
+makes sending again safe: for 24 hours the same key with the same body gives the first answer
+again, with `{REPLAYED}: true`. With another body it is 422; while the first request is still
+running, 409 after five seconds. A key belongs to the credential, or without one to the address
+of the client and the lead's e-mail address."""
+
+_INPUT_EXAMPLE = {
+    "name": "Ann Lee",
+    "email": "ann.lee@example.org",
+    "budget_tier": "5k-10k",
+    "message": "We would like to move our blog to a static site.",
+}
+_SUMMARY_EXAMPLE = {
+    "id": "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b",
+    "name": _INPUT_EXAMPLE["name"],
+    "email": _INPUT_EXAMPLE["email"],
+    "budget_tier": _INPUT_EXAMPLE["budget_tier"],
+    "created_at": "2026-11-20T09:30:00.000000Z",
+}
+_LEAD_EXAMPLE = {**_SUMMARY_EXAMPLE, "message": _INPUT_EXAMPLE["message"]}
+_LINKS = MappingProxyType(
+    {
+        "list_leads": {
+            "operationId": "list_leads",
+            "description": "The new lead stands first, unless a newer one has come.",
+        },
+    }
+)
+
+_CREATE = Tool(
+    name="create_lead",
+    title="Create a lead",
+    description="Store an enquiry of a person who wants to be answered, with their consent. It "
+    "reaches the owner of the site and cannot be taken back.",
+    hints=ADDS,
+    headers=MappingProxyType(
+        {
+            "idempotency_key": HeaderArgument(
+                IDEMPOTENCY_KEY,
+                {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 255,
+                    "pattern": "^[!-~]+$",
+                    "description": "Such as a new UUID: for 24 hours the same key with the same "
+                    "lead creates nothing again.",
+                },
+            )
+        }
+    ),
+)
+_LIST = Tool(
+    name="list_leads",
+    title="List recent leads",
+    description="List the newest enquiries, newest first, with names, addresses and messages. "
+    "What was recognised as spam is left out.",
+)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="create_lead",
+        method="POST",
+        path=PATH,
+        summary="Create a lead",
+        description=_ABOUT_CREATION,
+        tag="leads",
+        credential="optional",
+        scope="leads:write",
+        limit="leads_attempts",
+        success_limit="leads",
+        do=create_lead,
+        body=Body(
+            TypeAdapter(LeadInput),
+            LeadInput.model_json_schema(),
+            MappingProxyType({"enquiry": _INPUT_EXAMPLE}),
+        ),
+        successes=(
+            Success(
+                201,
+                "The lead is kept",
+                output_schema(LeadCreated),
+                {"lead": _LEAD_EXAMPLE, **_SUMMARY_EXAMPLE},
+                headers=MappingProxyType(
+                    {
+                        "Location": "Where administrators read the lead.",
+                        REPLAYED: "`true` when the lead was created by an earlier request.",
+                    }
+                ),
+                links=_LINKS,
+            ),
+        ),
+        problems=("in_progress", "idempotency_mismatch"),
+        tools=(_CREATE,),
+    ),
+    Operation(
+        name="list_leads",
+        path=PATH,
+        summary="List recent leads, newest first",
+        description="Leads that were recognised as spam are left out.",
+        tag="leads",
+        credential="required",
+        scope="leads:read",
+        do=list_leads,
+        ends_with_client=True,
+        query=RecentQuery,
+        successes=(
+            Success(
+                200,
+                "The newest leads",
+                output_schema(RecentLeads),
+                {"leads": [_LEAD_EXAMPLE], "count": 1},
+            ),
+        ),
+        tools=(_LIST,),
+    ),
+)
+
+
+def with_credential(operation: Operation) -> Operation:
+    """Return create_lead with a required credential, for LEADS_REQUIRE_CREDENTIAL."""
+    about = operation.description.removeprefix(_OPEN).lstrip()
+    return replace(operation, credential="required", limit="", success_limit="", description=about)

@@ -1,0 +1,195 @@
+"""Leads: enquiries that people and programs send, kept once, judged and listed.
+
+A lead counts as taken when the store has it for good; nothing is answered before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, Literal, Protocol
+
+import orjson
+
+from edge_api.auth.actor import Actor, Clock, new_id
+from edge_api.auth.rate_limits import Limiter, Quota
+from edge_api.db.email_address import fold_address
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Depending, Insert, Order, Plan, Read, Store
+from edge_api.db.table import Row
+from edge_api.db.tables import LEADS
+from edge_api.db.types import spell_instant
+from edge_api.db.versioned_cache import KeptAnswers
+from edge_api.leads.idempotency import Idempotency, Remember, make_claim
+from edge_api.leads.input import LeadInput, Verdict, judge, likeness
+
+PUBLIC: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
+"""The members of a lead that are published."""
+BRIEF: Final = ("id", "name", "email", "budget_tier", "created_at")
+"""Those that the answer to a new lead carries a second time, beside `lead`."""
+REPEATED_WITHIN: Final = timedelta(hours=24)
+"""How long the same message from the same address is taken for a repeat."""
+
+_LIMIT: Final = "leads"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sends a lead, and by which door."""
+
+    actor: Actor | None
+    """`None`: somebody without a credential."""
+    address: str
+    """As rate limits count it."""
+    source: Literal["api", "form", "mcp"] = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A lead that was taken."""
+
+    row: Row
+    """Its published members."""
+    replayed: bool
+    """Whether it had been taken before, under the same key."""
+    body: bytes
+    """The answer in JSON, the same for each repetition."""
+    quota: Quota | None
+    """What the sender has left; `None` where leads are not counted."""
+
+
+class Herald(Protocol):
+    """Tells others of a new lead, later and for certain: what it has to do stands in the store."""
+
+    async def plans(self, lead: Row) -> tuple[Plan, ...]:
+        """Return what is to be written in the transaction that stores the lead. Raises Problem."""
+
+    def wake(self) -> None:
+        """Be told that such a transaction is durable; cheap, and never raises."""
+
+
+class Leads:
+    """The leads in one store; `secret` is the key of what is only kept as a hash."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        limiter: Limiter,
+        secret: bytes,
+        heralds: Sequence[Herald] = (),
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._limiter = limiter
+        self._secret = secret
+        self._heralds = heralds
+        self._idempotency = Idempotency(store, clock)
+        self._lists = KeptAnswers[bytes](store, len)
+
+    async def create(
+        self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
+    ) -> Created:
+        """Take a lead, or answer as before when its key was used for the same one.
+
+        Raises Problem `too_many_requests` for a sender without a credential, and those of
+        `Idempotency.once`.
+        """
+        take = partial(self._take, lead, sender)
+        if idempotency_key is None:
+            answer, replayed = await take(lambda _answer: ()), False
+        else:
+            scope, request = _scope(lead, sender), lead.canonical()
+            claim = make_claim(self._secret, scope, idempotency_key, request)
+            answer, replayed = await self._idempotency.once(claim, take)
+        quota = None if sender.actor else await self._limiter.look(_LIMIT, sender.address)
+        return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
+
+    async def forget_expired(self) -> None:
+        """Delete what was kept for repetitions that can no longer come. Raises Problem."""
+        await self._idempotency.forget_expired()
+
+    async def recent(self, limit: int) -> bytes:
+        """Return the list of the newest leads that are not spam, newest first, in JSON."""
+        return await self._lists.get(limit, partial(self._read_recent, limit))
+
+    async def _read_recent(self, limit: int) -> bytes:
+        plan = Read(
+            LEADS,
+            columns=PUBLIC,
+            where=(Condition("status", "neq", "spam"),),
+            order=(Order("created_at", descending=True), Order("id", descending=True)),
+            limit=limit,
+        )
+        (outcome,) = await self._store.run(plan)
+        return orjson.dumps({"leads": outcome.rows, "count": len(outcome.rows)})
+
+    async def _take(self, lead: LeadInput, sender: Sender, remember: Remember) -> str:
+        """Store a lead together with what keeps its answer, which is returned."""
+        if sender.actor is None:
+            await self._limiter.hit(_LIMIT, sender.address)
+        try:
+            row = self._row(lead, sender)
+            answer = _answer(row)
+            before = remember(answer)
+            after = [plan for herald in self._heralds for plan in await herald.plans(row)]
+            await self._store.run(*before, *_keep(row, sender, len(before)), *after)
+        except Problem:
+            if sender.actor is None:
+                await self._limiter.take_back(_LIMIT, sender.address)
+            raise
+        for herald in self._heralds:
+            herald.wake()
+        return answer
+
+    def _row(self, lead: LeadInput, sender: Sender) -> Row:
+        now = self._clock()
+        present = spell_instant(now)
+        verdict = Verdict() if sender.actor else judge(lead)
+        given = {
+            "name": lead.name,
+            "email": lead.email,
+            "budget_tier": lead.budget_tier,
+            "message": lead.message,
+            "source": sender.source,
+            "status": "spam" if lead.trapped and not sender.actor else "new",
+            "spam_score": verdict.score,
+            "spam_reasons": list(verdict.reasons) or None,
+            "consent_at": present if lead.consent else None,
+            "consent_text": lead.consent_text if lead.consent else None,
+            "dedupe_hash": likeness(lead),
+        }
+        return LEADS.own_row(given, present, partial(new_id, now))
+
+
+def _keep(row: Row, sender: Sender, step: int) -> tuple[Plan, ...]:
+    """Return the plans that store a new lead; `step` plans stand before them.
+
+    Whether it repeats another is seen in the transaction that stores it, so that of two at once
+    one is the repeat.
+    """
+    if sender.actor is not None:
+        return (Insert(LEADS, [row]),)
+    since = spell_instant(datetime.fromisoformat(row["created_at"]) - REPEATED_WITHIN)
+    same = Condition("dedupe_hash", "eq", row["dedupe_hash"])
+    earlier = Read(LEADS, ("id",), (same, Condition("created_at", "gte", since)), limit=1)
+    score, reasons = row["spam_score"], row["spam_reasons"]
+    repeat = Verdict(score, tuple(reasons or ())).repeated
+    judged = {
+        "spam_score": Depending(step, repeat.score, score),
+        "spam_reasons": Depending(step, list(repeat.reasons), reasons),
+    }
+    return earlier, Insert(LEADS, [{**row, **judged}])
+
+
+def _scope(lead: LeadInput, sender: Sender) -> str:
+    """Return whose key an Idempotency-Key is: two people behind one address may use the same."""
+    if sender.actor is not None:
+        return sender.actor.label
+    return f"address:{sender.address} {fold_address(lead.email)}"
+
+
+def _answer(row: Row) -> str:
+    """Return the answer to a new lead: both published shapes at once."""
+    lead = {name: row[name] for name in PUBLIC}
+    return orjson.dumps({"lead": lead, **{name: row[name] for name in BRIEF}}).decode()

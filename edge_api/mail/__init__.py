@@ -1,0 +1,1 @@
+"""Mail: messages, their queue, their delivery, and what became of them."""

@@ -1,0 +1,169 @@
+"""From an entry to the message, at the moment at which it goes, thanks for a lead among them.
+
+So nothing is sent of what was erased, nor to whom has asked for no more mail. A store that cannot
+be read ends it: nothing is sent unseen.
+"""
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.message import EmailMessage
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from edge_api.auth.actor import Clock
+from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.query import Condition, Delete, Insert, Read, Store
+from edge_api.db.table import Row
+from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
+from edge_api.db.types import spell_instant
+from edge_api.leads.input import HELD_FROM
+from edge_api.mail.messages import ACKNOWLEDGEMENT, DECISION, NOTIFICATION, Envelope, compose
+from edge_api.mail.queue import letter_of, persists_for
+from edge_api.mail.suppressions import UnsubscribeLinks, fold_recipient, is_suppressed
+from edge_api.outbox import named, run_unless_conflict
+from edge_api.schema.paths import CLAIM_CREDENTIAL
+
+ONCE_IN: Final = timedelta(hours=24)
+_HOUR: Final = timedelta(hours=1)
+_SENT: Final = 250
+"""The relay's answer that the row stands for (RFC 5321, section 4.2.3)."""
+
+
+class Acknowledgements:
+    """The rules; `secret` is the key of the hash that stands for an address."""
+
+    def __init__(self, store: Store, clock: Clock, secret: bytes, per_hour: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._secret = secret
+        self._per_hour = per_hour
+
+    async def hindrance(self, entry: Row, lead: Row) -> str | None:
+        """Return why a lead is not acknowledged; `None` where it may be, which is then its turn.
+
+        Raises Problem.
+        """
+        if lead["status"] == "spam" or lead["spam_score"] >= HELD_FROM:
+            return "the lead looks like spam"
+        if await self._count_sent() >= self._per_hour:
+            return f"{self._per_hour} acknowledgements were sent within an hour"
+        if not await self._reserve(entry):
+            return "this address had an acknowledgement within 24 hours"
+        return None
+
+    async def _count_sent(self) -> int:
+        where = (
+            Condition("template_name", "eq", "lead_acknowledgement"),
+            Condition("status", "eq", "sent"),
+            Condition("created_at", "gt", spell_instant(self._clock() - _HOUR)),
+        )
+        (outcome,) = await self._store.run(
+            Read(EMAIL_SEND_LOG, ("id",), where, limit=1, counted=True)
+        )
+        return outcome.total or 0
+
+    async def _reserve(self, entry: Row) -> bool:
+        """Take the address's one acknowledgement of the day; the same entry may come again.
+
+        The unique key of the row decides between dispatchers.
+        """
+        now = self._clock()
+        row = self._reservation(entry, now)
+        mine = Condition("id", "eq", row["id"])
+        over = (mine, Condition("expires_at", "lte", spell_instant(now)))
+        plans = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
+        if await run_unless_conflict(self._store, *plans):
+            return True
+        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(mine,)))
+        return any(kept["request_digest"] == row["request_digest"] for kept in outcome.rows)
+
+    def _reservation(self, entry: Row, now: datetime) -> Row:
+        """Return a row that does not tell whose address it is about."""
+        about = f"acknowledgement\n{fold_recipient(entry['recipient_email'])}"
+        return {
+            "id": hmac.digest(self._secret, about.encode(), "sha256").hex(),
+            "request_digest": sha256(entry["id"].encode()).hexdigest(),
+            "status": _SENT,
+            "response": "",
+            "created_at": spell_instant(now),
+            "expires_at": spell_instant(now + ONCE_IN),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """There is no message: why, in a sentence for the log."""
+
+    reason: str
+    is_lasting: bool = True
+    """Whether nobody can mend it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letterhead:
+    """What is the same on every letter."""
+
+    sender: str
+    """A mailbox."""
+    site_url: str
+    site_title: Callable[[], str]
+    """As the build that is served now has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Prepares the messages of one installation."""
+
+    store: Store
+    head: Letterhead
+    acknowledgements: Acknowledgements
+    links: UnsubscribeLinks
+
+    async def prepare(self, entry: Row) -> EmailMessage | Withheld:
+        """Return the message that an entry stands for.
+
+        Raises Problem, and what composing raises.
+        """
+        if await is_suppressed(self.store, entry["recipient_email"]):
+            return Withheld("the address is suppressed", is_lasting=not persists_for(entry))
+        subject = await self._read_subject(entry)
+        if subject is None:
+            return Withheld(f"the {'request' if letter_of(entry) == DECISION else 'lead'} is gone")
+        if letter_of(entry) == ACKNOWLEDGEMENT:
+            reason = await self.acknowledgements.hindrance(entry, subject)
+            if reason is not None:
+                return Withheld(reason)
+        values = self._values(entry, subject)
+        return compose(entry["template_name"], await self._envelope(entry), values)
+
+    async def _read_subject(self, entry: Row) -> Row | None:
+        table = ACCESS_REQUESTS if letter_of(entry) == DECISION else LEADS
+        (outcome,) = await self.store.run(Read(table, where=named(entry["subject_id"])))
+        return outcome.rows[0] if outcome.rows else None
+
+    async def _envelope(self, entry: Row) -> Envelope:
+        unasked = letter_of(entry) == ACKNOWLEDGEMENT
+        return Envelope(
+            message_id=entry["id"],
+            sender=self.head.sender,
+            recipient=entry["recipient_email"],
+            date=datetime.fromisoformat(entry["created_at"]),
+            host=urlsplit(self.head.site_url).hostname or "localhost",
+            unsubscribe_url=await self.links.link(entry["recipient_email"]) if unasked else None,
+        )
+
+    def _values(self, entry: Row, subject: Row) -> dict[str, Any]:
+        site = {"site_title": self.head.site_title(), "site_url": self.head.site_url}
+        if letter_of(entry) == ACKNOWLEDGEMENT:
+            return site
+        if letter_of(entry) == NOTIFICATION:
+            return {**site, "lead": subject}
+        return {
+            **site,
+            "approved": subject["status"] != "denied",
+            "claim_uri": f"{self.head.site_url}{CLAIM_CREDENTIAL}",
+            "expires_at": subject["expires_at"],
+        }

@@ -1,0 +1,337 @@
+"""The outbox of mail: its entries, their claims and their log, and what is done with it by hand.
+
+An entry, or why there is none, goes into the transaction of what it tells of, so that no message is
+lost and none is sent of what was rolled back. The log has one row for each transition of an entry;
+the entry's id is its `message_id` there. Nothing is sent here, and the DNS is not asked.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
+from edge_api.db.email_address import fold_address, parse_mailbox
+from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.problems import Problem
+from edge_api.db.query import (
+    AffectedBy,
+    Condition,
+    Delete,
+    Insert,
+    Order,
+    Outcome,
+    Plan,
+    Read,
+    Store,
+    Update,
+    Where,
+)
+from edge_api.db.table import Row
+from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE
+from edge_api.db.types import parse_uuid, spell_instant
+from edge_api.mail.messages import (
+    ACKNOWLEDGEMENT,
+    DECISION,
+    LETTERS,
+    NOTIFICATION,
+    QUEUES,
+    Letter,
+    Queue,
+)
+from edge_api.outbox import GIVEN_UP, Leases, due, queued_again, run_unless_conflict
+
+READ_STATE = Read(EMAIL_SEND_STATE)
+
+
+def state_of(rows: list[Row], now: datetime) -> Row:
+    """Return the state of sending that `READ_STATE` has found; the defaults where it is missing."""
+    return rows[0] if rows else _default_row(now)
+
+
+def paused_until(state: Row, now: datetime) -> str | None:
+    """Return the end of a pause; `None` where mail is not paused."""
+    until: str | None = state["retry_after_until"]
+    return until if until and until > spell_instant(now) else None
+
+
+def time_to_live(state: Row, queue: Queue) -> timedelta:
+    """Return how long entries of a queue are tried, counted from when each was queued."""
+    return timedelta(minutes=state[f"{queue}_email_ttl_minutes"])
+
+
+async def pause(store: Store, until: datetime, now: datetime) -> Update:
+    """Return the plan that has every dispatcher wait; see to it that its row is there.
+
+    Raises Problem.
+    """
+    await run_unless_conflict(store, Insert(EMAIL_SEND_STATE, [_default_row(now)]))
+    values = EMAIL_SEND_STATE.new_values(
+        {"retry_after_until": spell_instant(until)}, spell_instant(now)
+    )
+    return Update(EMAIL_SEND_STATE, values, (Condition("id", "eq", 1),))
+
+
+def _default_row(now: datetime) -> Row:
+    return EMAIL_SEND_STATE.new_row({}, spell_instant(now), str)
+
+
+REASON_LONGEST: Final = 1000
+"""Characters that the log keeps of why."""
+
+
+def new_entry(letter: Letter, recipient: str, subject_id: str, now: datetime) -> Row:
+    """Return an entry that is due at once; `subject_id` is the row that it is about."""
+    given = {
+        "queue": letter.queue,
+        "template_name": letter.template,
+        "recipient_email": recipient,
+        "subject_id": subject_id,
+    }
+    return EMAIL_OUTBOX.own_row(given, spell_instant(now), partial(new_id, now))
+
+
+def letter_of(entry: Row) -> Letter | None:
+    """Return what kind of letter an entry is; `None` for one of another version of the service."""
+    return LETTERS.get(entry["template_name"])
+
+
+def persists_for(entry: Row) -> timedelta | None:
+    """Return how long an entry is tried each hour; `None` unless it must not get lost.
+
+    Such a one is given up in the end, and never dropped.
+    """
+    letter = letter_of(entry)
+    return letter.persists_for if letter else None
+
+
+def transition(
+    entry: Row,
+    status: str,
+    at: datetime,
+    reason: str | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> Insert:
+    """Return the plan that logs what has become of an entry, and why."""
+    given = {
+        "message_id": entry["id"],
+        "template_name": entry["template_name"],
+        "recipient_email": entry["recipient_email"],
+        "status": status,
+        "error_message": reason[:REASON_LONGEST] if reason else None,
+        "metadata": metadata,
+    }
+    row = EMAIL_SEND_LOG.own_row(given, spell_instant(at), partial(new_id, at))
+    return Insert(EMAIL_SEND_LOG, [row])
+
+
+LEASE: Final = timedelta(seconds=120)
+SUSPECT: Final = 3
+"""Claims that came to nothing after which an entry is claimed alone: it may be what ends the
+process, and those that were claimed with it are innocent."""
+_ORDER: Final = (Order("due_at"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What was claimed together."""
+
+    entries: list[Row]
+    """In the order in which they should go."""
+    is_all: bool
+    """Whether nothing else was due when they were claimed."""
+
+
+class Claims(Leases):
+    """The claims of one dispatcher of mail."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        super().__init__(store, clock, EMAIL_OUTBOX, LEASE)
+
+    async def take(self, most: int) -> Batch:
+        """Claim up to so many entries that are due. Raises Problem."""
+        now = self._clock()
+        wheres = ((*due(now), Condition("queue", "eq", queue)) for queue in QUEUES)
+        reads = (Read(EMAIL_OUTBOX, where=where, order=_ORDER, limit=most) for where in wheres)
+        outcomes = await self._store.run(*reads)
+        found = [row for outcome in outcomes for row in outcome.rows]
+        calm = [row for row in found if row["claims"] < SUSPECT]
+        chosen = calm[:most] or found[:1]
+        is_all = len(found) < most and len(chosen) == len(found)
+        return Batch(await self.claim(chosen, now), is_all)
+
+
+NO_RELAY: Final = "mail is not configured: SMTP_URL is not set"
+NO_OWNER: Final = "OWNER_EMAIL is not set"
+NOBODY: Final = "owner"
+"""Stands in the log for the address of an owner who gave none."""
+ADDRESS_LONGEST: Final = 254
+"""Octets of an address (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets)."""
+LOCAL_PART_LONGEST: Final = 64
+"""Octets (RFC 5321, section 4.5.3.1.1)."""
+
+_RESERVED: Final = frozenset(
+    {
+        *("test", "invalid", "example", "localhost"),  # RFC 6761
+        *("example.com", "example.net", "example.org"),  # RFC 2606, section 3
+        *("local", "onion", "alt", "home.arpa", "internal"),  # RFC 6762, 7686, 9476, 8375; ICANN
+    }
+)
+"""Domains where no mail is ever received, and all below them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailRules:
+    """What the settings say about who is written to."""
+
+    configured: bool
+    """Whether there is a relay."""
+    owner: str | None
+    acknowledges: bool
+
+
+class Outbox:
+    """Herald of leads, and of decisions about access."""
+
+    def __init__(
+        self, rules: MailRules, clock: Clock, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        self._rules = rules
+        self._clock = clock
+        self._wake = wake
+
+    async def plans(self, lead: Row) -> tuple[Plan, ...]:
+        """Return what tells the owner of a lead and, where that is wanted, thanks its sender."""
+        if lead["status"] == "spam":
+            return ()
+        # The owner's address is the operator's word: `owner@localhost` is good in a maildir.
+        owner = self._rules.owner
+        plans = self._post(NOTIFICATION, owner or NOBODY, lead, None if owner else NO_OWNER)
+        if self._rules.acknowledges:
+            plans += self._post(ACKNOWLEDGEMENT, lead["email"], lead, undeliverable(lead["email"]))
+        return plans
+
+    def wake(self) -> None:
+        """Have what was written sent at once."""
+        self._wake()
+
+    def decision(self, request: Row) -> tuple[Plan, ...]:
+        """Return what tells somebody that their request for access is decided."""
+        if not self._rules.configured or request["email"] is None:
+            return ()
+        return self._post(DECISION, request["email"], request, undeliverable(request["email"]))
+
+    def _post(
+        self, letter: Letter, recipient: str, subject: Row, hindrance: str | None
+    ) -> tuple[Plan, ...]:
+        now = self._clock()
+        entry = new_entry(letter, recipient, subject["id"], now)
+        reason = hindrance if self._rules.configured else NO_RELAY
+        if reason is not None:
+            return (transition(entry, "suppressed", now, reason),)
+        return Insert(EMAIL_OUTBOX, [entry]), transition(entry, "pending", now)
+
+
+def undeliverable(address: str) -> str | None:
+    """Return why an address is never mailed, in a sentence without it; None where it may be."""
+    try:
+        fold_address(address)
+        mailbox = parse_mailbox(address)
+    except ValueError:
+        return "The address cannot be written on an envelope"
+    if len(mailbox.address.encode()) > ADDRESS_LONGEST:
+        return f"The address is longer than {ADDRESS_LONGEST} octets"
+    if len(mailbox.local_part.encode()) > LOCAL_PART_LONGEST:
+        return f"The address has more than {LOCAL_PART_LONGEST} octets before the @"
+    if _is_reserved(mailbox.domain.lower()):
+        return "The address is in a domain that is reserved and receives no mail"
+    return None
+
+
+def _is_reserved(domain: str) -> bool:
+    labels = domain.split(".")
+    return any(".".join(labels[start:]) in _RESERVED for start in range(len(labels)))
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An entry of the outbox, with the last that was logged of it."""
+
+    entry: Row
+    reason: str | None
+
+
+class MailByHand:
+    """The outbox of one store, before a person."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def all(self) -> list[Waiting]:
+        """Return all that waits or was given up, the oldest first."""
+        (outcome,) = await self._store.run(Read(EMAIL_OUTBOX, order=(Order("queued_at"),)))
+        reasons = await self._read_reasons(outcome.rows)
+        return [Waiting(entry, reasons.get(entry["id"])) for entry in outcome.rows]
+
+    async def retry(self, entry_id: str | None = None) -> int:
+        """Queue what was given up again, one entry or all; return how many.
+
+        Raises Problem `not_found` for an id that was not given up, `conflict` where it changed
+        meanwhile.
+        """
+        (dead,) = await self._store.run(Read(EMAIL_OUTBOX, where=_given_up(entry_id)))
+        if dead.rows:
+            await self._requeue(dead.rows)
+        return _count(dead, entry_id)
+
+    async def discard(self, entry_id: str | None = None) -> int:
+        """Forget what was given up, one entry or all; return how many. The log still tells of it.
+
+        Raises Problem `not_found` for an id that was not given up.
+        """
+        change = Change("discard", EMAIL_OUTBOX, AffectedBy(0), ("id",))
+        (gone, _) = await self._store.run(
+            Delete(EMAIL_OUTBOX, _given_up(entry_id)), audit_entry(OPERATOR, change, self._clock())
+        )
+        return _count(gone, entry_id)
+
+    async def _requeue(self, dead: Sequence[Row]) -> None:
+        now = self._clock()
+        ids = Condition("id", "in", tuple(entry["id"] for entry in dead))
+        fresh = {**queued_again(EMAIL_OUTBOX, now), "queued_at": spell_instant(now)}
+        update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead))
+        told = (transition(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
+        change = Change("retry", EMAIL_OUTBOX, AffectedBy(0), ("id",))
+        await self._store.run(update, *told, audit_entry(OPERATOR, change, now))
+
+    async def _read_reasons(self, entries: Sequence[Row]) -> dict[str, str | None]:
+        ids = Condition("message_id", "in", tuple(entry["id"] for entry in entries))
+        order = (Order("created_at"), Order("id"))
+        columns = ("message_id", "error_message", "created_at", "id")
+        (outcome,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, (ids,), order))
+        return {row["message_id"]: row["error_message"] for row in outcome.rows}
+
+
+def _given_up(entry_id: str | None) -> Where:
+    """Return the conditions of one entry that was given up, or of all. Raises Problem."""
+    if entry_id is None:
+        return (GIVEN_UP,)
+    try:
+        return GIVEN_UP, Condition("id", "eq", parse_uuid(entry_id))
+    except ValueError:
+        raise _missing(entry_id) from None
+
+
+def _count(found: Outcome, entry_id: str | None) -> int:
+    """Return how many there were. Raises Problem where it is not the one that was named."""
+    if entry_id is not None and not found.rows:
+        raise _missing(entry_id)
+    return len(found.rows)
+
+
+def _missing(entry_id: str) -> Problem:
+    return Problem(
+        "not_found", f"No mail {entry_id} was given up; python -m edge_api mail list shows what was"
+    )

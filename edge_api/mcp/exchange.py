@@ -1,0 +1,215 @@
+"""One MCP message and its answer, by an SDK server of either era.
+
+It stands on the SDK's own classification and single-request driver, so that the protocol's rules
+are the SDK's; HTTP, streams and credentials are not. The SDK takes long to load: nothing that
+starts the service may import this module.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import anyio
+import orjson
+from aiohttp import web
+from mcp.server import Server
+from mcp.server.runner import modern_error_data, serve_one
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
+from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.transport_context import TransportContext
+from mcp_types import ErrorData, ProgressToken, RequestId
+
+from edge_api.db.problems import Problem
+from edge_api.http.errors import jsonrpc_error
+from edge_api.http.headers import API_HEADERS
+from edge_api.http.request import Request, whole_list
+from edge_api.http.response import Wire, tell_limits
+from edge_api.mcp.caller import Caller
+from edge_api.mcp.message import Call, Rejection, decode, read_message
+from edge_api.mcp.transport import Conversation, Event, Message, Outbox
+from edge_api.operation.negotiation import media_weight
+from edge_api.operation.result import JSON, NO_STORE
+
+LISTEN: Final = "subscriptions/listen"
+EVENTS: Final = "text/event-stream"
+
+_ACCEPTED: Final = Wire(202, [("Cache-Control", NO_STORE), *API_HEADERS])
+"""The answer to notifications."""
+_TOLD_BY_HTTP: Final = (401, 403, 429, 503)
+"""Statuses of problems that HTTP tells, with their headers, whatever the revision."""
+
+
+@dataclass
+class RequestContext:
+    """What the SDK calls a `DispatchContext`.
+
+    A server cannot ask anything of a client here: without a session, the answer had no way back.
+    """
+
+    transport: TransportContext
+    request_id: RequestId
+    message_metadata: ServerMessageMetadata
+    progress_token: ProgressToken | None
+    outbox: Outbox | None
+    """Takes what is said before the answer; `None` where the answer is no stream."""
+    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
+    can_send_request: bool = False
+
+    async def send_raw_request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,  # noqa: ARG002  the SDK's shape
+        opts: CallOptions | None = None,  # noqa: ARG002  likewise
+    ) -> dict[str, Any]:
+        """Refuse to ask the client. Raises NoBackChannelError."""
+        raise NoBackChannelError(method)
+
+    async def notify(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,  # noqa: ARG002  the SDK's shape
+    ) -> None:
+        """Tell the client something, if its request has a stream."""
+        if self.outbox is not None:
+            given = {} if params is None else {"params": dict(params)}
+            await self.outbox.put(Event({"jsonrpc": "2.0", "method": method, **given}))
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Tell the client how far its request is, if it asked to be told."""
+        if self.progress_token is None:
+            return
+        members = {"progress": progress, "total": total, "message": message}
+        known = {name: value for name, value in members.items() if value is not None}
+        params = {"progressToken": self.progress_token, **known}
+        await self.notify("notifications/progress", params)
+
+
+class Exchange:
+    """Answers messages to one SDK server, whose handlers find the `Caller` as `ctx.request`."""
+
+    def __init__(self, server: Server[Any]) -> None:
+        self._server = server
+
+    async def answer(
+        self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
+    ) -> web.StreamResponse:
+        """Return the answer to one message, or to a batch.
+
+        Raises Problem `too_many_requests` for a batch: each of its messages counts as a request.
+        """
+        try:
+            said = decode(raw, request.headers)
+            if isinstance(said, list):
+                return await self._answer_batch(said, request, caller)
+            call = read_message(said, request.headers, self._server)
+        except Rejection as rejection:
+            status = ERROR_CODE_HTTP_STATUS[rejection.error.code]
+            return _wire(status, _failure(rejection.request_id, rejection.error))
+        if call is None:
+            return _ACCEPTED
+        try:
+            return await Serving(self._server, call, request, caller).answer(conversation)
+        except Problem as problem:  # no stream can be had; the client waits for this id
+            return _wire(problem.status, jsonrpc_error(problem, call.id), problem.headers)
+
+    async def _answer_batch(self, said: list[Any], request: Request, caller: Caller) -> Wire:
+        """Return the answers to the messages of a batch that have one, in one body."""
+        for _ in said[1:]:
+            await caller.count()
+        answers: list[Message] = []
+        for message in said:
+            try:
+                call = read_message(message, request.headers, self._server)
+            except Rejection as rejection:
+                answers.append(_failure(rejection.request_id, rejection.error))
+                continue
+            if call is not None:
+                serving = Serving(self._server, call, request, caller)
+                answers.append(await serving.work(None))
+                tell_limits(request, serving.problem.headers if serving.problem else {})
+        return _wire(200, answers) if answers else _ACCEPTED
+
+
+class Serving:
+    """One request while it is served."""
+
+    def __init__(self, server: Server[Any], call: Call, request: Request, caller: Caller) -> None:
+        self._server = server
+        self._call = call
+        self._request = request
+        self._caller = caller
+        self.problem: Problem | None = None
+
+    async def answer(self, conversation: Conversation) -> web.StreamResponse:
+        """Return the answer: JSON, or a stream where something is said before it.
+
+        Raises Problem where a stream is asked for that cannot be had.
+        """
+        is_endless = self._call.method == LISTEN and self._call.route is not None
+        takes_events = media_weight(whole_list(self._request.headers, "Accept") or "*/*", EVENTS)
+        if is_endless and not takes_events:
+            raise Problem("not_acceptable", f"Accept {EVENTS}: the answer is a stream of events")
+        if is_endless or (takes_events and self._progress_token is not None):
+            said = await conversation.hold(self.work, is_endless=is_endless)
+        else:
+            said = await self.work(None)
+        return said if isinstance(said, web.StreamResponse) else self._as_json(said)
+
+    @property
+    def _progress_token(self) -> str | int | None:
+        return progress_token_from_params(self._call.params)
+
+    async def work(self, outbox: Outbox | None) -> Message:
+        """Return the last message, whatever happens."""
+        try:
+            result = await serve_one(
+                self._server,
+                self._context(outbox),
+                self._call.method,
+                self._call.params,
+                connection=self._call.connection(),
+                lifespan_state={},
+            )
+        except Problem as problem:
+            self.problem = problem
+            return jsonrpc_error(problem, self._call.id)
+        except Exception as fault:  # noqa: BLE001  the SDK tells its own errors from faults
+            return _failure(self._call.id, modern_error_data(fault))
+        return {"jsonrpc": "2.0", "id": self._call.id, "result": result}
+
+    def _context(self, outbox: Outbox | None) -> RequestContext:
+        headers = self._request.headers
+        return RequestContext(
+            TransportContext(kind="streamable-http", can_send_request=False, headers=headers),
+            self._call.id,
+            ServerMessageMetadata(request_context=self._caller),
+            self._progress_token,
+            outbox,
+        )
+
+    def _as_json(self, message: Message) -> Wire:
+        """Return a message as the only one, with the status that problem and revision demand."""
+        problem = self.problem
+        if problem is not None and problem.status in _TOLD_BY_HTTP:
+            return _wire(problem.status, message, tell_limits(self._request, problem.headers))
+        if self._call.route is None or "error" not in message:
+            return _wire(200, message)
+        return _wire(ERROR_CODE_HTTP_STATUS.get(message["error"]["code"], 200), message)
+
+
+def _failure(request_id: str | int | None, error: ErrorData) -> Message:
+    spelled = error.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {"jsonrpc": "2.0", "id": request_id, "error": spelled}
+
+
+def _wire(
+    status: int, message: Message | list[Message], headers: Mapping[str, str] | None = None
+) -> Wire:
+    said = [("Content-Type", JSON), ("Cache-Control", NO_STORE), *API_HEADERS]
+    return Wire(status, [*said, *(headers or {}).items()], orjson.dumps(message))

@@ -1,0 +1,205 @@
+"""One message to the MCP endpoint, from bytes to a request that its revision takes.
+
+A revision up to 2025-11-25 opens with a handshake that is forgotten here at once; from 2026-07-28
+on each request says all about itself, in its body and again in its headers. Which of both is meant
+is told by the header alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+from mcp.server import Server
+from mcp.server.connection import Connection
+from mcp.shared.inbound import (
+    MCP_PROTOCOL_VERSION_HEADER,
+    InboundLadderRejection,
+    InboundModernRoute,
+    classify_inbound_request,
+    find_duplicated_routing_header,
+    unsupported_protocol_version_rejection,
+    validate_mcp_param_headers,
+)
+from mcp_types import (
+    HEADER_MISMATCH,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    PROTOCOL_VERSION_META_KEY,
+    ErrorData,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIONS
+from multidict import CIMultiDictProxy
+from pydantic import ValidationError
+
+from edge_api.mcp.schemas import BATCH_MOST, ID_LONGEST, ID_NUMBERS
+
+ASSUMED_VERSION: Final = "2025-03-26"
+"""The revision of a client whose headers name none (2025-06-18, transports)."""
+BATCHES: Final = "2025-03-26"
+"""The revision whose messages may come as a batch."""
+
+_SHAPE: Final = "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
+_BATCH: Final = (
+    f"Send one message: a batch is of revision {BATCHES} alone, of 1 to {BATCH_MOST} messages, "
+    "without initialize"
+)
+_ID: Final = f"id: must be an integer of 64 bits, or a string of {ID_LONGEST} characters or fewer"
+
+Headers = CIMultiDictProxy[str]
+
+
+class Rejection(Exception):  # noqa: N818  a message that is refused is no fault of ours
+    """A message that is not served: the error to send, and the id where it can be known."""
+
+    def __init__(self, error: ErrorData, request_id: RequestId | None = None) -> None:
+        self.error = error
+        self.request_id = request_id
+        super().__init__(error.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request that is well formed, and the era that it belongs to."""
+
+    id: RequestId
+    method: str
+    params: Mapping[str, Any] | None
+    version: str
+    route: InboundModernRoute | None
+    """`None` for the revisions with a handshake."""
+
+    def connection(self) -> Connection:
+        """Return the SDK's idea of a connection, which lasts for this request."""
+        if self.route is None:
+            return Connection.from_envelope(self.version, None, None)
+        return Connection.from_envelope(
+            self.version, self.route.client_info, self.route.client_capabilities
+        )
+
+
+def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | None:
+    """Return the request, or nothing for a notification. Raises Rejection."""
+    if not isinstance(message, dict):
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE))
+    if "id" not in message:
+        _check_notification(message, headers)
+        return None
+    request = _check_request(message)
+    version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+    if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+        return Call(request.id, request.method, request.params, version or ASSUMED_VERSION, None)
+    if _lacks_envelope(request):
+        _check_version(version, request.id)
+    route = _route(message, headers)
+    if isinstance(route, InboundModernRoute):
+        rejection = _compare_arguments(request, headers, server)
+        if rejection is None:
+            return Call(request.id, request.method, request.params, route.protocol_version, route)
+        route = rejection
+    raise Rejection(_error(route), request.id)
+
+
+def decode(raw: bytes, headers: Headers) -> Any:
+    """Return the message of a body, or the list of a batch, which only 2025-03-26 has.
+
+    Raises Rejection.
+    """
+    try:
+        said = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise Rejection(
+            ErrorData(code=PARSE_ERROR, message="The body is no JSON in UTF-8")
+        ) from None
+    if isinstance(said, list):
+        is_sound = 0 < len(said) <= BATCH_MOST and not any(map(_is_handshake, said))
+        if headers.get(MCP_PROTOCOL_VERSION_HEADER, ASSUMED_VERSION) != BATCHES or not is_sound:
+            raise Rejection(ErrorData(code=INVALID_REQUEST, message=_BATCH))
+    return said
+
+
+def _is_handshake(message: object) -> bool:
+    return isinstance(message, dict) and message.get("method") == "initialize"
+
+
+def _lacks_envelope(request: JSONRPCRequest) -> bool:
+    """Tell whether a request has no envelope that its headers could be compared with."""
+    meta = (request.params or {}).get("_meta")
+    return not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta)
+
+
+def _check_version(version: str, request_id: RequestId | None = None) -> None:
+    """Raise Rejection for a revision that is not known."""
+    unsupported = unsupported_protocol_version_rejection(version)
+    if unsupported is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        known = ", ".join(KNOWN_PROTOCOL_VERSIONS)
+        sentence = f"MCP-Protocol-Version: {version} is not supported; send one of {known}"
+        error = _error(replace(unsupported, message=sentence))
+        data = {**(error.data or {}), "supported": list(KNOWN_PROTOCOL_VERSIONS)}
+        raise Rejection(error.model_copy(update={"data": data}), request_id)
+
+
+def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
+    """Refuse what is no notification, or one of an unknown revision; any other means nothing.
+
+    Without a session there is nothing that a client could tell about: what it asks for ends with
+    its connection.
+    """
+    try:
+        JSONRPCNotification.model_validate(message)
+    except ValidationError:
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE)) from None
+    version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+    if version is not None:
+        _check_version(version)
+
+
+def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:
+    given = message["id"]
+    # JSON knows one kind of number: 1.0 is 1. Integers over 64 bits come as floats too.
+    if isinstance(given, float) and given.is_integer() and abs(given) < ID_NUMBERS.stop:
+        message = {**message, "id": int(given)}
+    if not _is_id(message["id"]):
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_ID))
+    try:
+        return JSONRPCRequest.model_validate(message)
+    except ValidationError:
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE)) from None
+
+
+def _is_id(given: object) -> bool:
+    if isinstance(given, str):
+        return len(given) <= ID_LONGEST
+    return isinstance(given, int) and not isinstance(given, bool) and given in ID_NUMBERS
+
+
+def _route(
+    message: Mapping[str, Any], headers: Headers
+) -> InboundModernRoute | InboundLadderRejection:
+    """Return what the request says of itself, where its headers say the same."""
+    repeated = find_duplicated_routing_header(headers.items())
+    if repeated is not None:
+        return InboundLadderRejection(HEADER_MISMATCH, f"{repeated} header appears more than once")
+    lowered = {name.lower(): value for name, value in headers.items()}
+    return classify_inbound_request(message, headers=lowered)
+
+
+def _compare_arguments(
+    request: JSONRPCRequest, headers: Headers, server: Server[Any]
+) -> InboundLadderRejection | None:
+    """Return what is wrong with headers that repeat arguments of a tool, if anything is."""
+    find, params = server.get_tool_input_schema, request.params or {}
+    name, arguments = params.get("name"), params.get("arguments") or {}
+    if find is None or request.method != "tools/call" or not isinstance(name, str):
+        return None
+    schema = find(name)
+    if schema is None or not isinstance(arguments, dict):
+        return None
+    return validate_mcp_param_headers(schema, arguments, headers)
+
+
+def _error(rejection: InboundLadderRejection) -> ErrorData:
+    return ErrorData(code=rejection.code, message=rejection.message, data=rejection.data)

@@ -1,0 +1,220 @@
+"""The MCP endpoint and what leads to it, as declared operations. The SDK is not known here.
+
+The endpoint itself is answered by a handler of its own, since it speaks JSON-RPC; it is declared
+all the same, so that documents and self-description name it.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+from pydantic import TypeAdapter
+
+from edge_api.analysis import operations as analyze
+from edge_api.db.problems import Problem
+from edge_api.journal.builds import Shelf
+from edge_api.mcp.schemas import ANSWER, BATCH_MOST, CARD, CATALOG, EARLIER_CARD, MESSAGE
+from edge_api.operation.model import UNCHANGED, VERSION, Ask, Body, Operation, Success
+from edge_api.operation.result import JSON, Document, Reply
+from edge_api.operation.service import Service
+from edge_api.schema.paths import AI_CATALOG, DOCS, DOORS, SERVER_CARD, WELL_KNOWN_CARD
+
+PATH: Final = DOORS["mcp"]
+CARD_TYPE: Final = "application/mcp-server-card+json"
+CATALOG_TYPE: Final = "application/ai-catalog+json"
+REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+"""Of the protocol, the oldest first."""
+NAME: Final = "fore-edge"
+TITLE: Final = "Journal"
+"""What it is called while there is no build that says the name of the site."""
+_TITLES_MOST: Final = 4
+"""Names whose documents are kept ready: a build may bring another."""
+SENTENCE: Final = (
+    "Read and search a journal's posts; create and list leads; read administrative tables."
+)
+"""At most 100 characters, as a server card demands."""
+
+_QUERIES: Final = (
+    "Which posts of this journal are about search?",
+    "Fetch the newest post and sum it up.",
+    "What does this journal say about keeping data safe?",
+)
+"""What a person may ask that this server helps with: catalogs find it by such sentences."""
+
+# The headers of 2026-07-28 stand in words, not among the parameters: there they would say that each
+# of their values goes with each body, while their point is that they repeat what the body says.
+_ABOUT: Final = f"""\
+One JSON-RPC message. Both eras are spoken: revisions {REVISIONS[0]} to {REVISIONS[-2]} without a
+session, so that every request stands alone, and {REVISIONS[-1]}, whose requests say the revision,
+the client's capabilities and the method in `params._meta` and again in the headers
+`MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the revision is
+2025-03-26, the one that has batches: an array of up to {BATCH_MOST} messages, each of which counts
+as a request, is answered with an array.
+
+The answer is JSON; with `subscriptions/listen`, or where progress is reported, a stream of events,
+for which `Accept` has to name `text/event-stream` beside `application/json`. Only access tokens are
+taken. Each tool needs a scope of its own beside `mcp`: without it a tool is not listed, and calling
+it is 403."""
+
+
+def server_name(site_url: str) -> str:
+    """Return what the server is called: a domain in reverse, a slash, and the product's name."""
+    return f"{'.'.join(reversed(_name_host(site_url).split('.')))}/{NAME}"
+
+
+def site_title(service: Service) -> str:
+    """Return the name of the site, by which people know it."""
+    edition = service[Shelf].current
+    return edition.head.site_title if edition else TITLE
+
+
+def _name_host(site_url: str) -> str:
+    """Return the host, without the colons of an IPv6 address: they would part a name."""
+    return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
+
+
+@lru_cache(_TITLES_MOST)
+def server_card(site_url: str, title: str) -> Document:
+    """Return the server card (SEP-2127): how to connect, and not what there is."""
+    return Document(orjson.dumps(_describe_server(site_url, title)), CARD_TYPE)
+
+
+@lru_cache(_TITLES_MOST)
+def well_known_card(site_url: str, title: str) -> Document:
+    """Return the card with the members that clients read before the extension was settled."""
+    card = _describe_server(site_url, title)
+    earlier = {
+        "serverInfo": {"name": card["name"], "title": title, "version": VERSION},
+        "transport": {"type": "streamable-http", "endpoint": f"{site_url}{PATH}"},
+        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
+    }
+    return Document(orjson.dumps({**card, **earlier}))
+
+
+def _describe_server(site_url: str, title: str) -> dict[str, Any]:
+    return {
+        "$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
+        "name": server_name(site_url),
+        "version": VERSION,
+        "title": title,
+        "description": SENTENCE,
+        "websiteUrl": f"{site_url}/",
+        "remotes": [
+            {
+                "type": "streamable-http",
+                "url": f"{site_url}{PATH}",
+                "supportedProtocolVersions": list(REVISIONS),
+            }
+        ],
+    }
+
+
+@lru_cache(_TITLES_MOST)
+def ai_catalog(site_url: str, title: str) -> Document:
+    """Return the catalog that leads to the server card."""
+    host = _name_host(site_url)
+    entry = {
+        "identifier": f"urn:air:{host}:mcp:{NAME}",
+        "displayName": title,
+        "type": CARD_TYPE,
+        "url": f"{site_url}{SERVER_CARD}",
+        "description": SENTENCE,
+        "tags": ["journal", "search", "reading"],
+        "representativeQueries": list(_QUERIES),
+        "version": VERSION,
+    }
+    catalog = {
+        "specVersion": "1.0",
+        "host": {
+            "displayName": title,
+            "identifier": host,
+            "documentationUrl": f"{site_url}{DOCS}",
+        },
+        "entries": [entry],
+    }
+    return Document(orjson.dumps(catalog), CATALOG_TYPE)
+
+
+def _give(make: Callable[[str, str], Document]) -> Callable[[Service, Ask], Awaitable[Reply]]:
+    """Return what answers with a document about the site."""
+
+    async def give(service: Service, _ask: Ask) -> Reply:
+        return Reply(make(service.settings.site_url, site_title(service)))
+
+    return give
+
+
+async def exchange(_service: Service, _ask: Ask) -> Reply:
+    """Refuse: whoever routes this operation without its own handler has made a mistake."""
+    raise Problem("internal")
+
+
+MESSAGE_MOST: Final = analyze.BODY_MOST + 16 * 1024
+"""Bytes: the largest thing that a tool takes, and what a message puts around it."""
+BODY: Final = Body(
+    TypeAdapter(dict[str, Any]),
+    MESSAGE,
+    {
+        "list": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+        "call": {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "search", "arguments": {"query": "journal"}},
+        },
+    },
+    most=MESSAGE_MOST,
+)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="mcp",
+        method="POST",
+        path=PATH,
+        summary="The Model Context Protocol: tools, resources and prompts for agents",
+        description=_ABOUT,
+        tag="mcp",
+        credential="required",
+        scope="mcp",
+        door="mcp",
+        dialect="jsonrpc",
+        do=exchange,
+        body=BODY,
+        successes=(
+            Success(
+                200,
+                "The response, or a stream of events with the response last",
+                ANSWER,
+                media_types=(JSON, "text/event-stream"),
+            ),
+            Success(202, "The notification is taken"),
+        ),
+        problems=("forbidden", "not_found", "not_acceptable"),
+    ),
+    Operation(
+        name="mcp_server_card",
+        path=SERVER_CARD,
+        summary="How to connect to the MCP endpoint (SEP-2127)",
+        tag="mcp",
+        do=_give(server_card),
+        successes=(Success(200, "The card", CARD, media_types=(CARD_TYPE,)), UNCHANGED),
+    ),
+    Operation(
+        name="mcp_well_known_server_card",
+        path=WELL_KNOWN_CARD,
+        summary="The server card for clients that look for it in the root",
+        tag="mcp",
+        do=_give(well_known_card),
+        successes=(Success(200, "The card", EARLIER_CARD), UNCHANGED),
+    ),
+    Operation(
+        name="ai_catalog",
+        path=AI_CATALOG,
+        summary="What this site offers to agents (AI Catalog)",
+        tag="mcp",
+        do=_give(ai_catalog),
+        successes=(Success(200, "The catalog", CATALOG, media_types=(CATALOG_TYPE,)), UNCHANGED),
+    ),
+)

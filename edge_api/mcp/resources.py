@@ -1,0 +1,261 @@
+"""Resources and prompts of the MCP endpoint: pages in Markdown, and what a person can start from.
+
+A resource's URI is the address of its page, so that what an agent cites a person can open.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    Annotations,
+    EmbeddedResource,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextContent,
+    TextResourceContents,
+)
+
+from edge_api.auth.actor import Actor
+from edge_api.db.problems import Problem
+from edge_api.journal.tools import next_cursor
+from edge_api.mcp.context import Context, actor_of, refuse, refuse_cursor
+from edge_api.mcp.subscriptions import Journal, find_slug
+from edge_api.operation.model import Json
+
+DIGESTED: Final = 50
+"""Posts that one digest is made of, the newest."""
+
+SUMMARIZE: Final = Prompt(
+    name="summarize_post",
+    title="Summarize a post",
+    description="Summarize one post of the journal: what it claims, on what grounds, for whom.",
+    arguments=[
+        PromptArgument(
+            name="slug", description="The post's slug, as in its address.", required=True
+        )
+    ],
+)
+DIGEST: Final = Prompt(
+    name="digest",
+    title="Digest of recent posts",
+    description="Say in a few paragraphs what the journal has published on a tag, or of late.",
+    arguments=[
+        PromptArgument(name="tag", description="Only posts with this tag.", required=False),
+        PromptArgument(
+            name="since",
+            description="Only posts published at this instant (RFC 3339) or later.",
+            required=False,
+        ),
+    ],
+)
+PROMPTS: Final = (SUMMARIZE, DIGEST)
+
+MARKDOWN: Final = "text/markdown"
+PAGE: Final = 50
+"""Resources of one answer."""
+
+
+class ResourceHandlers:
+    """Lists and reads pages of a journal, whose origin is `site_url`."""
+
+    def __init__(self, journal: Journal, site_url: str) -> None:
+        self._journal = journal
+        self._site_url = site_url
+
+    @property
+    def post_template(self) -> str:
+        """Form of the URIs of posts (RFC 6570)."""
+        return f"{self._site_url}{self._journal.edition.head.post_path}"
+
+    @property
+    def tag_template(self) -> str:
+        """Form of the URIs of tags (RFC 6570)."""
+        path = self._journal.edition.head.tag_path.replace("{slug}", "{tag}")
+        return f"{self._site_url}{path}"
+
+    async def list_resources(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        """List the posts, newest first, page by page."""
+        actor = actor_of(context)
+        if not self._journal.is_open_to(actor):
+            return ListResourcesResult(resources=[])
+        cursor = params.cursor if params else None
+        try:
+            part = await self._journal.posts(actor, limit=PAGE, cursor=cursor)
+        except Problem as problem:
+            refuse(problem, context)
+        resources = [_describe(post) for post in part["posts"]]
+        return ListResourcesResult(resources=resources, next_cursor=next_cursor(part))
+
+    async def list_templates(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        """List what can be read without being listed."""
+        refuse_cursor(params)
+        if not self._journal.is_open_to(actor_of(context)):
+            return ListResourceTemplatesResult(resource_templates=[])
+        return ListResourceTemplatesResult(resource_templates=self._templates())
+
+    async def read(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        """Give a page in Markdown. Raises MCPError for one that is not there, Problem."""
+        uri = str(params.uri)
+        try:
+            text = await self.text(actor_of(context), uri)
+        except Problem as problem:
+            refuse(problem, context, is_resource=True)
+        contents = TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
+        return ReadResourceResult(contents=[contents])
+
+    async def text(self, actor: Actor, uri: str) -> str:
+        """Return the Markdown of the page at `uri`. Raises Problem."""
+        self._journal.demand(actor)
+        path = self._path(uri)
+        head = self._journal.edition.head
+        if slug := find_slug(head.post_path, path):
+            return await self._post(actor, slug, path)
+        if find_slug(head.tag_path, path):
+            return await self._journal.markdown(path)
+        raise Problem("not_found", f"No resource has this URI: see {self.post_template}")
+
+    async def _post(self, actor: Actor, slug: str, path: str) -> str:
+        """Return a post as its page's Markdown form has it, or as it was written."""
+        post = await self._journal.post(actor, slug)
+        try:
+            return await self._journal.markdown(path)
+        except Problem as problem:
+            if problem.code != "not_found":
+                raise
+            return f"# {post['title']}\n\n{post['content']}\n"
+
+    def _path(self, uri: str) -> str:
+        """Return the decoded path of one of our addresses; of any other, nothing."""
+        if not uri.startswith(f"{self._site_url}/"):
+            return ""
+        try:
+            parts = urlsplit(uri)
+        except ValueError:
+            return ""
+        return "" if parts.query or parts.fragment else unquote(parts.path)
+
+    def _templates(self) -> list[ResourceTemplate]:
+        return [
+            ResourceTemplate(
+                name="post",
+                title="Post",
+                uri_template=self.post_template,
+                description="One post in Markdown, with its date, tags and address.",
+                mime_type=MARKDOWN,
+            ),
+            ResourceTemplate(
+                name="tag",
+                title="Tag",
+                uri_template=self.tag_template,
+                description="The posts with one tag, newest first, as a list in Markdown.",
+                mime_type=MARKDOWN,
+            ),
+        ]
+
+
+def _describe(post: Json) -> Resource:
+    return Resource(
+        uri=post["url"],
+        name=post["slug"],
+        title=post["title"],
+        description=post["description"] or None,
+        mime_type=MARKDOWN,
+        annotations=Annotations(last_modified=post["updatedAt"]),
+    )
+
+
+class PromptHandlers:
+    """Lists and fills in the prompts."""
+
+    def __init__(self, journal: Journal, resources: ResourceHandlers) -> None:
+        self._journal = journal
+        self._resources = resources
+
+    async def list_prompts(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> ListPromptsResult:
+        """List the prompts that the caller may use."""
+        refuse_cursor(params)
+        is_open = self._journal.is_open_to(actor_of(context))
+        return ListPromptsResult(prompts=list(PROMPTS) if is_open else [])
+
+    async def get(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        """Fill in a prompt. Raises MCPError for bad arguments, Problem for a lacking scope."""
+        prompt = next((item for item in PROMPTS if item.name == params.name), None)
+        if prompt is None:
+            raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
+        actor = actor_of(context)
+        self._journal.demand(actor)
+        given = params.arguments or {}
+        _check(prompt, given)
+        try:
+            if prompt is SUMMARIZE:
+                messages = await self._summarize(actor, given["slug"])
+            else:
+                messages = await self._digest(actor, given)
+        except Problem as problem:
+            refuse(problem, context)
+        return GetPromptResult(description=prompt.description, messages=messages)
+
+    async def _summarize(self, actor: Actor, slug: str) -> list[PromptMessage]:
+        post = await self._journal.post(actor, slug)
+        text = await self._resources.text(actor, post["url"])
+        contents = TextResourceContents(uri=post["url"], mime_type=MARKDOWN, text=text)
+        return [
+            _say(
+                f"Summarize the post \u201c{post['title']}\u201d in at most five sentences: what "
+                "it claims, on what grounds, and for whom it matters. Cite its address."
+            ),
+            PromptMessage(role="user", content=EmbeddedResource(resource=contents)),
+        ]
+
+    async def _digest(self, actor: Actor, given: Mapping[str, str]) -> list[PromptMessage]:
+        part = await self._journal.posts(actor, limit=DIGESTED, **given)
+        about = f" on {given['tag']}" if "tag" in given else ""
+        since = f" since {given['since']}" if "since" in given else ""
+        if not part["posts"]:
+            return [_say(f"Say that the journal has published nothing{about}{since}.")]
+        return [
+            _say(
+                f"Say in a few paragraphs what the journal has published{about}{since}: what the "
+                "posts have in common, and which to read first. Cite their addresses.\n\n"
+                + "\n".join(_line(post) for post in part["posts"])
+            )
+        ]
+
+
+def _check(prompt: Prompt, given: Mapping[str, str]) -> None:
+    """Raise MCPError for an argument that is lacking, or that the prompt does not have."""
+    arguments = {argument.name: argument for argument in prompt.arguments or ()}
+    for name in given:
+        if name not in arguments:
+            raise MCPError(INVALID_PARAMS, f"{name}: is no argument of {prompt.name}")
+    for name, argument in arguments.items():
+        if argument.required and name not in given:
+            raise MCPError(INVALID_PARAMS, f"{name}: is required")
+
+
+def _say(text: str) -> PromptMessage:
+    return PromptMessage(role="user", content=TextContent(text=text))
+
+
+def _line(post: Json) -> str:
+    return f"- {post['published_at'][:10]} {post['title']} <{post['url']}>: {post['description']}"

@@ -1,0 +1,285 @@
+"""The product as an MCP server of the official SDK: tools, resources, prompts, announcements.
+
+Loading this module loads the SDK, which takes long: nothing that starts the service imports it.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import orjson
+from mcp.server import Server
+from mcp.server.caching import CACHEABLE_METHODS, CacheableMethod, CacheHint
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    ListToolsResult,
+    PaginatedRequestParams,
+    PromptReference,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+from edge_api.db.problems import Code, Problem
+from edge_api.health import Health
+from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.posts import Entry
+from edge_api.mcp.context import Context, actor_of, refuse_cursor
+from edge_api.mcp.operations import SENTENCE, server_name, site_title
+from edge_api.mcp.resources import DIGEST, SUMMARIZE, PromptHandlers, ResourceHandlers
+from edge_api.mcp.subscriptions import Journal
+from edge_api.mcp.tools import BoundTool, Toolbox
+from edge_api.operation.model import VERSION, Operation
+from edge_api.operation.service import Service
+
+LOOK_SECONDS: Final = 0.5
+"""How often it is looked whether another edition is served."""
+
+_log = logging.getLogger(__name__)
+
+
+class Announcements:
+    """Serves listeners, and tells them what changes."""
+
+    def __init__(self, service: Service, journal: Journal) -> None:
+        self._service = service
+        self._journal = journal
+        self._bus = InMemorySubscriptionBus()
+        self._handler = ListenHandler(self._bus)
+        self._listeners = 0
+        self._looking: asyncio.Task[None] | None = None
+
+    async def listen(
+        self, context: Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve one listener until either side ends it."""
+        if not self._journal.is_open_to(actor_of(context)):
+            params = _without_resources(params)
+        async with self._looked_at():
+            return await self._handler(context, params)
+
+    @asynccontextmanager
+    async def _looked_at(self) -> AsyncIterator[None]:
+        """Look at editions as long as there is a listener."""
+        self._listeners += 1
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+            if not self._listeners and self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
+
+    async def _look(self) -> None:
+        """Announce each edition that takes another's place; say farewell when the service ends."""
+        before = self._service[Shelf].current
+        while not self._service[Health].draining:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = self._service[Shelf].current
+            if now is not before:
+                await self._announce(before, now)
+                before = now
+        self._handler.close()
+
+    async def _announce(self, before: Edition | None, now: Edition | None) -> None:
+        """Tell what differs; if that fails once, later editions are told of all the same."""
+        try:
+            for event in differences(before, now):
+                await self._bus.publish(event)
+        except Exception:  # noqa: BLE001  the next edition is another matter
+            _log.exception("an edition could not be announced")
+
+
+def differences(before: Edition | None, now: Edition | None) -> Iterator[ServerEvent]:
+    """Yield what a reader of the one has to read again in the other."""
+    old, new = _entries(before), _entries(now)
+    if _listed(old) != _listed(new):
+        yield ResourcesListChanged()
+    for slug in old.keys() | new.keys():
+        was, is_ = old.get(slug), new.get(slug)
+        if was is None or is_ is None or was.document.etag != is_.document.etag:
+            entry = is_ or was
+            assert entry is not None  # noqa: S101  the slug is from one of both
+            yield ResourceUpdated(uri=orjson.loads(entry.summary)["url"])
+
+
+def _entries(edition: Edition | None) -> Mapping[str, Entry]:
+    return {entry.place.slug: entry for entry in edition.posts.entries} if edition else {}
+
+
+def _listed(entries: Mapping[str, Entry]) -> list[bytes]:
+    return [entry.summary for entry in entries.values()]
+
+
+def _without_resources(
+    params: SubscriptionsListenRequestParams,
+) -> SubscriptionsListenRequestParams:
+    """Return a request with nothing in it about posts, which the caller may not read."""
+    nothing = {"resources_list_changed": None, "resource_subscriptions": None}
+    wanted = params.notifications.model_copy(update=nothing)
+    return params.model_copy(update={"notifications": wanted})
+
+
+FRESH_MS: Final = 60_000
+"""How long a client may go on with what it has read. Whatever is read depends on its scopes, so
+nobody else may be given it."""
+
+_INSTRUCTIONS: Final = """\
+A journal's posts, and the enquiries (leads) that reach its owner. Start with search, then fetch \
+the text of a result by its id; list_posts pages through all posts, newest first, and narrows them \
+by tag and date. Each post is a resource too, in Markdown, at the address of its page: cite that \
+address. create_lead stores a real enquiry that a person will answer: ask before you call it. \
+Tools are listed only as far as your token's scopes reach. All times are UTC."""
+VALUES_MOST: Final = 100
+"""The protocol's bound."""
+
+Source = Callable[[], Iterable[str]]
+_ABOUT_THE_CALLER: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_scope")
+"""Problems that no other arguments would mend: HTTP tells them to the client, not to the model."""
+
+
+def make_server(service: Service, operations: Sequence[Operation]) -> Server[Any]:
+    """Return the server over what is declared."""
+    journal = Journal(service, operations)
+    tools = ToolHandlers(service, Toolbox(operations))
+    resources = ResourceHandlers(journal, service.settings.site_url)
+    prompts = PromptHandlers(journal, resources)
+    server: Server[Any] = Server(
+        server_name(service.settings.site_url),
+        version=VERSION,
+        title=site_title(service),
+        description=SENTENCE,
+        instructions=_INSTRUCTIONS,
+        website_url=f"{service.settings.site_url}/",
+        cache_hints=_cache_hints(),
+        get_tool_input_schema=_no_headers,
+        on_list_tools=tools.list_tools,
+        on_call_tool=tools.call,
+        on_list_resources=resources.list_resources,
+        on_list_resource_templates=resources.list_templates,
+        on_read_resource=resources.read,
+        on_list_prompts=prompts.list_prompts,
+        on_get_prompt=prompts.get,
+        on_completion=CompletionHandler(journal, resources).complete,
+        on_subscriptions_listen=Announcements(service, journal).listen,
+    )
+    server.middleware.clear()  # traces for an exporter that nobody installs; a fifth of each call
+    return server
+
+
+def _no_headers(_tool: str) -> None:
+    """Say that no tool has arguments which headers repeat, so that the SDK looks for none."""
+
+
+def _cache_hints() -> dict[CacheableMethod, CacheHint]:
+    hint = CacheHint(ttl_ms=FRESH_MS, scope="private")
+    hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
+    return hints
+
+
+class CompletionHandler:
+    """Completes arguments of prompts and variables of templates."""
+
+    def __init__(self, journal: Journal, resources: ResourceHandlers) -> None:
+        self._journal, self._resources = journal, resources
+
+    def _sources(self) -> Mapping[tuple[str, str], Source]:
+        """Return what gives the values of each argument and variable, as the edition has them."""
+        journal = self._journal
+        return {
+            (SUMMARIZE.name, "slug"): journal.slugs,
+            (DIGEST.name, "tag"): journal.tags,
+            (DIGEST.name, "since"): list,  # any instant will do
+            (self._resources.post_template, "slug"): journal.slugs,
+            (self._resources.tag_template, "tag"): journal.tag_slugs,
+        }
+
+    async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
+        """Give the values that begin with what was typed, and then those that have it in them.
+
+        Raises MCPError for what cannot be completed, Problem for a lacking scope.
+        """
+        self._journal.demand(actor_of(context))
+        ref = params.ref
+        name = ref.name if isinstance(ref, PromptReference) else ref.uri
+        source = self._sources().get((name, params.argument.name))
+        if source is None:
+            raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
+        values = matching(source(), params.argument.value)
+        some = values[:VALUES_MOST]
+        return CompleteResult(
+            completion=Completion(values=some, total=len(values), has_more=len(values) > len(some))
+        )
+
+
+def matching(values: Iterable[str], typed: str) -> list[str]:
+    """Return the values that begin with what was typed, whatever its case, then the other hits."""
+    wanted = typed.casefold()
+    hits = [value for value in values if wanted in value.casefold()]
+    return sorted(hits, key=lambda value: not value.casefold().startswith(wanted))
+
+
+class ToolHandlers:
+    """Lists and calls the tools of a toolbox."""
+
+    def __init__(self, service: Service, toolbox: Toolbox) -> None:
+        self._service = service
+        self._toolbox = toolbox
+        self._listed = {name: _describe(tool) for name, tool in toolbox.tools.items()}
+
+    async def list_tools(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        """List the tools that the caller may call."""
+        refuse_cursor(params)
+        offered = self._toolbox.offered(actor_of(context))
+        return ListToolsResult(tools=[self._listed[item.tool.name] for item in offered])
+
+    async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        """Call a tool; what is wrong with the arguments is told to the model.
+
+        Raises MCPError for an unknown tool, Problem for a scope that is lacking.
+        """
+        tool = self._toolbox.tools.get(params.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+        try:
+            result = await tool.call(self._service, actor_of(context), params.arguments or {})
+        except Problem as problem:
+            if problem.code in _ABOUT_THE_CALLER:
+                raise
+            return CallToolResult(content=[TextContent(text=problem.sentence)], is_error=True)
+        text = TextContent(text=orjson.dumps(result).decode())
+        return CallToolResult(content=[text], structured_content=result)
+
+
+def _describe(bound: BoundTool) -> Tool:
+    tool, hints = bound.tool, bound.tool.hints
+    return Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=bound.input_schema,
+        output_schema=bound.output_schema,
+        annotations=ToolAnnotations(
+            title=tool.title,
+            read_only_hint=hints.read_only,
+            destructive_hint=hints.destructive,
+            idempotent_hint=hints.idempotent,
+            open_world_hint=hints.open_world,
+        ),
+    )

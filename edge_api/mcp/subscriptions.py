@@ -1,0 +1,110 @@
+"""The journal as an agent reads it: posts by the operations of REST, pages as their Markdown.
+
+The protocol is not known here.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import orjson
+
+from edge_api.auth.actor import Actor
+from edge_api.db.problems import Problem
+from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.site_files import TWIN
+from edge_api.mcp.tools import Input, make_ask, operation_inputs, perform
+from edge_api.operation.model import Json, Operation, authorise
+from edge_api.operation.service import Service
+from edge_api.schema.credentials import Scope
+from edge_api.schema.index import SITE_FOLDER
+
+SCOPE: Final[Scope] = "posts:read"
+
+
+def find_slug(form: str, path: str) -> str:
+    """Return what stands for `{slug}` in a path of the form; empty for a path of another."""
+    part = {"slug": "(?P<slug>[^/]+)"}
+    named = re.sub(r"\\{(\w+)\\}", lambda found: part.get(found[1], "[^/]+"), re.escape(form))
+    found = re.fullmatch(named, path)
+    return found["slug"] if found else ""
+
+
+class Journal:
+    """What the current edition has for an actor."""
+
+    def __init__(self, service: Service, operations: Iterable[Operation]) -> None:
+        by_name = {operation.name: operation for operation in operations}
+        self._service = service
+        self._list, self._get = _bind(by_name["list_posts"]), _bind(by_name["get_post"])
+        self._tags: WeakKeyDictionary[Edition, tuple[str, ...]] = WeakKeyDictionary()
+
+    @property
+    def edition(self) -> Edition:
+        """The current edition. Raises Problem `unavailable` while there is none."""
+        return self._service[Shelf].edition()
+
+    def is_open_to(self, actor: Actor) -> bool:
+        """Tell whether the actor may read posts."""
+        return SCOPE in actor.scopes
+
+    def demand(self, actor: Actor) -> None:
+        """Raise Problem `insufficient_scope` unless the actor may read posts."""
+        self._service.access.authorise(actor, SCOPE, "mcp")
+
+    async def posts(self, actor: Actor, **question: Any) -> Json:
+        """Return a part of the list, as REST answers it. Raises Problem."""
+        return await self._ask(self._list, actor, question)
+
+    async def post(self, actor: Actor, slug: str) -> Json:
+        """Return a post, as REST answers it. Raises Problem."""
+        return await self._ask(self._get, actor, {"slug": slug})
+
+    async def markdown(self, path: str) -> str:
+        """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
+        edition = self.edition
+        twin = f"{path}{TWIN}" if path.endswith("/") else f"{path.removesuffix('.html')}.md"
+        file = edition.files.get(twin)
+        if file is None:
+            raise Problem("not_found", "No page has this address")
+        where = edition.folder / SITE_FOLDER / file.name
+        try:
+            return await asyncio.to_thread(where.read_text, encoding="utf-8")
+        except OSError:
+            raise Problem("unavailable", "The page cannot be read now: ask again") from None
+
+    def slugs(self) -> list[str]:
+        """Return the slug of every post, newest first."""
+        return [entry.place.slug for entry in self.edition.posts.entries]
+
+    def tags(self) -> tuple[str, ...]:
+        """Return the name of every tag, in the order of the alphabet."""
+        edition = self.edition
+        if edition not in self._tags:
+            summaries = (orjson.loads(entry.summary) for entry in edition.posts.entries)
+            names = {tag for summary in summaries for tag in summary["tags"]}
+            self._tags[edition] = tuple(sorted(names, key=str.casefold))
+        return self._tags[edition]
+
+    def tag_slugs(self) -> list[str]:
+        """Return the slug of each tag, sorted."""
+        form = self.edition.head.tag_path
+        return sorted(filter(None, (find_slug(form, path) for path in self.edition.files)))
+
+    async def _ask(self, bound: "_Bound", actor: Actor, given: Mapping[str, Any]) -> Json:
+        operation, inputs = bound
+        authorise(operation, self._service.access, actor, "mcp")
+        answer: Json = await perform(
+            operation, self._service, make_ask(operation, inputs, given, actor)
+        )
+        return answer
+
+
+_Bound = tuple[Operation, Mapping[str, Input]]
+"""An operation, and what it takes by name."""
+
+
+def _bind(operation: Operation) -> _Bound:
+    return operation, {item.name: item for item in operation_inputs(operation)}

@@ -1,0 +1,293 @@
+"""The MCP endpoint as HTTP sees it: who may ask, and answers as server-sent events.
+
+The SDK, which takes long to load and much room, is loaded with the first message that is let in.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+import orjson
+from aiohttp import web
+
+from edge_api.db.problems import Problem
+from edge_api.http.body import check_media_type, read_bytes
+from edge_api.http.conditional import compress
+from edge_api.http.endpoint import preflight
+from edge_api.http.errors import error_answer
+from edge_api.http.headers import API_HEADERS
+from edge_api.http.request import Request, whole_list
+from edge_api.http.response import Wire, send, tell_limits
+from edge_api.mcp.caller import Admit, Caller, Slots, check_origin
+from edge_api.mcp.operations import BODY
+from edge_api.operation.negotiation import media_weight
+from edge_api.operation.result import JSON
+from edge_api.schema.site_policy import Headers
+
+TICK_SECONDS: Final = 1.0
+"""How often it is looked whether anybody still reads, and whether the credential is still good."""
+PING_SECONDS: Final = 15.0
+"""After which a silent stream says something, since proxies close what is idle."""
+WRITE_SECONDS: Final = 20.0
+"""How long a client may take to read what it is sent."""
+OUTBOX_MOST: Final = 64
+"""Events that wait for a slow reader before whoever makes them has to wait as well."""
+
+_PING: Final = b": ping\n\n"
+_HEADERS: Final[Headers] = (
+    ("Content-Type", "text/event-stream"),
+    ("Cache-Control", "no-store, no-transform"),
+    ("X-Accel-Buffering", "no"),
+    *API_HEADERS,
+)
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One message to the client."""
+
+    message: Message
+    is_last: bool = False
+
+
+Outbox = asyncio.Queue[Event]
+Work = Callable[[Outbox], Awaitable[Message]]
+"""Puts events into the outbox and returns the last message; raises nothing but cancellation."""
+
+
+class EventStream:
+    """The answer to one request as server-sent events (WHATWG HTML, section 9.2)."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.response = web.StreamResponse(headers=[*_HEADERS, *_own_headers(request)])
+        if request.is_last:
+            self.response.force_close()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was sent, so that the answer cannot be anything else any more."""
+        return self.response.prepared
+
+    async def send(self, data: bytes) -> None:
+        """Send one event. Raises OSError when the client is gone, or reads nothing for long."""
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self.response.prepare(self._request)
+                await self.response.write(data)
+        except TimeoutError:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise
+
+    async def end(self) -> web.StreamResponse:
+        """Say that nothing follows, if anybody is there to hear it."""
+        with suppress(OSError):
+            await self.response.prepare(self._request)
+            await self.response.write_eof()
+        return self.response
+
+
+def _own_headers(request: Request) -> Headers:
+    """Return the fields of this answer alone, which stand on the request as lines."""
+    lines = request.extra_lines.decode("latin-1").splitlines()
+    pairs = (line.partition(": ") for line in lines)
+    return *((name, value) for name, _, value in pairs), ("X-Request-ID", request.request_id)
+
+
+class Conversation:
+    """One request whose answer becomes a stream when something is said before its end."""
+
+    def __init__(
+        self, request: Request, caller: Caller, slots: Slots, is_draining: Callable[[], bool]
+    ) -> None:
+        self._request = request
+        self._caller = caller
+        self._slots = slots
+        self._is_draining = is_draining
+        self._outbox = Outbox(OUTBOX_MOST)
+        self._stream: EventStream | None = None
+        self._is_mute = False
+        self._silence = 0.0
+        self._farewell = False
+
+    async def hold(self, work: Work, *, is_endless: bool) -> Message | web.StreamResponse:
+        """Return the last message if it was the only one, or the stream that all of them were in.
+
+        `is_endless`: it lasts until one side ends it, so a stream must be free. Else none is
+        needed: where all are taken, what would be said before the answer is left out. Raises
+        Problem of `Slots.hold`.
+        """
+        with ExitStack() as slot:
+            if is_endless:
+                self._open(slot)
+            task = asyncio.create_task(self._do(work))
+            try:
+                return await self._pass_on(slot, is_endless=is_endless)
+            except OSError:  # nobody is left to read
+                return EventStream(self._request).response
+            finally:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _do(self, work: Work) -> None:
+        await self._outbox.put(Event(await work(self._outbox), is_last=True))
+
+    async def _pass_on(self, slot: ExitStack, *, is_endless: bool) -> Message | web.StreamResponse:
+        """Send events until the last, or until there is no reason to go on. Raises OSError."""
+        while True:
+            event = await self._next()
+            if event is None:
+                if not await self._goes_on(slot, is_endless=is_endless):
+                    return await (self._stream or EventStream(self._request)).end()
+            elif is_endless and not await self._caller.holds():
+                return await (self._stream or EventStream(self._request)).end()
+            elif not event.is_last:
+                await self._say(slot, _encode(event.message))
+            elif self._stream is None or not self._stream.has_begun:
+                return event.message
+            else:
+                await self._stream.send(_encode(event.message))
+                return await self._stream.end()
+
+    async def _next(self) -> Event | None:
+        """Return the next event, or nothing after a while."""
+        try:
+            async with asyncio.timeout(TICK_SECONDS):
+                event = await self._outbox.get()
+        except TimeoutError:
+            self._silence += TICK_SECONDS
+            return None
+        self._silence = 0.0
+        return event
+
+    async def _goes_on(self, slot: ExitStack, *, is_endless: bool) -> bool:
+        """Tell whether there is a reason to wait for more; when it is due, say that we still do.
+
+        When the service is about to end, there is one tick in which the last message may come.
+        """
+        transport = self._request.transport
+        if transport is None or transport.is_closing() or self._farewell:
+            return False
+        if not await self._caller.holds():
+            return False
+        self._farewell = is_endless and self._is_draining()
+        if self._silence >= PING_SECONDS:
+            self._silence = 0.0
+            await self._say(slot, _PING)
+        return True
+
+    async def _say(self, slot: ExitStack, data: bytes) -> None:
+        if not self._is_mute and self._stream is None:
+            try:
+                self._open(slot)
+            except Problem:
+                self._is_mute = True
+        if self._stream is not None:
+            await self._stream.send(data)
+
+    def _open(self, slot: ExitStack) -> None:
+        """Take a stream. Raises Problem of `Slots.hold`."""
+        slot.enter_context(self._slots.hold(self._caller.actor.holder))
+        self._stream = EventStream(self._request)
+
+
+def _encode(message: Message) -> bytes:
+    return b"event: message\ndata: " + orjson.dumps(message) + b"\n\n"
+
+
+ALLOW: Final = "POST, OPTIONS"
+
+_log = logging.getLogger(__name__)
+
+
+class Exchange(Protocol):
+    """Answers messages; `web.mcp_exchange` has the only one there is."""
+
+    async def answer(
+        self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
+    ) -> web.StreamResponse:
+        """Return the answer to one message, or to a batch of them."""
+
+
+Load = Callable[[], Exchange]
+"""Loads the SDK, which takes half a second, and returns what answers."""
+
+
+class McpEndpoint:
+    """All methods of the endpoint's path.
+
+    `load` is called once, in a thread; `site_url` is the origin whose pages may call.
+    """
+
+    def __init__(
+        self,
+        admit: Admit,
+        load: Load,
+        *,
+        site_url: str,
+        is_draining: Callable[[], bool],
+    ) -> None:
+        self.slots = Slots()
+        self._admit = admit
+        self._load = load
+        self._site_url = site_url
+        self._is_draining = is_draining
+        self._exchange: Exchange | None = None
+        self._turn = asyncio.Lock()
+
+    async def handle(
+        self,
+        request: Request,
+        path: Mapping[str, str],  # noqa: ARG002  it has no variable part
+    ) -> web.StreamResponse:
+        """Answer one request, whatever happens."""
+        try:
+            answer = await self._answer(request)
+        except Problem as problem:
+            problem.headers = tell_limits(request, problem.headers)
+            answer = error_answer(problem, "jsonrpc")
+        except Exception:  # noqa: BLE001  the last place that can answer
+            _log.exception("internal error")
+            answer = error_answer(Problem("internal"), "jsonrpc")
+        if not isinstance(answer, Wire):
+            return answer
+        return send(await compress(answer, request), request)
+
+    async def _answer(self, request: Request) -> web.StreamResponse:
+        if request.method == "OPTIONS":
+            return preflight(ALLOW)
+        if request.method != "POST":
+            raise Problem("method_not_allowed", headers={"Allow": ALLOW})
+        check_origin(request, self._site_url)
+        caller = await self._admit(request)
+        check_media_type(request, BODY)
+        if media_weight(whole_list(request.headers, "Accept") or "*/*", JSON) == 0:
+            raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
+        raw = await read_bytes(request, BODY.most)
+        exchange = self._exchange or await self._loaded()
+        conversation = Conversation(request, caller, self.slots, self._is_draining)
+        return await exchange.answer(request, raw, caller, conversation)
+
+    async def _loaded(self) -> Exchange:
+        async with self._turn:
+            if self._exchange is None:
+                self._exchange = await asyncio.to_thread(self._load)
+            return self._exchange
+
+
+def load_exchange(make_server: str, *parts: Any) -> Exchange:
+    """Load the SDK and return what answers for one of our servers.
+
+    `make_server` is a module with a function of that name, which takes `parts`.
+    """
+    server = import_module(make_server).make_server(*parts)
+    exchange: Exchange = import_module("edge_api.mcp.exchange").Exchange(server)
+    return exchange

@@ -1,0 +1,1 @@
+"""Connections to addresses that others name: public ones alone."""

@@ -1,0 +1,270 @@
+"""The one page of the authorization server: a person is asked, and answers.
+
+Browsers come here, so it speaks in pages: where nobody may be sent back to a client, in a page that
+says why (RFC 6749, section 4.1.2.1).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from edge_api.auth.actor import Actor
+from edge_api.db.problems import Problem
+from edge_api.oauth.consents import Asked, SentBack
+from edge_api.oauth.operations import Form
+from edge_api.oauth.request import host_of, is_loopback, is_nonce, pairs_of, source_of
+from edge_api.oauth.server import OAuthServer
+from edge_api.operation.model import Ask, Body, Operation, Parameter, Schema, Success
+from edge_api.operation.result import FORM, HTML, Page, Reply
+from edge_api.operation.service import Service
+from edge_api.schema.credentials import SCOPES, Scope
+from edge_api.schema.paths import AUTHORIZE, DOORS
+
+Pairs = Sequence[tuple[str, str]]
+
+_OWN: Final = ("api_key", "granted", "decision", "seal")
+"""Members of the form that are the person's answer, not the client's request."""
+_COOKIE: Final = "consent"
+_RESOURCES: Final[Mapping[str, str]] = {
+    DOORS["rest"]: "the REST API",
+    DOORS["mcp"]: "the MCP endpoint",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One scope, as the form shows it."""
+
+    name: str
+    sentence: str
+    checked: bool
+
+
+async def ask_person(service: Service, ask: Ask) -> Reply:
+    """Show the question, or send the browser back with what the client has to mend."""
+    try:
+        asked = await service[OAuthServer].consents.read(ask.pairs)
+    except Problem as problem:
+        return await _refusal(service, problem)
+    if isinstance(asked, SentBack):
+        return await _send_back(service, asked)
+    nonce = _cookie(ask) or service[OAuthServer].guard.new_nonce()
+    return await _question(service, asked, nonce, [])
+
+
+async def _send_back(service: Service, sent: SentBack) -> Page:
+    """Return what leads back to the client: at once, or where the person wants to."""
+    if sent.is_trusted:
+        return Page(b"", status=303, headers={"Location": sent.location})
+    sentences = ["The program asked for something that it cannot have. Nothing was granted."]
+    link = (sent.location, f"Go back to {host_of(sent.location)}")
+    title = "This cannot be allowed"
+    body = await service.pages.render("notice", title, sentences=sentences, link=link)
+    return Page(body, status=403)
+
+
+async def take_answer(service: Service, ask: Ask) -> Reply:
+    """Take what the person decided, and send the browser back to the client with it."""
+    members = pairs_of(ask.body)
+    pairs = [(name, value) for name, value in members if name not in _OWN]
+    said = dict(members)
+    try:
+        asked = await _reread(service, pairs)
+        _check_seal(service, ask, said.get("seal", ""), pairs)
+    except Problem as problem:
+        return await _refusal(service, problem)
+    chosen = [value for name, value in members if name == "granted"]
+    try:
+        location = await _decide(service, ask, asked, said, chosen)
+    except Problem as problem:
+        if problem.code not in ("invalid", "unauthenticated", "forbidden"):
+            raise
+        await service[OAuthServer].consents.note_refusal(asked.client)
+        return await _question(service, asked, _cookie(ask), chosen, f"{problem.sentence}.")
+    return Page(b"", status=303, headers={"Location": location})
+
+
+async def _reread(service: Service, pairs: Pairs) -> Asked:
+    """Return the request that the form brought back. Raises Problem."""
+    asked = await service[OAuthServer].consents.read(pairs)
+    if isinstance(asked, SentBack):
+        raise Problem("forbidden", "The form was changed: go back to the client and start again")
+    return asked
+
+
+async def _decide(
+    service: Service, ask: Ask, asked: Asked, said: Mapping[str, str], chosen: list[str]
+) -> str:
+    if said.get("decision") != "allow":
+        return await service[OAuthServer].consents.deny(asked)
+    holder = await _holder(service, ask, said.get("api_key", "").strip())
+    return await service[OAuthServer].consents.allow(asked, holder, chosen)
+
+
+async def _holder(service: Service, ask: Ask, key: str) -> Actor:
+    """Return who holds the key that was pasted. Raises Problem."""
+    if not key:
+        raise Problem("invalid", "Paste an API key: it says who you are")
+    try:
+        holder = await service.access.actor_for(key)
+    except Problem as problem:
+        if problem.code != "unauthenticated":
+            raise
+        await service.limiter.hit("failed_auth", ask.address)
+        raise Problem("invalid", "This is not a valid API key") from None
+    if holder.type != "api_key":
+        raise Problem("invalid", "This is a token: paste an API key")
+    return holder
+
+
+def _check_seal(service: Service, ask: Ask, seal: str, pairs: Pairs) -> None:
+    """Refuse a form that was not shown to this browser. Raises Problem."""
+    if not service[OAuthServer].guard.holds(seal, _cookie(ask), pairs, service.clock()):
+        raise Problem(
+            "forbidden",
+            "The form is too old, or cookies are switched off: go back to the client and try again",
+        )
+
+
+async def _question(
+    service: Service, asked: Asked, nonce: str, chosen: Sequence[str], fault: str = ""
+) -> Page:
+    """Return the page with the question; filled in as before where there is a fault."""
+    path = asked.resource.removeprefix(service[OAuthServer].issuer.url)
+    seal = service[OAuthServer].guard.seal(nonce, asked.pairs, service.clock())
+    body = await service.pages.render(
+        "consent",
+        "Allow access",
+        action=AUTHORIZE,
+        hidden=[*asked.pairs, ("seal", seal)],
+        client_name=asked.client.row["name"],
+        client_id=asked.client.client_id,
+        client_kind=asked.client.row["kind"],
+        redirect_host=host_of(asked.redirect_uri),
+        is_loopback=is_loopback(asked.redirect_uri),
+        resource=_RESOURCES.get(path, "the REST API and the MCP endpoint"),
+        scopes=[_choice(name, chosen, fault) for name in SCOPES if name in asked.scopes],
+        fault=fault,
+    )
+    headers = {"Set-Cookie": _set_cookie(service, nonce)}
+    status = 400 if fault else 200
+    source = source_of(asked.redirect_uri)
+    return Page(body, status=status, headers=headers, form_action=(source,))
+
+
+def _choice(name: Scope, chosen: Sequence[str], fault: str) -> Choice:
+    return Choice(name, SCOPES[name], name in chosen if fault else True)
+
+
+async def _refusal(service: Service, problem: Problem) -> Page:
+    """Return the page that says why nobody is sent anywhere."""
+    if problem.code not in ("invalid", "forbidden"):
+        raise problem
+    sentences = [
+        f"{problem.sentence}.",
+        "Nothing was granted. The program that sent you here has to mend this.",
+    ]
+    body = await service.pages.render("notice", "This cannot be allowed", sentences=sentences)
+    return Page(body, status=problem.status)
+
+
+def _cookie(ask: Ask) -> str:
+    """Return our cookie, whatever others there are (RFC 6265, section 5.4)."""
+    pairs = (part.strip().partition("=") for part in ask.headers.get("Cookie", "").split(";"))
+    return next((value for name, _, value in pairs if name == _COOKIE and is_nonce(value)), "")
+
+
+def _set_cookie(service: Service, nonce: str) -> str:
+    """Return the cookie of the form: for this page alone, and no script.
+
+    Lax: the page is reached from the client's site, and two questions may be open at once.
+    """
+    secure = "; Secure" if service[OAuthServer].issuer.url.startswith("https:") else ""
+    return f"{_COOKIE}={nonce}; Path={AUTHORIZE}; HttpOnly; SameSite=Lax{secure}"
+
+
+def _parameter(name: str, sentence: str, schema: Schema | None = None) -> Parameter:
+    required = name in ("client_id", "response_type", "code_challenge")
+    text = {"type": "string", "minLength": 1} if required else {"type": "string"}
+    return Parameter(name, "query", schema or text, sentence, required=required)
+
+
+_PARAMETERS: Final = (
+    _parameter("response_type", "Codes alone.", {"const": "code"}),
+    _parameter("client_id", "A registered client, or the URL of the document of one."),
+    _parameter(
+        "redirect_uri",
+        "One that the client registered; on a loopback address, any port. "
+        "May be left out by a client that registered one alone.",
+    ),
+    _parameter("code_challenge", "The SHA-256 digest of a verifier, in base64url (RFC 7636)."),
+    _parameter("code_challenge_method", "S256.", {"const": "S256"}),
+    _parameter("scope", "What the client wants to do; left out, all that it may be granted."),
+    _parameter("state", "Comes back unchanged."),
+    _parameter("resource", "What the token is to be for (RFC 8707)."),
+)
+_ANSWER_FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["decision", "seal", "client_id"],
+    "properties": {
+        "client_id": {"type": "string", "minLength": 1, "description": "As it was asked."},
+        "redirect_uri": {"type": "string", "minLength": 1, "description": "As it was asked."},
+        "decision": {"enum": ["allow", "deny"]},
+        "api_key": {"type": "string", "description": "Who allows it."},
+        "granted": {"type": "array", "items": {"enum": list(SCOPES)}},
+        "seal": {"type": "string", "minLength": 1, "description": "Proof that the form was shown."},
+    },
+}
+_ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
+    "answer": {
+        "decision": "deny",
+        "seal": "as the page has it",
+        "client_id": "as it was asked",
+        "redirect_uri": "as it was asked",
+    }
+}
+_HTML: Final = (HTML.partition(";")[0],)
+_BACK: Final = Success(
+    303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}
+)
+_PAGES: Final = (
+    Success(200, "The question", {"type": "string"}, media_types=_HTML),
+    _BACK,
+    Success(400, "A page that says what is wrong", {"type": "string"}, media_types=_HTML),
+    Success(
+        403,
+        "A page: nobody is sent on, for the client or the form is not known well enough",
+        {"type": "string"},
+        media_types=_HTML,
+    ),
+)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="oauth_authorize",
+        path=AUTHORIZE,
+        summary="Ask a person whether a client may act in their name (OAuth 2.1, section 4.1.1)",
+        tag="oauth",
+        dialect="page",
+        limit="token",
+        do=ask_person,
+        parameters=_PARAMETERS,
+        successes=_PAGES,
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="oauth_consent",
+        method="POST",
+        path=AUTHORIZE,
+        summary="What the person decided: the form of the page comes here",
+        tag="oauth",
+        dialect="page",
+        limit="token",
+        do=take_answer,
+        body=Body(TypeAdapter(Form), _ANSWER_FORM, _ANSWER_EXAMPLES, media_type=FORM),
+        successes=_PAGES[1:],
+        problems=("unavailable",),
+    ),
+)

@@ -1,0 +1,218 @@
+"""A client as Authlib's rules look at it, and what it says of itself, checked and made a row.
+
+No store, no HTTP. It says something of itself to be registered, or in a document: RFC 7591, section
+2, and draft-ietf-oauth-client-id-metadata-document, section 4.1. Only public clients, and those
+that sign for themselves: nobody hands a secret to a stranger.
+"""
+
+import hmac
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Literal
+
+from authlib.oauth2.rfc6749 import ClientMixin  # type: ignore[import-untyped]
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from edge_api.auth.secrets import digest_of
+from edge_api.db.problems import Problem, sentence_of
+from edge_api.db.table import Row
+from edge_api.leads.input import TextRule
+from edge_api.oauth.request import URI_LONGEST, matches, refusal_of
+from edge_api.schema.credentials import UNVETTED_SCOPES
+
+SECRET_METHODS = ("client_secret_basic", "client_secret_post")
+
+
+class Client(ClientMixin):  # type: ignore[misc]
+    """One client; the methods are Authlib's questions about it."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.client_id: str = row["id"]
+        self.scopes: tuple[str, ...] = tuple(row["scopes"].split())
+        self.redirect_uris: tuple[str, ...] = tuple(row["redirect_uris"].split())
+
+    @property
+    def keys(self) -> KeySet:
+        """Its public keys, for `private_key_jwt`."""
+        jwks: Any = self.row["jwks"] or {"keys": []}
+        return KeySet.import_key_set(jwks)
+
+    def get_client_id(self) -> str:
+        """Return its identifier."""
+        return self.client_id
+
+    def get_default_redirect_uri(self) -> str | None:
+        """Return where it goes without being named: its only one (OAuth 2.1, section 4.1.1)."""
+        return self.redirect_uris[0] if len(self.redirect_uris) == 1 else None
+
+    def is_due(self, present: str) -> bool:
+        """Tell whether the document that describes it should be looked at again."""
+        return self.row["kind"] == "document" and (self.row["fresh_until"] or "") <= present
+
+    def get_allowed_scope(self, scope: str | None) -> str | None:
+        """Return those of the scopes asked for that it may have; all it may have for none."""
+        wanted = scope.split() if scope else self.scopes
+        return " ".join(name for name in self.scopes if name in wanted) or None
+
+    def check_redirect_uri(self, redirect_uri: str) -> bool:
+        """Tell whether the URI is one that it registered."""
+        return any(matches(registered, redirect_uri) for registered in self.redirect_uris)
+
+    def check_client_secret(self, client_secret: str) -> bool:
+        """Tell whether the secret is its own, in a time that does not depend on it."""
+        known = self.row["secret_digest"] or ""
+        return hmac.compare_digest(known, digest_of(client_secret))
+
+    def check_endpoint_auth_method(self, method: str, _endpoint: str) -> bool:
+        """Tell whether it may authenticate so; a secret may come in the header or in the form."""
+        own = self.row["auth_method"]
+        return method == own or (method in SECRET_METHODS and own in SECRET_METHODS)
+
+    def check_response_type(self, response_type: str) -> bool:
+        """Tell whether it may ask for this: codes alone (OAuth 2.1, section 10)."""
+        return response_type == "code"
+
+    def check_grant_type(self, grant_type: str) -> bool:
+        """Tell whether it may use the grant."""
+        return grant_type in self.row["grant_types"].split()
+
+
+REDIRECTS_MOST: Final = 20
+KEYS_MOST: Final = 10
+MEMBER_LONGEST: Final = 4096
+"""Characters of a member of a key; a modulus of 8,192 bits has 1,366, certificates have more."""
+EXPONENT_LONGEST: Final = 8
+"""Characters of a public exponent: nearly all are `AQAB`."""
+_PRIVATE: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
+NAME_LONGEST: Final = 200
+CLIENT_NAME: Final = TextRule(NAME_LONGEST)
+_GRANTS: Final = ("authorization_code", "refresh_token")
+
+Uri = Annotated[str, Field(min_length=1, max_length=URI_LONGEST)]
+Name = Annotated[str, AfterValidator(CLIENT_NAME.clean)]
+
+
+class ClientMetadata(BaseModel, extra="ignore", strict=True):
+    """The members that are looked at; others are ignored (RFC 7591, section 2)."""
+
+    redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=REDIRECTS_MOST)]
+    client_name: Name | None = None
+    token_endpoint_auth_method: str = "none"  # noqa: S105  the name of a way, no secret
+    grant_types: list[str] | None = None
+    response_types: list[str] | None = None
+    scope: Annotated[str, Field(max_length=1000)] | None = None
+    jwks: dict[str, Any] | None = None
+    jwks_uri: Uri | None = None
+
+
+def read_metadata(given: Any, schemes: Iterable[str]) -> ClientMetadata:
+    """Return checked metadata. Raises Problem with the codes of RFC 7591, section 3.2.2."""
+    try:
+        metadata = ClientMetadata.model_validate(given)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(map(str, fault["loc"])) or "body"
+        code = "invalid_redirect_uri" if where.startswith("redirect") else _INVALID
+        raise Problem("invalid", f"{where}: {sentence_of(fault)}", oauth=code) from None
+    for uri in metadata.redirect_uris:
+        refusal = refusal_of(uri, tuple(schemes))
+        if refusal is not None:
+            raise Problem("invalid", f"redirect_uris: {refusal}", oauth="invalid_redirect_uri")
+    if metadata.response_types not in (None, ["code"]):
+        raise Problem("invalid", "response_types: only code is known", oauth=_INVALID)
+    return metadata
+
+
+def public_client(client_id: str, metadata: ClientMetadata) -> Row:
+    """Return the given columns of a client that registers itself: public, whatever it asked for.
+
+    What it gets instead stands in its answer, as RFC 7591, section 3.2.1, allows.
+    """
+    return {
+        "id": client_id,
+        "kind": "dynamic",
+        "name": metadata.client_name or client_id[:NAME_LONGEST],
+        "auth_method": "none",
+        "redirect_uris": " ".join(metadata.redirect_uris),
+        "grant_types": " ".join(_GRANTS),
+        "scopes": _scopes(metadata.scope),
+    }
+
+
+def document_client(url: str, metadata: ClientMetadata) -> Row:
+    """Return the given columns of a client that a document describes.
+
+    Raises Problem for a way to authenticate that a public document cannot have.
+    """
+    method = _document_method(metadata)
+    return {
+        **public_client(url, metadata),
+        "kind": "document",
+        "auth_method": method,
+        "jwks": metadata.jwks if method == "private_key_jwt" else None,
+    }
+
+
+def registration_answer(row: Row, issued_at: int) -> Mapping[str, Any]:
+    """Return what a client is told that registered itself (RFC 7591, section 3.2.1)."""
+    return {
+        "client_id": row["id"],
+        "client_id_issued_at": issued_at,
+        "client_name": row["name"],
+        "redirect_uris": row["redirect_uris"].split(),
+        "token_endpoint_auth_method": row["auth_method"],
+        "grant_types": row["grant_types"].split(),
+        "response_types": ["code"],
+        "scope": row["scopes"],
+    }
+
+
+def check_keys(jwks: Any) -> None:
+    """Raise Problem unless `jwks` is a set of public keys (RFC 7517, section 5)."""
+    keys = jwks.get("keys") if isinstance(jwks, dict) else None
+    is_set = isinstance(keys, list) and 1 <= len(keys) <= KEYS_MOST and all(map(_is_public, keys))
+    try:
+        if is_set:
+            KeySet.import_key_set(jwks)
+            return
+    except (JoseError, ValueError, TypeError, KeyError):
+        pass
+    sentence = f"jwks: must be a set of 1 to {KEYS_MOST} public keys, of ordinary size"
+    raise Problem("invalid", sentence, oauth=_INVALID)
+
+
+def _is_public(key: Any) -> bool:
+    """Tell whether a key looks like a public one (RFC 7518, sections 6.2 and 6.3; RFC 8037, 2).
+
+    Before any library looks at it: with private members it would work out the rest of them, and a
+    stranger's numbers can be such that this takes hours.
+    """
+    if not isinstance(key, dict) or key.get("kty") not in ("RSA", "EC", "OKP"):
+        return False
+    is_small = all(len(value) <= MEMBER_LONGEST for value in key.values() if isinstance(value, str))
+    exponent = str(key.get("e", ""))
+    return is_small and len(exponent) <= EXPONENT_LONGEST and not _PRIVATE & key.keys()
+
+
+def _document_method(metadata: ClientMetadata) -> Literal["none", "private_key_jwt"]:
+    method = metadata.token_endpoint_auth_method
+    if method == "private_key_jwt":
+        if metadata.jwks_uri is not None:
+            raise Problem("invalid", "jwks_uri: put the keys into jwks", oauth=_INVALID)
+        check_keys(metadata.jwks)
+        return "private_key_jwt"
+    if method != "none":
+        sentence = "token_endpoint_auth_method: a document can have none or private_key_jwt"
+        raise Problem("invalid", sentence, oauth=_INVALID)
+    return "none"
+
+
+def _scopes(asked: str | None) -> str:
+    """Return the scopes that it may be granted: those it asked for, of those that it can have."""
+    wanted = asked.split() if asked else UNVETTED_SCOPES
+    return " ".join(name for name in UNVETTED_SCOPES if name in wanted) or UNVETTED_SCOPES[0]
+
+
+_INVALID: Final = "invalid_client_metadata"

@@ -1,0 +1,193 @@
+"""The question that a person is asked: whether a client may do something in their name.
+
+The only account there is is an API key: whoever holds it may grant a part of what it may do.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Final
+from urllib.parse import urlencode
+
+from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
+
+from edge_api.auth.actor import Actor, Change, Clock, audit_entry, new_id
+from edge_api.auth.secrets import digest_of, mint
+from edge_api.auth.tokens import Issuer
+from edge_api.db.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
+from edge_api.db.problems import Problem
+from edge_api.db.query import Insert, Store
+from edge_api.db.types import spell_instant
+from edge_api.oauth.authlib_server import UNKNOWN, client_actor
+from edge_api.oauth.client import Client
+from edge_api.oauth.grants import make_judge
+from edge_api.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest, is_loopback
+from edge_api.oauth.token_context import Facts, FindClient, problem_of
+from edge_api.schema.paths import DOORS
+
+Pairs = Sequence[tuple[str, str]]
+CODE_LIFE: Final = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An authorization request that may be put to a person."""
+
+    client: Client
+    redirect_uri: str
+    scopes: tuple[str, ...]
+    resource: str
+    state: str | None
+    challenge: str
+    pairs: Pairs
+    """The request as it came, to be sent along with the answer to the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentBack:
+    """A request that its client has to mend: the browser goes back with an error."""
+
+    location: str
+    is_trusted: bool
+    """Whether the operator knows the client, or it is a program on the person's own machine. To
+    other places anybody could make us send browsers (RFC 9700, section 4.11.2)."""
+
+
+class Consents:
+    """Asks, and grants what was allowed."""
+
+    def __init__(self, issuer: Issuer, store: Store, clock: Clock, find: FindClient) -> None:
+        self._issuer = issuer
+        self._store = store
+        self._clock = clock
+        self._find = find
+
+    async def read(self, pairs: Pairs) -> Asked | SentBack:
+        """Return the request that the parameters make, or where a faulty one is sent back.
+
+        Raises Problem where nobody may be sent anywhere: the client is unknown or its redirect
+        URI is not one that it registered. Whatever is refused is in the audit log.
+        """
+        pairs = tuple((name, value) for name, value in pairs if name in KNOWN and value)
+        named = dict(pairs)
+        client = await self._client(named.get("client_id"))
+        try:
+            redirect_uri = _redirect(client, pairs)
+        except Problem:
+            await self.note_refusal(client)
+            raise
+        try:
+            return self._judge(client, redirect_uri, pairs)
+        except OAuth2Error as error:
+            problem = problem_of(error)
+        except Problem as found:
+            problem = found
+        await self.note_refusal(client)
+        told = {"error": problem.oauth, "error_description": problem.sentence}
+        location = self._back(redirect_uri, told, named.get("state"))
+        is_trusted = client.row["kind"] == "registered" or is_loopback(redirect_uri)
+        return SentBack(location, is_trusted)
+
+    def _judge(self, client: Client, redirect_uri: str, pairs: Pairs) -> Asked:
+        """Return the request, which may be put to a person. Raises OAuth2Error, Problem."""
+        request = AuthRequest(pairs, {}, method="GET")
+        judge = make_judge(self._issuer, Facts(self._clock(), {client.client_id: client}))
+        judge.get_consent_grant(request)
+        resource = judge.check_target(request, self._issuer.resources)
+        return Asked(
+            client=client,
+            redirect_uri=redirect_uri,
+            scopes=tuple(request.scope.split()),
+            resource=resource,
+            state=request.payload.state,
+            challenge=request.payload.data["code_challenge"],
+            pairs=pairs,
+        )
+
+    async def allow(self, asked: Asked, holder: Actor, chosen: Iterable[str]) -> str:
+        """Grant what was chosen, as far as the key may do it; return where the browser goes.
+
+        Raises Problem `invalid` when nothing is left, or too little to be of use.
+        """
+        allowed = holder.scopes.intersection(chosen)
+        scopes = tuple(name for name in asked.scopes if name in allowed)
+        if asked.resource.endswith(DOORS["mcp"]) and "mcp" not in scopes:
+            raise Problem("invalid", "Access to MCP needs the scope mcp: use a key that has it")
+        if not scopes:
+            raise Problem("invalid", "Choose at least one thing that your key may do itself")
+        code = await self._grant(asked, holder, scopes)
+        return self._back(asked.redirect_uri, {"code": code}, asked.state)
+
+    async def deny(self, asked: Asked) -> str:
+        """Note that the person said no; return where the browser goes."""
+        await self.note_refusal(asked.client)
+        error = {"error": "access_denied", "error_description": "The person did not allow it"}
+        return self._back(asked.redirect_uri, error, asked.state)
+
+    async def note_refusal(self, client: Client | None) -> None:
+        """Note for the audit log that a client was granted nothing. Raises Problem."""
+        actor = client_actor(client) if client else UNKNOWN
+        await self._store.run(audit_entry(actor, Change("refuse", OAUTH_GRANTS, 0), self._clock()))
+
+    async def _client(self, client_id: str | None) -> Client:
+        if not client_id:
+            raise Problem("invalid", "The address names no client: client_id is missing")
+        client, sentence = None, "No client is known by that client_id"
+        try:
+            client = await self._find(client_id)
+        except Problem as problem:
+            if problem.code != "invalid":
+                raise
+            sentence = problem.sentence
+        if client is None:
+            await self.note_refusal(None)
+            raise Problem("forbidden", sentence)
+        return client
+
+    async def _grant(self, asked: Asked, holder: Actor, scopes: tuple[str, ...]) -> str:
+        """Store a grant and the code for it; return the code."""
+        now, code = self._clock(), mint("authorization_code")
+        present, make_id = spell_instant(now), partial(new_id, now)
+        grant = OAUTH_GRANTS.new_row(
+            {
+                "client_id": asked.client.client_id,
+                "credential_id": holder.credential_id,
+                "scopes": " ".join(scopes),
+                "resource": asked.resource,
+            },
+            present,
+            make_id,
+        )
+        given = {
+            "id": digest_of(code),
+            "grant_id": grant["id"],
+            "redirect_uri": asked.redirect_uri,
+            "challenge": asked.challenge,
+            "expires_at": spell_instant(now + CODE_LIFE),
+        }
+        row = AUTHORIZATION_CODES.new_row(given, present, make_id)
+        actor = replace(holder, client_id=asked.client.client_id)
+        audit = audit_entry(actor, Change("grant", OAUTH_GRANTS, 1), now)
+        plans = (Insert(OAUTH_GRANTS, [grant]), Insert(AUTHORIZATION_CODES, [row]), audit)
+        await self._store.run(*plans)
+        return code
+
+    def _back(self, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:
+        """Return the redirect URI with an answer, the state and who says it (RFC 9207)."""
+        fits = state is not None and 0 < len(state) <= VALUE_LONGEST
+        told = {**answer, **({"state": state} if fits else {}), "iss": self._issuer.url}
+        separator = "&" if "?" in redirect_uri else "?"
+        return f"{redirect_uri}{separator}{urlencode(told)}"
+
+
+def _redirect(client: Client, pairs: Pairs) -> str:
+    """Return the one redirect URI of a request, if it is the client's. Raises Problem."""
+    named = [value for name, value in pairs if name == "redirect_uri"]
+    if not named and (default := client.get_default_redirect_uri()):
+        return default
+    if len(named) != 1:
+        raise Problem("forbidden", "The address must name one redirect_uri of its client")
+    if not client.check_redirect_uri(named[0]):
+        raise Problem("forbidden", "The client did not register this redirect_uri")
+    return named[0]

@@ -1,0 +1,297 @@
+"""What programs call of the authorization server: metadata, keys, tokens, registration."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import BaseModel, Field, TypeAdapter
+
+from edge_api.oauth.client import CLIENT_NAME
+from edge_api.oauth.grants import GRANTS
+from edge_api.oauth.request import URI_LONGEST, WEB, pairs_of
+from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
+from edge_api.operation.model import UNCHANGED, Ask, Body, Operation, Success, output_schema
+from edge_api.operation.result import FORM, Document, Reply
+from edge_api.operation.service import Service
+from edge_api.schema.paths import (
+    DOORS,
+    JWKS,
+    METADATA,
+    REGISTER_CLIENT,
+    RESOURCE_METADATA,
+    REVOKE,
+    TOKEN,
+    Door,
+)
+
+KEYS_CACHING: Final = "public, max-age=300"
+_TAG: Final = "oauth"
+
+Form = dict[str, str | list[str]]
+"""A decoded form: a text for each name, or a list where a name is repeated."""
+
+
+class ServerMetadata(BaseModel, extra="allow"):
+    """The authorization server (RFC 8414, section 2)."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    response_types_supported: list[str]
+    grant_types_supported: list[str]
+    code_challenge_methods_supported: list[str]
+    agent_auth: dict[str, Any]
+
+
+class ResourceMetadata(BaseModel, extra="allow"):
+    """A protected resource (RFC 9728, section 2)."""
+
+    resource: str
+    authorization_servers: list[str]
+    scopes_supported: list[str]
+    bearer_methods_supported: list[str]
+
+
+class KeySetDocument(BaseModel):
+    """Public keys (RFC 7517, section 5)."""
+
+    keys: Annotated[list[dict[str, Any]], Field(min_length=1)]
+
+
+class TokenAnswer(BaseModel, extra="forbid"):
+    """What a client is handed (RFC 6749, section 5.1)."""
+
+    access_token: str
+    token_type: str
+    expires_in: int
+    scope: str
+    refresh_token: str | None = None
+
+
+class ClientAnswer(BaseModel, extra="forbid"):
+    """What a client is told that registered itself (RFC 7591, section 3.2.1)."""
+
+    client_id: str
+    client_id_issued_at: int
+    client_name: str
+    redirect_uris: list[str]
+    token_endpoint_auth_method: str
+    grant_types: list[str]
+    response_types: list[str]
+    scope: str
+
+
+async def describe_server(service: Service, _ask: Ask) -> Reply:
+    """Say what the authorization server can do, and where."""
+    issuer = service[OAuthServer].issuer
+    return _public(server_metadata(issuer, agent_auth(issuer)))
+
+
+def describe_resource(door: Door | None) -> Any:
+    """Return the operation that says who hands out tokens for a door, or for the whole origin."""
+
+    async def describe(service: Service, _ask: Ask) -> Reply:
+        return _public(resource_metadata(service[OAuthServer].issuer, door))
+
+    return describe
+
+
+async def publish_keys(service: Service, _ask: Ask) -> Reply:
+    """Publish the keys that access tokens are signed with."""
+    return _public(await service[OAuthServer].keys.jwks())
+
+
+async def issue_token(service: Service, ask: Ask) -> Reply:
+    """Hand out an access token, and perhaps a refresh token."""
+    return Reply(await service[OAuthServer].tokens.issue(pairs_of(ask.body), ask.headers))
+
+
+async def revoke_token(service: Service, ask: Ask) -> Reply:
+    """Take a token back."""
+    await service[OAuthServer].tokens.revoke(pairs_of(ask.body), ask.headers)
+    return Reply({})
+
+
+async def register_client(service: Service, ask: Ask) -> Reply:
+    """Register a public client."""
+    return Reply(await service[OAuthServer].clients.register_itself(ask.body), status=201)
+
+
+def _public(value: Any) -> Reply:
+    return Reply(Document(orjson.dumps(value), cache_control=KEYS_CACHING, is_lasting=False))
+
+
+def _text(pattern: str, sentence: str, longest: int = 4096) -> dict[str, Any]:
+    return {"type": "string", "pattern": pattern, "maxLength": longest, "description": sentence}
+
+
+_PLAIN: Final = r"^[ !#-\[\]-~]*$"
+"""Printable ASCII without quotation marks and backslashes: what descriptions of errors may repeat
+(RFC 6749, section 5.2). Nothing that is handed out here has any of them."""
+_CLIENT_MEMBERS: Final = {
+    "client_id": _text(_PLAIN, "Which client asks, unless its credentials say it."),
+    "client_secret": _text(_PLAIN, "For client_secret_post."),
+    "client_assertion_type": {
+        "const": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+        "description": "For private_key_jwt (RFC 7523).",
+    },
+    "client_assertion": _text(_PLAIN, "For private_key_jwt: a JWT that the client signed.", 16384),
+}
+_TWO_WAYS: Final = {"required": ["client_secret", "client_assertion"]}
+"""No client authenticates in both (RFC 6749, section 2.3)."""
+_TOKEN_FORM: Final = {
+    "type": "object",
+    "required": ["grant_type"],
+    "not": _TWO_WAYS,
+    "properties": {
+        "grant_type": {"enum": list(GRANTS)},
+        "code": _text(_PLAIN, "For authorization_code: what came with the redirect."),
+        "redirect_uri": _text(_PLAIN, "For authorization_code: the same as when it was asked for."),
+        "code_verifier": _text(_PLAIN, "For authorization_code: what the challenge was made of."),
+        "refresh_token": _text(_PLAIN, "For refresh_token: each can be used once."),
+        "scope": _text(_PLAIN, "Fewer scopes than were granted; left out, all of them."),
+        "resource": _text(_PLAIN, "What the token is for (RFC 8707)."),
+        **_CLIENT_MEMBERS,
+    },
+}
+_REVOKE_FORM: Final = {
+    "type": "object",
+    "required": ["token"],
+    "not": _TWO_WAYS,
+    "properties": {
+        # What has no value counts as left out (RFC 6749, section 3.1).
+        "token": {**_text(_PLAIN, "The token to take back.", 8192), "minLength": 1},
+        "token_type_hint": {"enum": ["access_token", "refresh_token"]},
+        **_CLIENT_MEMBERS,
+    },
+}
+_CLIENT_SCHEMA: Final = {
+    "type": "object",
+    "required": ["redirect_uris"],
+    "properties": {
+        "redirect_uris": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 20,
+            "items": {"type": "string", "pattern": f"^{WEB}$", "maxLength": URI_LONGEST},
+            "description": "Where browsers may be sent back to: https, or http on a loopback "
+            "address, where any port will do; or a private-use scheme that the operator allows.",
+        },
+        "client_name": {
+            **CLIENT_NAME.json_schema("What a person is shown."),
+            "type": ["string", "null"],
+        },
+        "scope": {
+            "type": ["string", "null"],
+            "maxLength": 1000,
+            "description": "Scopes, separated by blanks; unknown ones are left out.",
+        },
+        "grant_types": {"type": ["array", "null"], "items": {"type": "string"}},
+        "response_types": {
+            "type": ["array", "null"],
+            "items": {"const": "code"},
+            "minItems": 1,
+            "maxItems": 1,
+        },
+        "token_endpoint_auth_method": {
+            "type": "string",
+            "description": "It will be none, whatever is asked for.",
+        },
+    },
+}
+_CLIENT_EXAMPLE: Final = {
+    "client_name": "An agent",
+    "redirect_uris": ["http://127.0.0.1/callback"],
+    "token_endpoint_auth_method": "none",
+}
+_EITHER: Final = TypeAdapter(Form)
+
+
+def _described(name: str, path: str, door: Door | None) -> Operation:
+    return Operation(
+        name=name,
+        path=path,
+        summary="Who hands out tokens for this resource (RFC 9728)",
+        tag=_TAG,
+        do=describe_resource(door),
+        successes=(Success(200, "The metadata", output_schema(ResourceMetadata)), UNCHANGED),
+    )
+
+
+def _form(schema: Mapping[str, Any], example: Mapping[str, str]) -> Body:
+    examples = MappingProxyType({"example": dict(example)})
+    return Body(_EITHER, schema, examples, media_type=FORM)
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="oauth_metadata",
+        path=METADATA,
+        summary="What the authorization server can do (RFC 8414)",
+        tag=_TAG,
+        do=describe_server,
+        successes=(Success(200, "The metadata", output_schema(ServerMetadata)), UNCHANGED),
+    ),
+    _described("oauth_resource", RESOURCE_METADATA, None),
+    _described("oauth_rest_resource", f"{RESOURCE_METADATA}{DOORS['rest']}", "rest"),
+    _described("oauth_mcp_resource", f"{RESOURCE_METADATA}{DOORS['mcp']}", "mcp"),
+    Operation(
+        name="oauth_keys",
+        path=JWKS,
+        summary="The keys that access tokens are signed with (RFC 7517)",
+        tag=_TAG,
+        do=publish_keys,
+        successes=(Success(200, "The key set", output_schema(KeySetDocument)), UNCHANGED),
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="oauth_token",
+        method="POST",
+        path=TOKEN,
+        summary="Hand out an access token (OAuth 2.1, section 3.2)",
+        description="Clients authenticate by HTTP Basic, by form members, or by an assertion.",
+        tag=_TAG,
+        dialect="oauth",
+        limit="token",
+        do=issue_token,
+        hands_out_secrets=True,
+        body=_form(_TOKEN_FORM, {"grant_type": "client_credentials"}),
+        successes=(Success(200, "The token", output_schema(TokenAnswer)),),
+        problems=("unauthenticated", "unavailable"),
+    ),
+    Operation(
+        name="oauth_revoke",
+        method="POST",
+        path=REVOKE,
+        summary="Take a token back (RFC 7009)",
+        description="A refresh token ends with all that its grant gave, an access token alone.",
+        tag=_TAG,
+        dialect="oauth",
+        limit="token",
+        do=revoke_token,
+        body=_form(_REVOKE_FORM, {"token": "fe_rt_..."}),
+        successes=(Success(200, "It is of no use any more", {"type": "object"}),),
+        problems=("unauthenticated", "unavailable"),
+    ),
+    Operation(
+        name="oauth_register",
+        method="POST",
+        path=REGISTER_CLIENT,
+        summary="Register a public client (RFC 7591)",
+        description="Clients that can should name themselves by the URL of a document instead. "
+        "One that never gets a token is forgotten after a day.",
+        tag=_TAG,
+        dialect="oauth",
+        limit="token",
+        do=register_client,
+        body=Body(
+            TypeAdapter(dict[str, Any]),
+            _CLIENT_SCHEMA,
+            MappingProxyType({"agent": _CLIENT_EXAMPLE}),
+        ),
+        successes=(Success(201, "The client", output_schema(ClientAnswer)),),
+        problems=("unavailable",),
+    ),
+)

@@ -1,0 +1,270 @@
+"""A request to the authorization server (RFC 6749): parameters, redirect URIs, its browser."""
+
+import hmac
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+import orjson
+from authlib.oauth2.rfc6749 import OAuth2Request  # type: ignore[import-untyped]
+from authlib.oauth2.rfc6749.requests import OAuth2Payload  # type: ignore[import-untyped]
+
+from edge_api.db.problems import Problem
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+URI_LONGEST: Final = 2048
+
+_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+WEB: Final = (
+    rf"(?:https://{_LABEL}(?:\.{_LABEL})*|http://(?:127\.0\.0\.1|localhost|\[::1\]))"
+    rf"(?::{_PORT})?(?:[/?][A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)?"
+)
+"""What may be registered but for private-use schemes, as Python and JSON Schema (ECMA-262) read
+regular expressions alike: https, or http on this machine; no user, no fragment (RFC 3986)."""
+_PRINTABLE_URI: Final = re.compile(r"[!#-\[\]-~]+")
+"""No blank, quotation mark, backslash or control character (RFC 3986, section 2)."""
+_DANGEROUS: Final = ("javascript", "data", "file", "vbscript", "about", "blob")
+"""Schemes that run or show something in the browser itself, whatever a list may say."""
+
+
+def refusal_of(uri: str, schemes: Iterable[str]) -> str | None:
+    """Return why a client may not register `uri`, or `None`.
+
+    `https` with a host, `http` on this machine alone, or a private-use scheme of `schemes`.
+    """
+    if len(uri) <= URI_LONGEST and re.fullmatch(WEB, uri):
+        return None
+    parts = _split(uri)
+    if parts is None or "#" in uri:
+        return "must be a URI without a fragment"
+    if _is_web(parts):
+        return _refusal_of_web(parts)
+    if parts.scheme in schemes and parts.scheme not in _DANGEROUS:
+        return None
+    return f"must be https, http on a loopback address, or one of {', '.join(schemes) or 'none'}"
+
+
+def matches(registered: str, named: str) -> bool:
+    """Tell whether the URI in a request is the registered one: the very same string.
+
+    On a loopback address any port will do, for a program takes one that is free (RFC 8252, 7.3).
+    """
+    if registered == named:
+        return True
+    ours, theirs = _split(registered), _split(named)
+    if ours is None or theirs is None or "#" in named or _refusal_of_authority(theirs):
+        return False
+    if ours.scheme != "http" or ours.hostname not in LOOPBACK or not re.fullmatch(WEB, named):
+        return False
+    return _without_port(ours) == _without_port(theirs)
+
+
+def source_of(uri: str) -> str:
+    """Return a redirect URI as a source of a content security policy (CSP level 3, 2.3.1).
+
+    A policy cannot name an IPv6 address: there, as for a program's scheme, the scheme has to do.
+    """
+    parts = urlsplit(uri)
+    is_nameable = _is_web(parts) and ":" not in (parts.hostname or "")
+    return f"{parts.scheme}://{parts.netloc}" if is_nameable else _scheme(parts)
+
+
+def host_of(uri: str) -> str:
+    """Return where a redirect goes, as a person may judge it: a host, or a program's scheme."""
+    parts = urlsplit(uri)
+    return parts.netloc if _is_web(parts) else _scheme(parts)
+
+
+def is_loopback(uri: str) -> bool:
+    """Tell whether a redirect goes to a program on the person's own machine."""
+    parts = urlsplit(uri)
+    return not _is_web(parts) or parts.hostname in LOOPBACK
+
+
+def _is_web(parts: SplitResult) -> bool:
+    return parts.scheme in ("http", "https")
+
+
+def _scheme(parts: SplitResult) -> str:
+    return f"{parts.scheme}:"
+
+
+def _split(uri: str) -> SplitResult | None:
+    if len(uri) > URI_LONGEST or _PRINTABLE_URI.fullmatch(uri) is None:
+        return None
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts if parts.scheme else None
+
+
+def _refusal_of_web(parts: SplitResult) -> str:
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        return "must be https, or http on a loopback address"
+    return _refusal_of_authority(parts) or "is not an address that browsers agree on"
+
+
+def _refusal_of_authority(parts: SplitResult) -> str | None:
+    if not parts.hostname:
+        return "must have a host"
+    if parts.username is not None or parts.password is not None:
+        return "must not have a user name or password"
+    return None
+
+
+def _without_port(parts: SplitResult) -> tuple[str, str | None, str, str]:
+    return parts.scheme, parts.hostname, parts.path, parts.query
+
+
+FORM_LIFE: Final = timedelta(minutes=30)
+"""How long a person may look at the question."""
+_NONCE_BYTES: Final = 24
+
+
+def is_nonce(text: str) -> bool:
+    """Tell whether a cookie holds what `new_nonce` may have made."""
+    return re.fullmatch(r"[A-Za-z0-9_-]{32}", text) is not None
+
+
+class FormGuard:
+    """Makes and checks proofs with one secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._key = hmac.digest(secret, b"consent form", "sha256")
+
+    def new_nonce(self) -> str:
+        """Return what goes into the cookie."""
+        return secrets.token_urlsafe(_NONCE_BYTES)
+
+    def seal(self, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> str:
+        """Return what goes into the form that asks about a request."""
+        until = str(int((now + FORM_LIFE).timestamp()))
+        return f"{until}.{self._mac(nonce, pairs, until)}"
+
+    def holds(self, seal: str, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> bool:
+        """Tell whether a form with this seal was shown to the holder of the cookie, lately."""
+        until, _, mac = seal.partition(".")
+        if not nonce or not until.isdecimal() or not until.isascii():
+            return False
+        expected = self._mac(nonce, pairs, until)
+        is_late = len(until) > len(expected) or int(until) < now.timestamp()
+        return not is_late and hmac.compare_digest(mac.encode(), expected.encode())
+
+    def _mac(self, nonce: str, pairs: Sequence[tuple[str, str]], until: str) -> str:
+        # In any order: a form that is decoded into members has lost the one it was sent in.
+        said = orjson.dumps([nonce, until, sorted(list(pair) for pair in pairs)])
+        return hmac.digest(self._key, said, "sha256").hex()
+
+
+KNOWN: Final = frozenset(
+    {
+        *("client_id", "client_secret", "client_assertion_type", "client_assertion"),
+        *("response_type", "redirect_uri", "scope", "state", "resource"),
+        *("code_challenge", "code_challenge_method"),
+        *("grant_type", "code", "code_verifier", "refresh_token", "token", "token_type_hint"),
+    }
+)
+"""Parameters that mean something; others are ignored (RFC 6749, sections 3.1 and 3.2)."""
+_REPEATABLE: Final = ("resource",)
+"""RFC 8707, section 2."""
+_FREE: Final = ("state",)
+"""What only its client looks at may hold any printable character (RFC 6749, appendix A.5)."""
+_PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
+_QUOTABLE: Final = re.compile(r'[^"\\]*')
+VALUE_LONGEST: Final = 4096
+"""Characters: what is longer has no place in an address that a browser is sent to."""
+_LONGER: Final[Mapping[str, int]] = {
+    "client_assertion": 16384,
+    "token": 8192,
+    "refresh_token": 8192,
+}
+_OFFLINE: Final = "offline_access"
+"""Asked for out of habit; whether a client gets refresh tokens is in its registration."""
+
+
+class _Payload(OAuth2Payload):  # type: ignore[misc]
+    def __init__(self, lists: Mapping[str, list[str]]) -> None:
+        self._lists = lists
+        self._data = {name: values[0] for name, values in lists.items()}
+
+    @property
+    def data(self) -> Mapping[str, str]:
+        return self._data
+
+    @property
+    def datalist(self) -> Mapping[str, list[str]]:
+        return self._lists
+
+
+class AuthRequest(OAuth2Request):  # type: ignore[misc]
+    """Parameters by name, each once but for `resource`; headers for client authentication."""
+
+    def __init__(
+        self, pairs: Iterable[tuple[str, str]], headers: Mapping[str, str], method: str = "POST"
+    ) -> None:
+        """Check the parameters. Raises Problem `invalid` that names the faulty one.
+
+        What has no value counts as left out (RFC 6749, section 3.1).
+        """
+        # The transport is not this layer's: Authlib would refuse http, also on a loopback address.
+        super().__init__(method, "https://transport.invalid/", headers=headers)
+        lists: dict[str, list[str]] = {}
+        for name, value in pairs:
+            if value and name in KNOWN:
+                lists.setdefault(name, []).append(_check(name, value))
+        for name, values in lists.items():
+            if len(values) > 1 and name not in _REPEATABLE:
+                raise Problem("invalid", f"{name}: stands more than once")
+        if "scope" in lists:
+            lists["scope"] = [_without_habits(lists["scope"][0])]
+        self.payload: Any = _Payload(lists)
+
+    @property
+    def args(self) -> Mapping[str, str]:
+        """The parameters, where they stood in a query."""
+        parameters: Mapping[str, str] = self.payload.data
+        return parameters
+
+    @property
+    def form(self) -> Mapping[str, str]:
+        """The parameters, where they stood in a form."""
+        parameters: Mapping[str, str] = self.payload.data
+        return parameters
+
+    @property
+    def resources(self) -> list[str]:
+        """What the token is to be for (RFC 8707, section 2)."""
+        named: list[str] = self.payload.datalist.get("resource", [])
+        return named
+
+
+def pairs_of(form: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the members of a decoded form one by one."""
+    return [
+        (name, each)
+        for name, value in form.items()
+        for each in (value if isinstance(value, list) else [value])
+    ]
+
+
+def _check(name: str, value: str) -> str:
+    is_printable = _PRINTABLE.fullmatch(value) is not None
+    if not is_printable or (name not in _FREE and _QUOTABLE.fullmatch(value) is None):
+        raise Problem("invalid", f"{name}: must be printable ASCII, without quotation marks")
+    if len(value) > _LONGER.get(name, VALUE_LONGEST):
+        raise Problem("invalid", f"{name}: is too long")
+    return value
+
+
+def _without_habits(scope: str) -> str:
+    """Return what is asked for in earnest. Raises Problem where that is nothing."""
+    names = [name for name in scope.split() if name != _OFFLINE]
+    if not names:  # else it would count as left out, which asks for all there is
+        raise Problem("invalid", "scope: names nothing that can be granted", oauth="invalid_scope")
+    return " ".join(names)

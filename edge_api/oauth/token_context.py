@@ -1,0 +1,178 @@
+"""What a request to the token endpoint is about, and the codes in which it is refused."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Final, Literal
+
+import orjson
+from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
+from authlib.oauth2.rfc6749.util import (  # type: ignore[import-untyped]
+    extract_basic_authorization,
+)
+from joserfc import jws
+
+from edge_api.auth.actor import Clock
+from edge_api.auth.secrets import digest_of
+from edge_api.db.oauth_tables import (
+    AUTHORIZATION_CODES,
+    OAUTH_GRANTS,
+    REFRESH_TOKENS,
+    USED_ASSERTIONS,
+)
+from edge_api.db.problems import Problem
+from edge_api.db.query import Condition, Read, Store
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import CREDENTIALS
+from edge_api.db.types import spell_instant
+from edge_api.oauth.client import Client
+from edge_api.oauth.request import AuthRequest
+
+BASIC: Final = {"WWW-Authenticate": 'Basic realm="oauth"'}
+"""RFC 6749, section 5.2, and RFC 7617."""
+
+
+class InvalidTargetError(OAuth2Error):  # type: ignore[misc]
+    """A resource that tokens of this server are not for (RFC 8707, section 2)."""
+
+    error = "invalid_target"
+
+
+def problem_of(error: OAuth2Error) -> Problem:
+    """Return the problem that tells a client of an error in its own words.
+
+    A client that cannot authenticate gets 401 (RFC 6749, section 5.2).
+    """
+    said = _OURS.get(error.error) or error.get_error_description()
+    sentence = (said or _SENTENCES.get(error.error, ""))[:_SENTENCE_MOST]
+    if error.error == "invalid_client":
+        sentence = _NO_CLIENT if sentence.startswith(_AUTHLIB_WORDS) else sentence
+        return Problem("unauthenticated", sentence, oauth=error.error, headers=BASIC)
+    return Problem("invalid", sentence, oauth=error.error)
+
+
+_SENTENCE_MOST: Final = 200
+"""Characters: some of the library's sentences repeat what was sent."""
+_AUTHLIB_WORDS: Final = "The client cannot authenticate with methods"
+_NO_CLIENT: Final = "No client is known by these credentials, or it is registered for another way"
+_OURS: Final = {"unsupported_response_type": "response_type: only code is known"}
+"""In place of the library's sentence, which says it twice."""
+_SENTENCES: Final = {
+    "invalid_grant": "The code or token is unknown, expired, used, revoked, or of another client",
+    "invalid_scope": "A scope is unknown, or not within what was granted",
+    "unauthorized_client": "The client is not registered for this",
+}
+
+
+ASSERTION_LONGEST: Final = 16 * 1024
+"""Characters."""
+
+
+FindClient = Callable[[str], Awaitable[Client | None]]
+"""Returns a client that may be used. Raises Problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a decision may rest on; what has changed since makes its plans fail."""
+
+    now: datetime
+    clients: Mapping[str, Client] = field(default_factory=dict)
+    used_assertion: bool = False
+    """Whether the client assertion was used before."""
+    code: Row | None = None
+    refresh_token: Row | None = None
+    grant: Row | None = None
+    """Of the code or the refresh token."""
+    credential: Row | None = None
+    """The API key that consented to the grant."""
+
+    @property
+    def present(self) -> str:
+        """The moment, as rows spell it."""
+        return spell_instant(self.now)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the grant, and the key that it stands on, are in force."""
+        if self.grant is None or self.grant["revoked_at"] is not None or self.credential is None:
+            return False
+        expiry = self.credential["expires_at"]
+        return self.credential["revoked_at"] is None and (expiry is None or expiry > self.present)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The one thing that a request shows for itself, beside who its client is.
+
+    One alone: of two, one would lead to a grant and the other to what is handed out for it.
+    """
+
+    kind: Literal["code", "refresh_token", "nothing"]
+    secret: str | None
+
+
+async def gather(
+    store: Store, clock: Clock, find: FindClient, request: AuthRequest, shown: Shown
+) -> Facts:
+    """Read what the request is about. Raises Problem `unavailable`."""
+    named = {name: await find(name) for name in client_ids(request)}
+    digest = digest_of(shown.secret) if shown.secret else None
+    code = await _find(store, AUTHORIZATION_CODES, digest if shown.kind == "code" else None)
+    token = await _find(store, REFRESH_TOKENS, digest if shown.kind == "refresh_token" else None)
+    source = code or token
+    grant = await _find(store, OAUTH_GRANTS, source["grant_id"] if source else None)
+    return Facts(
+        clock(),
+        {name: client for name, client in named.items() if client is not None},
+        await _find(store, USED_ASSERTIONS, assertion_digest(request)) is not None,
+        code,
+        token,
+        grant,
+        await _find(store, CREDENTIALS, grant["credential_id"] if grant else None),
+    )
+
+
+def client_ids(request: AuthRequest) -> tuple[str, ...]:
+    """Return what the request calls its client, in every place where it may."""
+    basic = basic_client(request.headers)
+    asserted = _claims(request).get("sub")
+    names = (basic, request.form.get("client_id"), asserted)
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+
+
+def basic_client(headers: Mapping[str, str]) -> str | None:
+    """Return the client named by HTTP Basic (RFC 6749, section 2.3.1), if that can be read."""
+    try:
+        name: str | None = extract_basic_authorization(headers)[0]
+    except ValueError:
+        return None
+    return name
+
+
+def assertion_digest(request: AuthRequest) -> str | None:
+    """Return what a used assertion is known by: who made it, and its `jti` (RFC 7523, 3)."""
+    claims = _claims(request)
+    if "jti" not in claims:
+        return None
+    return sha256(orjson.dumps([str(claims.get("iss")), str(claims["jti"])])).hexdigest()
+
+
+def _claims(request: AuthRequest) -> Mapping[str, object]:
+    """Return what an assertion claims, unverified."""
+    text = request.form.get("client_assertion", "")
+    if not text or len(text) > ASSERTION_LONGEST:
+        return {}
+    try:
+        claims = orjson.loads(jws.extract_compact(text.encode()).payload)
+    except Exception:  # noqa: BLE001  a stranger's text, and a library that reads all of it
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+async def _find(store: Store, table: Table, key: str | None) -> Row | None:
+    if key is None:
+        return None
+    (outcome,) = await store.run(Read(table, where=(Condition(table.key, "eq", key),)))
+    return outcome.rows[0] if outcome.rows else None

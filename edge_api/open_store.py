@@ -1,0 +1,108 @@
+"""The store that DATABASE_URL names, opened with the engine that it names.
+
+The only place that chooses an engine; PostgreSQL's is imported where it is used.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edge_api.auth.actor import Clock
+from edge_api.db import sqlite
+from edge_api.db.problems import Problem
+from edge_api.db.query import Store
+from edge_api.schema.environment import file_of
+from edge_api.settings import Settings
+
+if TYPE_CHECKING:
+    from edge_api.db.postgres import StoredWindows
+
+
+async def open_store(
+    settings: Settings, clock: Clock, *, alone: bool = False, create: bool = True
+) -> Store:
+    """Open the store at the present schema; whoever opens it lets go of it.
+
+    `alone` claims a file for this process; the database of a server is for many edges at once.
+    Without `create` a missing store is refused: who only looks makes nothing. Raises StoreRefusal.
+    """
+    replicated = settings.litestream_replica is not None
+    return await open_at(
+        settings.database_url, clock, alone=alone, create=create, replicated=replicated
+    )
+
+
+async def open_at(
+    url: str,
+    clock: Clock,
+    *,
+    alone: bool = False,
+    create: bool = True,
+    replicated: bool = False,
+) -> Store:
+    """Open the store at an address of the form of DATABASE_URL, as `open_store` does.
+
+    With `replicated` an edge leaves the log of a file to the replicator that it starts.
+    """
+    path = file_of(url)
+    if path is None:
+        from edge_api.db import postgres  # noqa: PLC0415
+
+        return await postgres.open_store(url, clock, create=create)
+    return await sqlite.open_store(path, clock, alone=alone, create=create, replicated=replicated)
+
+
+@asynccontextmanager
+async def counted(
+    settings: Settings, secret: bytes, store: Store
+) -> AsyncIterator["StoredWindows | None"]:
+    """Open where edges on one store count together, the store being open; `None` for a file.
+
+    Raises StoreRefusal.
+    """
+    if settings.database_path is not None:
+        yield None
+        return
+    from edge_api.db.postgres import PostgresStore, open_windows  # noqa: PLC0415
+
+    assert isinstance(store, PostgresStore)  # noqa: S101  `open_store` has read the same setting
+    windows = await open_windows(settings.database_url, secret, store.outage.note)
+    try:
+        yield windows
+    finally:
+        await windows.close()
+
+
+@asynccontextmanager
+async def opened(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
+    """Open the store for as long as a command works, and let go of it whatever happens.
+
+    Raises StoreRefusal.
+    """
+    store = await open_store(settings, system_clock, create=create)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def system_clock() -> datetime:
+    """Return the present instant, in UTC: the one clock of the product."""
+    return datetime.now(UTC)
+
+
+def embedded_store(settings: Settings, command: str) -> Path:
+    """Return the store's file, for a command that other engines have programs of their own for.
+
+    Raises Problem `invalid` where the store is no file.
+    """
+    if path := settings.database_path:
+        return path
+    tool = "pg_restore" if command == "restore" else "pg_dump --format=custom"
+    raise Problem(
+        "invalid",
+        f"{command} is for stores in a SQLite file; for PostgreSQL use {tool}, or the backups "
+        "of your provider",
+    )

@@ -1,0 +1,1 @@
+"""Operations as declarations, and the documents that are made from them."""

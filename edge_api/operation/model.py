@@ -1,0 +1,264 @@
+"""What an operation is: one declaration that routes, checks, documents it and makes it a tool.
+
+An operation that is not declared is not served. It never sees an HTTP message: what reaches it is
+an `Ask` of checked values, what leaves it is a `Reply`.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from edge_api.auth.actor import Actor
+from edge_api.auth.credentials import Access
+from edge_api.db.problems import Code, Problem, sentence_of
+from edge_api.operation.result import JSON, Reply
+from edge_api.operation.service import Service
+from edge_api.schema.credentials import Scope
+from edge_api.schema.paths import Door
+
+VERSION: Final = "1.0.0"
+"""The version of the public API."""
+Json = dict[str, Any]
+
+
+def output_schema(model: type[BaseModel]) -> Json:
+    """Return the JSON Schema of what a model writes."""
+    return TypeAdapter(model).json_schema(mode="serialization")
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """How careful a client had best be with a tool; all four are always said."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+    """Whether it reaches beyond this service."""
+
+
+READS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
+ADDS: Final = Hints(read_only=False, destructive=False, idempotent=False, open_world=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderArgument:
+    """An argument that REST has as a header."""
+
+    header: str
+    schema: Mapping[str, Any]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One way to use an operation; an operation may be several tools, and a tool several of them.
+
+    `arguments` names what is offered, and what the operation calls it; without it everything is,
+    under its own name.
+    """
+
+    name: str
+    """At most 128 letters, digits, underscores, hyphens and dots."""
+    title: str
+    description: str
+    hints: Hints = READS
+    arguments: Mapping[str, str] | None = None
+    defaults: Mapping[str, int | str] = field(default_factory=lambda: MappingProxyType({}))
+    """What is asked for, by the operation's name, where the caller does not say."""
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
+    """By the operation's name, in place of the operation's own schema."""
+    required: tuple[str, ...] = ()
+    """What must be given, by the operation's name, though the operation could do without."""
+    headers: Mapping[str, HeaderArgument] = field(default_factory=lambda: MappingProxyType({}))
+    chooser: str = ""
+    """The argument that says which operation is meant, by the last step of its path."""
+    present: Callable[[Any], Any] = _as_it_is
+    """Makes the result of the answer's JSON."""
+    scope: Scope | None = None
+    """What a credential needs where that is not what the operation needs."""
+    output: Mapping[str, Any] | None = None
+    """The JSON Schema of the result; without it, that of the operation's first success."""
+
+
+Schema = Mapping[str, Any]
+"""A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
+Method = Literal["GET", "POST", "PATCH", "DELETE"]
+Dialect = Literal["plain", "postgrest", "oauth", "jsonrpc", "page"]
+"""`plain`: one member, `error`. `postgrest`: its members beside it. `oauth`: RFC 6749, 5.2.
+`jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: to a person at a browser, in the look of the site."""
+
+BODY_MOST = 64 * 1024
+"""Bytes of a body unless an operation says otherwise."""
+
+
+def shared(name: str, schema: Schema) -> Schema:
+    """Return a reference to a component of this name, and the component with it."""
+    return {"$ref": f"#/$defs/{name}", "$defs": {name: schema}}
+
+
+@dataclass(slots=True)
+class Ask:
+    """One request, as far as an operation may know it.
+
+    Not frozen, like Reply: one is made for each request, and freezing costs as much as making it.
+    """
+
+    actor: Actor | None
+    """`None` where no credential was sent and none is needed."""
+    address: str
+    """The client's network address, as rate limits count it: an IPv4 address or an IPv6 /64.
+
+    Empty where nothing is counted by it: with a credential, and without a limit.
+    """
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Any = None
+    """An instance of the operation's query model."""
+    pairs: Sequence[tuple[str, str]] = ()
+    """Every query parameter, decoded, in order; for operations whose names are columns."""
+    body: Any = None
+    """What the operation's body adapter made of the JSON."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Request headers; look up by any case."""
+    door: Door = "rest"
+    """By which door it came: as a request of its own, or as a call of an MCP tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter that no query model declares: in the path, in a header, or named by a column."""
+
+    name: str
+    place: Literal["path", "query", "header"]
+    schema: Schema
+    sentence: str
+    required: bool = False
+    example: Any = None
+    component: str = ""
+    """Its name among the components of the OpenAPI document; empty where it is used once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body an operation takes."""
+
+    check: TypeAdapter[Any]
+    """Makes the value of `Ask.body` of the JSON, or of a form's members: a text for each name, or
+    a list of texts where it stands more than once. Its faults become Problem `invalid`."""
+    schema: Schema
+    examples: Mapping[str, Any] = field(default_factory=dict)
+    most: int = BODY_MOST
+    """Bytes; more is Problem `too_large`."""
+    media_type: Literal["application/json", "application/x-www-form-urlencoded"] = JSON
+    media_type_needed: bool = True
+    """Whether a missing Content-Type is refused; another type always is."""
+    vouch: Callable[[Service, Mapping[str, str], bytes], None] | None = None
+    """Takes the headers and the bytes as they came, and raises Problem unless they show who sent
+    them: for a body that is signed, which nobody reads before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """One way in which an operation succeeds."""
+
+    status: int
+    sentence: str
+    schema: Schema | None = None
+    """Of the JSON body; `None` where there is none."""
+    example: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Header name to a sentence about it."""
+    media_types: tuple[str, ...] = (JSON,)
+    links: Mapping[str, Any] = field(default_factory=dict)
+    """OpenAPI links to operations that take something of this answer."""
+
+
+ETAG: Final = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
+UNCHANGED: Final = Success(304, "Not modified since the validator that was sent", headers=ETAG)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that the service does."""
+
+    name: str
+    """The `operationId`: lower case with underscores."""
+    path: str
+    """From the root of the origin; a variable part in braces."""
+    summary: str
+    do: Callable[[Service, Ask], Awaitable[Reply]]
+    successes: tuple[Success, ...]
+    method: Method = "GET"
+    description: str = ""
+    tag: str = "utility"
+    credential: Literal["none", "optional", "required"] = "none"
+    """`optional`: one that is sent must be valid and have the scope; sending none is fine."""
+    scope: Scope | None = None
+    limit: str = ""
+    """The rate limit that each call without a credential counts against; see `domain.limits`."""
+    success_limit: str = ""
+    """The one that each success counts against beside it."""
+    parameters: tuple[Parameter, ...] = ()
+    query: type[BaseModel] | None = None
+    body: Body | None = None
+    problems: tuple[Code, ...] = ()
+    """Beyond those that credential, limit and body bring by themselves."""
+    hands_out_secrets: bool = False
+    """Whether an answer has a secret beside what the client sent: it is never compressed, since its
+    length would tell of the secret (BREACH)."""
+    ends_with_client: bool = False
+    """Whether it stops when its client goes away: for what costs much and changes nothing."""
+    dialect: Dialect = "plain"
+    """In which words errors are told."""
+    check_names: Callable[[Iterable[str]], None] | None = None
+    """Takes the names of the query's parameters before the body is read, and raises Problem for
+    one that the operation does not take. `None`: unknown parameters are ignored."""
+    admit: Callable[[Actor], None] | None = None
+    """A check of the actor before the scope is looked at; raises Problem."""
+    door: Door = "rest"
+    """Which credentials it takes: at MCP's door, access tokens only."""
+    tools: tuple[Tool, ...] = ()
+    """What the MCP endpoint makes of it."""
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """The names of the rate limits that hold for a caller without a credential."""
+        return tuple(filter(None, (self.success_limit, self.limit)))
+
+    @property
+    def is_page(self) -> bool:
+        """Tell whether it is for browsers alone: no script of another origin may call it."""
+        return self.dialect == "page"
+
+
+def authorise(operation: Operation, access: Access, actor: Actor, door: Door = "rest") -> None:
+    """Raise Problem unless the actor may ask for the operation."""
+    if operation.admit is not None:
+        operation.admit(actor)
+    if operation.scope is not None:
+        access.authorise(actor, operation.scope, door)
+
+
+def check_query(model: type[BaseModel], given: Mapping[str, str]) -> BaseModel:
+    """Return the checked query. Raises Problem `invalid` that names the faulty parameter."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        raise Problem("invalid", f"{fault['loc'][0]}: {sentence_of(fault)}") from None
+
+
+def check_body(check: TypeAdapter[Any], value: Any) -> Any:
+    """Return what the operation makes of a body. Raises Problem `invalid` that names the member."""
+    try:
+        return check.validate_python(value)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in fault["loc"]) or "body"
+        raise Problem("invalid", f"{where}: {sentence_of(fault)}", sqlstate="PGRST102") from None

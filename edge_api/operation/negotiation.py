@@ -1,0 +1,114 @@
+"""Content negotiation: media types, codings and their weights (RFC 9110, section 12)."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from edge_api.operation.result import JSON
+
+_WORD: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_QUOTED: Final = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
+"""One that is never closed runs to the end, so that nothing is read twice."""
+_ITEM: Final = re.compile(rf'(?:[^",]|{_QUOTED})+')
+_PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
+_NAME: Final = re.compile(rf"\s*({_WORD}(?:/{_WORD})?)")
+_WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
+_UTF8: Final = {"charset": "utf-8"}
+"""The parameters of everything textual that is sent."""
+_MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
+"""Those of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
+
+
+class Preference(NamedTuple):
+    """One member of a list of preferences."""
+
+    name: str
+    """In lower case: a media range or a coding."""
+    parameters: Mapping[str, str]
+    """Those of a media range, in lower case, without the weight."""
+    weight: float
+    """From 0, never, to 1."""
+
+
+@lru_cache(512)
+def preferences(header: str) -> tuple[Preference, ...]:
+    """Return the well-formed members of an `Accept` or `Accept-Encoding`, in their order."""
+    found = (_preference(item[0]) for item in _ITEM.finditer(header))
+    return tuple(preference for preference in found if preference is not None)
+
+
+def _preference(item: str) -> Preference | None:
+    name = _NAME.match(item)
+    if name is None:
+        return None
+    parameters: dict[str, str] = {}
+    position = name.end()
+    while parameter := _PARAMETER.match(item, position):
+        position = parameter.end()
+        if parameter[1]:
+            parameters[parameter[1].lower()] = parameter[2].strip('"').lower()
+    weight = parameters.pop("q", "1")
+    if item[position:].strip() or _WEIGHT.fullmatch(weight) is None:
+        return None
+    return Preference(name[1].lower(), parameters, float(weight))
+
+
+def media_weight(header: str, media_type: str) -> float:
+    """Return how much a client wants `media_type` in UTF-8; the most exact range decides.
+
+    0 when no range covers it.
+    """
+    whole, kind = media_type, f"{media_type.partition('/')[0]}/*"
+    best, exactness = 0.0, (-1, -1)
+    for preference in preferences(header):
+        if preference.name not in (whole, kind, "*/*") or not _covers(preference):
+            continue
+        rank = (("*/*", kind, whole).index(preference.name), len(preference.parameters))
+        if rank > exactness:
+            best, exactness = preference.weight, rank
+    return best
+
+
+def _covers(preference: Preference) -> bool:
+    offered = _MARKDOWN if preference.name == "text/markdown" else _UTF8
+    return preference.parameters.items() <= offered.items()
+
+
+@lru_cache(512)
+def prefers_markdown(header: str) -> bool:
+    """Tell whether a page should be answered as Markdown rather than as HTML.
+
+    Only for who names `text/markdown` and wants it no less than HTML: a wildcard is a browser's.
+    """
+    named = any(preference.name == "text/markdown" for preference in preferences(header))
+    weight = media_weight(header, "text/markdown") if named else 0.0
+    return weight > 0 and weight >= media_weight(header, "text/html")
+
+
+@lru_cache(512)
+def prefers_json(header: str) -> bool:
+    """Tell whether the answer to a form should be JSON rather than a page: only where it is named.
+
+    A browser that leads to a page names HTML, a script that reads the answer names JSON.
+    """
+    named = any(preference.name == JSON for preference in preferences(header))
+    return named and media_weight(header, JSON) > media_weight(header, "text/html")
+
+
+@lru_cache(512)
+def best_coding(header: str, available: tuple[str, ...]) -> str:
+    """Return the coding that an `Accept-Encoding` prefers among `available`, or `""` for none.
+
+    Among equals the earlier of `available` wins, and every coding wins over none. A client that
+    refuses all there is gets the answer without coding (section 12.5.3).
+    """
+    weights = {item.name.removeprefix("x-"): item.weight for item in preferences(header)}
+    others = weights.get("*", 0.0)
+    best, best_weight = "", 0.0
+    for coding in available:
+        weight = weights.get(coding, others)
+        if weight > best_weight:
+            best, best_weight = coding, weight
+    plain = weights.get("identity", weights.get("*"))
+    return "" if plain is not None and plain > best_weight else best

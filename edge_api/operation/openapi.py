@@ -1,0 +1,339 @@
+"""The OpenAPI 3.1 document of a list of operations."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from edge_api.db.problems import PROBLEMS, Code
+from edge_api.operation.model import (
+    UNCHANGED,
+    Dialect,
+    Operation,
+    Parameter,
+    Schema,
+    Success,
+    shared,
+)
+from edge_api.operation.result import JSON
+from edge_api.schema.credentials import SCOPES
+from edge_api.schema.paths import AUTHORIZE, DOCS, METADATA, TOKEN
+
+Json = dict[str, Any]
+
+API_KEY_SCHEME = "ApiKeyHeader"
+BEARER_SCHEME = "ApiKeyBearer"
+TOKEN_SCHEME = "AccessToken"  # noqa: S105  a name
+OAUTH_SCHEME = "OAuth"
+
+_ABOUT = """\
+Journal posts, leads (enquiries) and row access to the administrative tables.
+
+Every error is an object with one member, `error`, a sentence that says what to fix; errors of the
+administrative operations carry the members of PostgREST's errors beside it. Times are UTC in
+RFC 3339. Lists are sorted newest first. Every answer repeats or makes an `X-Request-ID`. A
+service whose own address is a loopback one answers 421 to any other `Host`."""
+
+
+def _object(**members: Json) -> Json:
+    """Return the schema of an object that has these members, all of them, and no other."""
+    return {
+        "type": "object",
+        "required": list(members),
+        "properties": members,
+        "additionalProperties": False,
+    }
+
+
+_SENTENCE: Json = {"type": "string", "description": "What is wrong, and what to do."}
+_JSONRPC_ERROR = _object(
+    code={"type": "integer", "description": "JSON-RPC's or MCP's code."}, message=_SENTENCE
+)
+_JSONRPC_ERROR["properties"]["data"] = {"description": "What MCP says beside it."}
+_ERRORS: Json = {
+    "Error": _object(error=_SENTENCE),
+    "AdminError": _object(
+        error=_SENTENCE,
+        message={"type": "string", "description": "The same as `error`."},
+        code={"type": "string", "description": "PostgREST's or PostgreSQL's code."},
+        details={"type": ["string", "null"]},
+        hint={"type": ["string", "null"]},
+    ),
+    "OAuthError": _object(
+        error={"type": "string", "description": "A code of RFC 6749, 7009, 7591 or 8707."},
+        error_description=_SENTENCE,
+    ),
+    "JsonRpcError": _object(
+        jsonrpc={"const": "2.0"},
+        id={"type": ["string", "integer", "null"], "description": "`null` where none is known."},
+        error=_JSONRPC_ERROR,
+    ),
+}
+_ERROR_NAMES: Mapping[Dialect, str] = {
+    "plain": "Error",
+    "postgrest": "AdminError",
+    "oauth": "OAuthError",
+    "jsonrpc": "JsonRpcError",
+    "page": "PageError",  # no component: pages are no JSON
+}
+_STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"WWW-Authenticate": "How to authenticate (RFC 6750, section 3)."},
+    429: {"Retry-After": "Seconds until the next request will be taken."},
+    503: {"Retry-After": "Seconds until another try makes sense."},
+}
+
+
+_VALUES = ("const", "default", "enum", "example", "examples")
+"""Members whose value is data, and no schema."""
+
+
+def problem_codes(operation: Operation) -> tuple[Code, ...]:
+    """Return every problem the operation can answer with: its own and those of its declaration."""
+    codes: list[Code] = list(operation.problems)
+    if operation.credential != "none":
+        codes += ["invalid", "unauthenticated", "too_many_requests", "unavailable"]
+    if operation.scope is not None:
+        codes += ["insufficient_scope"]
+    if operation.limit:
+        codes += ["too_many_requests"]
+    if operation.body is not None:
+        codes += ["invalid", "body_timeout", "too_large", "unsupported_media_type"]
+    if operation.query is not None:
+        codes += ["invalid"]
+    return tuple(dict.fromkeys(codes))
+
+
+def openapi_document(
+    operations: Sequence[Operation],
+    site_url: str,
+    version: str,
+    samples: Mapping[str, str],
+    signposts: Mapping[str, Json],
+    tags: Mapping[str, str],
+) -> Json:
+    """Return the document.
+
+    `samples` gives path parameters without an example one that exists; `signposts` are paths that
+    only describe others; `tags` gives the descriptions of tags.
+    """
+    components: Json = {"schemas": dict(_ERRORS), "responses": {}, "parameters": {}}
+    paths: Json = dict(signposts)
+    for operation in operations:
+        entry = _hoist(_operation(operation, samples, components), components["schemas"])
+        paths.setdefault(operation.path, {})[operation.method.lower()] = entry
+    components["parameters"] = _hoist(components["parameters"], components["schemas"])
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Public API", "version": version, "description": _ABOUT},
+        "externalDocs": {"url": f"{site_url}{DOCS}", "description": "The reference, for people."},
+        "servers": [{"url": site_url}],
+        "tags": [
+            {"name": tag, **({"description": tags[tag]} if tag in tags else {})}
+            for tag in dict.fromkeys(item.tag for item in operations)
+        ],
+        "paths": paths,
+        "components": {**components, "securitySchemes": _security_schemes(site_url)},
+    }
+
+
+def _operation(operation: Operation, samples: Mapping[str, str], components: Json) -> Json:
+    entry: Json = {
+        "operationId": operation.name,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "security": _security(operation),
+        "responses": _responses(operation, components),
+    }
+    if operation.description:
+        entry["description"] = operation.description
+    parameters = [_parameter(item, samples, components) for item in operation.parameters]
+    parameters += _query_parameters(operation)
+    if parameters:
+        entry["parameters"] = parameters
+    if operation.body is not None:
+        entry["requestBody"] = _request_body(operation)
+    return entry
+
+
+def _refer(components: Json, kind: str, name: str, value: Json) -> Json:
+    """Put a value among the components, and return the reference to it."""
+    components[kind][name] = value
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def _security_schemes(site_url: str) -> Json:
+    token = {"tokenUrl": f"{site_url}{TOKEN}", "scopes": dict(SCOPES)}
+    code = {"authorizationUrl": f"{site_url}{AUTHORIZE}", "refreshUrl": token["tokenUrl"], **token}
+    return {
+        API_KEY_SCHEME: {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        BEARER_SCHEME: {"type": "http", "scheme": "bearer", "description": "The same API key."},
+        TOKEN_SCHEME: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An access token for the MCP endpoint, as a person issues it.",
+        },
+        OAUTH_SCHEME: {
+            "type": "oauth2",
+            "description": "An access token of OAuth 2.1, with PKCE; `resource` (RFC 8707) names "
+            f"the REST API or the MCP endpoint. Metadata: {site_url}{METADATA} (RFC 8414).",
+            "flows": {"authorizationCode": code, "clientCredentials": token},
+        },
+    }
+
+
+def _security(operation: Operation) -> list[Json]:
+    """Return the ways in; OpenAPI 3.1 lets the list behind a scheme name what it must allow."""
+    if operation.credential == "none":
+        return []
+    scopes = [operation.scope] if operation.scope else []
+    schemes = (TOKEN_SCHEME,) if operation.door == "mcp" else (API_KEY_SCHEME, BEARER_SCHEME)
+    ways: list[Json] = [{scheme: scopes} for scheme in (*schemes, OAUTH_SCHEME)]
+    return [*ways, {}] if operation.credential == "optional" else ways
+
+
+def _parameter(parameter: Parameter, samples: Mapping[str, str], components: Json) -> Json:
+    entry: Json = {
+        "name": parameter.name,
+        "in": parameter.place,
+        "schema": dict(parameter.schema),
+        "description": parameter.sentence,
+    }
+    example = parameter.example if parameter.example is not None else samples.get(parameter.name)
+    if example is not None:
+        entry["example"] = example
+    if parameter.required or parameter.place == "path":
+        entry["required"] = True
+    if parameter.component:
+        return _refer(components, "parameters", parameter.component, entry)
+    return entry
+
+
+def _query_parameters(operation: Operation) -> list[Json]:
+    if operation.query is None:
+        return []
+    schema = operation.query.model_json_schema()
+    return [_query_parameter(name, entry) for name, entry in schema["properties"].items()]
+
+
+def _query_parameter(name: str, schema: Json) -> Json:
+    schema = {key: value for key, value in schema.items() if key != "title"}
+    description = schema.pop("description", "")
+    examples = schema.pop("examples", [])
+    entry: Json = {"name": name, "in": "query", "schema": present_schema(schema)}
+    if description:
+        entry["description"] = description
+    if examples:
+        entry["example"] = examples[0]
+    return entry
+
+
+def present_schema(schema: Json) -> Json:
+    """Return the schema of a parameter that is present: absence is no `null` in a query."""
+    choices = [choice for choice in schema.get("anyOf", []) if choice != {"type": "null"}]
+    if len(choices) != 1:
+        return schema
+    rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+    return {**choices[0], **rest}
+
+
+def _request_body(operation: Operation) -> Json:
+    body = operation.body
+    assert body is not None  # noqa: S101  the caller looked
+    content: Json = {"schema": _named(body.schema)}
+    if body.examples:
+        content["examples"] = {name: {"value": value} for name, value in body.examples.items()}
+    return {"required": True, "content": {body.media_type: content}}
+
+
+def _responses(operation: Operation, components: Json) -> Json:
+    """Return the responses by status; failures and 304 are references to shared components."""
+    responses: Json = {}
+    by_status: dict[int, list[Code]] = {}
+    for code in problem_codes(operation):
+        by_status.setdefault(PROBLEMS[code].status, []).append(code)
+    for status, codes in by_status.items():
+        prefix = _error_name(status, operation.dialect).removesuffix("Error")
+        name = prefix + "Or".join(code.title().replace("_", "") for code in codes)
+        failure = _failure(status, codes, operation)
+        responses[str(status)] = _refer(components, "responses", name, failure)
+    for success in operation.successes:
+        entry = _success(success)
+        if success is UNCHANGED:
+            entry = _refer(components, "responses", "Unchanged", entry)
+        elif "content" in (known := responses.get(str(success.status), {})):
+            entry = {**known, "content": {**known["content"], **entry["content"]}}
+        responses[str(success.status)] = entry
+    return dict(sorted(responses.items()))
+
+
+def _success(success: Success) -> Json:
+    entry: Json = {"description": success.sentence, **_headers(success.headers)}
+    if success.schema is not None:
+        entry["content"] = {name: _content(name, success) for name in success.media_types}
+    if success.links:
+        entry["links"] = dict(success.links)
+    return entry
+
+
+def _content(media_type: str, success: Success) -> Json:
+    if "json" not in media_type:
+        return {"schema": {"type": "string"}}
+    assert success.schema is not None  # noqa: S101  the caller looked
+    example = {"example": success.example} if success.example is not None else {}
+    return {"schema": _named(success.schema), **example}
+
+
+def _named(schema: Schema) -> Schema:
+    """Return a model by reference, since others use it too; any other schema as it is."""
+    return shared(schema["title"], schema) if "title" in schema else dict(schema)
+
+
+def _failure(status: int, codes: Iterable[Code], operation: Operation) -> Json:
+    return {
+        "description": "; ".join(PROBLEMS[code].sentence for code in codes),
+        **_headers(_STATUS_HEADERS.get(status, {})),
+        "content": _error_content(status, operation.dialect),
+    }
+
+
+def _error_content(status: int, dialect: Dialect) -> Json:
+    if dialect == "page":
+        return {kind: {"schema": {"type": "string"}} for kind in ("text/html", "text/markdown")}
+    name = _error_name(status, dialect)
+    return {JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+
+
+def _error_name(status: int, dialect: Dialect) -> str:
+    is_plain = dialect == "postgrest" and status == PROBLEMS["unauthenticated"].status
+    return _ERROR_NAMES["plain" if is_plain else dialect]
+
+
+def _headers(sentences: Mapping[str, str]) -> Json:
+    headers = {
+        name: {"description": sentence, "schema": {"type": "string"}}
+        for name, sentence in sentences.items()
+    }
+    return {"headers": headers} if headers else {}
+
+
+def _hoist(value: Any, definitions: Json) -> Any:
+    """Return `value` with every `$defs` below it moved into the document's components.
+
+    Titles are dropped: pydantic derives them from the names.
+    """
+    match value:
+        case dict():
+            for name, schema in value.get("$defs", {}).items():
+                definitions[name] = _hoist(schema, definitions)
+            return {
+                key: _hoist_member(key, item, definitions)
+                for key, item in value.items()
+                if key != "$defs" and not (key == "title" and isinstance(item, str))
+            }
+        case list() | tuple():
+            return [_hoist(item, definitions) for item in value]
+    return value
+
+
+def _hoist_member(key: str, item: Any, definitions: Json) -> Any:
+    if key == "$ref":
+        return item.replace("#/$defs/", "#/components/schemas/")
+    return item if key in _VALUES else _hoist(item, definitions)

@@ -1,0 +1,256 @@
+"""The example request of an operation, and the same in each language; nothing has to be installed.
+
+What it does not show, such as time limits and errors, posts of the journal do.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+from urllib.parse import quote, urlencode
+
+from edge_api.operation.model import Operation
+from edge_api.operation.reference.values import Code, Example
+from edge_api.operation.result import JSON
+
+Json = Mapping[str, Any]
+Credential = Literal["none", "key", "token", "client"]
+
+_PLACEHOLDER: Final = "..."
+"""How an example value ends that is nobody's: the reader's own has to stand in its place."""
+_UNESCAPED: Final = ":*,()."
+_LEAST_SUCCESS, _LEAST_REDIRECT = 200, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that can be sent as it stands."""
+
+    method: str
+    url: str
+    credential: Credential
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    """What JSON can say; of a form, a mapping of texts. `None` where nothing is sent."""
+    is_form: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Texts in the body that stand for variables of the environment, and the names of these."""
+
+
+def is_callable(operation: Operation) -> bool:
+    """Tell whether a program of the reader's can call it: no page, and nothing to be signed."""
+    signed = operation.body is not None and operation.body.vouch is not None
+    succeeds = any(_LEAST_SUCCESS <= each.status < _LEAST_REDIRECT for each in operation.successes)
+    return succeeds and not operation.is_page and not signed
+
+
+def make_call(operation: Operation, entry: Json, site_url: str) -> Call:
+    """Return the example of `operation`; `entry` is its OpenAPI entry without references."""
+    parameters = [each for each in entry["parameters"] if "example" in each]
+    path = operation.path
+    for each in parameters:
+        if each["in"] == "path":
+            path = path.replace(f"{{{each['name']}}}", quote(str(each["example"]), safe=""))
+    pairs = [pair for each in parameters if each["in"] == "query" for pair in _pairs(each)]
+    query = f"?{urlencode(pairs, safe=_UNESCAPED)}" if pairs else ""
+    body = next(iter(operation.body.examples.values()), None) if operation.body else None
+    return Call(
+        method=operation.method,
+        url=f"{site_url}{path}{query}",
+        credential=_credential(operation),
+        headers={each["name"]: each["example"] for each in parameters if each["in"] == "header"},
+        body=body,
+        is_form=operation.body is not None and operation.body.media_type != JSON,
+        variables=dict(_variables(body)),
+    )
+
+
+def _pairs(parameter: Json) -> Iterator[tuple[str, str]]:
+    """Yield what stands in the query; of parameters named by columns the first is enough."""
+    example = parameter["example"]
+    if isinstance(example, dict):
+        yield from list(example.items())[:1]
+    elif example != parameter["schema"].get("default"):
+        yield parameter["name"], str(example)
+
+
+def _credential(operation: Operation) -> Credential:
+    if operation.credential == "required":
+        return "token" if operation.door == "mcp" else "key"
+    is_clients = operation.dialect == "oauth" and "unauthenticated" in operation.problems
+    return "client" if is_clients else "none"
+
+
+def _variables(body: Any) -> Iterator[tuple[str, str]]:
+    for name, value in body.items() if isinstance(body, dict) else ():
+        if isinstance(value, str) and value.endswith(_PLACEHOLDER):
+            yield value, name.upper()
+
+
+_JSON_TYPE: Final = "application/json"
+_WORDS: Final = {None: "None", True: "True", False: "False"}
+
+
+def make_examples(call: Call) -> tuple[Example, ...]:
+    """Return the request in each language."""
+    return (
+        Example("curl", Code("bash", write_curl(call))),
+        Example("Python", Code("python", write_python(call))),
+        Example("JavaScript", Code("js", write_javascript(call))),
+    )
+
+
+def write_curl(call: Call) -> str:
+    """Return a command line for a shell of POSIX."""
+    parts = [f"curl {_quote_shell(call.url)}"]
+    if call.method != ("GET" if call.body is None else "POST"):
+        parts[0] = f"curl -X {call.method} {_quote_shell(call.url)}"
+    parts += _CURL_CREDENTIALS[call.credential]
+    parts += [f"-H {_quote_shell(f'{name}: {value}')}" for name, value in call.headers.items()]
+    if call.is_form:
+        parts += [_curl_member(call, name, value) for name, value in call.body.items()]
+    elif call.body is not None:
+        text = json.dumps(call.body, ensure_ascii=False, indent=2)
+        parts += [f"-H 'Content-Type: {_JSON_TYPE}'", f"-d {_quote_shell(text, call.variables)}"]
+    return " \\\n  ".join(parts)
+
+
+_CURL_CREDENTIALS: Final[Mapping[Credential, list[str]]] = {
+    "none": [],
+    "key": ['-H "X-API-Key: $KEY"'],
+    "token": ['-H "Authorization: Bearer $ACCESS_TOKEN"'],
+    "client": ['-u "$CLIENT_ID:$CLIENT_SECRET"'],
+}
+
+
+def _curl_member(call: Call, name: str, value: str) -> str:
+    variable = call.variables.get(value)
+    text = f'"{name}=${variable}"' if variable else _quote_shell(f"{name}={value}")
+    return f"--data-urlencode {text}"
+
+
+def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
+    """Return `text` as one word of a shell, with variables in place of what stands for them."""
+    quoted = "'" + text.replace("'", "'\\''") + "'"
+    for placeholder, variable in (variables or {}).items():
+        quoted = quoted.replace(placeholder, f"'\"${variable}\"'")
+    return quoted
+
+
+def write_python(call: Call) -> str:
+    """Return a program for Python's standard library."""
+    arguments = [_quote(call.url), *_python_body(call)]
+    if call.method != ("GET" if call.body is None else "POST"):
+        arguments.append(f"method={_quote(call.method)}")
+    if headers := list(_python_headers(call)):
+        arguments.append("headers={\n        " + "\n        ".join(headers) + "\n    }")
+    lines = ",\n    ".join(arguments)
+    return (
+        f"{_python_imports(call)}\n\n"
+        f"{_PYTHON_CLIENT if call.credential == 'client' else ''}"
+        f"request = Request(\n    {lines},\n)\n"
+        "with urlopen(request, timeout=10) as answer:\n"
+        "    print(answer.status, json.load(answer))"
+    )
+
+
+_PYTHON_CLIENT: Final = """\
+client = f"{os.environ['CLIENT_ID']}:{os.environ['CLIENT_SECRET']}"
+"""
+
+
+def _python_imports(call: Call) -> str:
+    reads_environment = call.credential != "none" or call.variables
+    lines = ["import json", *(["import os"] if reads_environment else [])]
+    lines += ["from base64 import b64encode"] if call.credential == "client" else []
+    lines += ["from urllib.parse import urlencode"] if call.is_form else []
+    return "\n".join([*lines, "from urllib.request import Request, urlopen"])
+
+
+def _python_body(call: Call) -> Iterator[str]:
+    if call.body is not None:
+        coder = "urlencode" if call.is_form else "json.dumps"
+        yield f"data={coder}({_python_literal(call.body, call.variables, '    ')}).encode()"
+
+
+def _python_headers(call: Call) -> Iterator[str]:
+    match call.credential:
+        case "key":
+            yield '"X-API-Key": os.environ["KEY"],'
+        case "token":
+            yield '"Authorization": f"Bearer {os.environ[\'ACCESS_TOKEN\']}",'
+        case "client":
+            yield '"Authorization": f"Basic {b64encode(client.encode()).decode()}",'
+    if call.body is not None and not call.is_form:
+        yield f'"Content-Type": "{_JSON_TYPE}",'
+    for name, value in call.headers.items():
+        yield f"{_quote(name)}: {_quote(value)},"
+
+
+def _python_literal(value: Any, variables: Mapping[str, str], margin: str) -> str:
+    """Return what JSON can say as Python writes it, a member a line."""
+    inner = f"{margin}    "
+    match value:
+        case dict():
+            members = (
+                f"{_quote(name)}: {_python_literal(each, variables, inner)}"
+                for name, each in value.items()
+            )
+            return _wrap("{}", members, margin, inner)
+        case list() | tuple():
+            items = (_python_literal(each, variables, inner) for each in value)
+            return _wrap("[]", items, margin, inner)
+        case str():
+            name = variables.get(value)
+            return f'os.environ["{name}"]' if name else _quote(value)
+        case None | bool():
+            return _WORDS[value]
+    return str(value)
+
+
+def _wrap(brackets: str, lines: Iterator[str], margin: str, inner: str) -> str:
+    content = "".join(f"\n{inner}{line}," for line in lines)
+    return f"{brackets[0]}{content}\n{margin}{brackets[1]}" if content else brackets
+
+
+def write_javascript(call: Call) -> str:
+    """Return a module for Node.js 20 or later."""
+    options = list(_javascript_options(call))
+    joined = "".join(f"\n  {option}," for option in options)
+    given = f", {{{joined}\n}}" if options else ""
+    return (
+        f"const answer = await fetch({_quote(call.url)}{given});\n"
+        "console.log(answer.status, await answer.json());"
+    )
+
+
+def _javascript_options(call: Call) -> Iterator[str]:
+    if call.method != "GET":
+        yield f"method: {_quote(call.method)}"
+    if headers := list(_javascript_headers(call)):
+        yield "headers: {\n    " + "\n    ".join(headers) + "\n  }"
+    if call.body is not None:
+        text = json.dumps(call.body, ensure_ascii=False, indent=2).replace("\n", "\n  ")
+        for placeholder, variable in call.variables.items():
+            text = text.replace(_quote(placeholder), f"process.env.{variable}")
+        yield f"body: {'new URLSearchParams' if call.is_form else 'JSON.stringify'}({text})"
+
+
+def _javascript_headers(call: Call) -> Iterator[str]:
+    match call.credential:
+        case "key":
+            yield '"X-API-Key": process.env.KEY,'
+        case "token":
+            yield "Authorization: `Bearer ${process.env.ACCESS_TOKEN}`,"
+        case "client":
+            pair = "${process.env.CLIENT_ID}:${process.env.CLIENT_SECRET}"
+            yield f"Authorization: `Basic ${{btoa(`{pair}`)}}`,"
+    if call.body is not None and not call.is_form:
+        yield f'"Content-Type": "{_JSON_TYPE}",'
+    for name, value in call.headers.items():
+        yield f"{_quote(name)}: {_quote(value)},"
+
+
+def _quote(text: str) -> str:
+    """Return a text as JSON, Python and JavaScript alike write it."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,155 @@
+"""The pages of the reference, as values and as Markdown: an overview, and one for each group."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from itertools import groupby
+from string import Template
+from typing import Any, Final
+
+from edge_api.auth.rate_limits import COUNTED
+from edge_api.db.problems import PROBLEMS
+from edge_api.operation.model import Operation
+from edge_api.operation.reference.entries import Entries, spell_rate
+from edge_api.operation.reference.values import Answer, Body, Entry, Field, Page, Prose
+from edge_api.schema.credentials import SCOPES
+from edge_api.schema.paths import DOCS, DOORS, GROUPS, OPENAPI, Group
+
+
+def write_markdown(page: Page, site_url: str) -> str:
+    """Return the whole text of a page."""
+    blocks = [f"# {page.title}", page.description, page.prose.markdown.strip()]
+    if page.entries:
+        blocks += [f"Part of [the API's reference]({site_url}{DOCS}index.md).", _contents(page)]
+    for entry in page.entries:
+        blocks += _entry(entry)
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _contents(page: Page) -> str:
+    return "\n".join(
+        f"- [{entry.summary}](#{entry.anchor}): {entry.method} `{entry.path}`"
+        for entry in page.entries
+    )
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    yield f'<a id="{entry.anchor}"></a>\n\n## {entry.summary}'
+    yield f"```http\n{entry.method} {entry.path}\n```"
+    yield entry.about.markdown
+    yield entry.access.markdown
+    if entry.parameters:
+        yield "### Parameters"
+        yield _table(("Name", "In", "Kind", "What"), map(_parameter, entry.parameters))
+    if entry.body:
+        yield "### Body"
+        yield from _body(entry.body)
+    yield "### Answers"
+    for answer in entry.answers:
+        yield from _answer(answer)
+    if entry.problems:
+        yield "### Errors"
+        rows = ((each.status, each.phrase, each.sentence.markdown) for each in entry.problems)
+        yield _table(("Status", "", "Why"), rows)
+    if entry.examples:
+        yield "### Example"
+    for example in entry.examples:
+        yield f"{example.label}:"
+        yield example.code.markdown
+    yield entry.remark.markdown
+
+
+def _answer(answer: Answer) -> Iterator[str]:
+    yield f"**{answer.status} {answer.phrase}**: {answer.sentence.markdown}"
+    if answer.headers:
+        yield "\n".join(f"- `{name}`: {each.markdown}" for name, each in answer.headers.items())
+    if answer.body:
+        yield from _body(answer.body)
+
+
+def _body(body: Body) -> Iterator[str]:
+    yield " or ".join(f"`{each}`" for each in body.media_types)
+    if body.fields:
+        yield _table(("Member", "Kind", "What"), map(_member, body.fields))
+    if body.is_deeper:
+        yield f"What lies deeper stands in [openapi.json]({OPENAPI})."
+    if body.example:
+        yield body.example.markdown
+
+
+def _parameter(field: Field) -> Sequence[str]:
+    return f"`{field.name}`{_mark(field)}", field.place, field.kind, field.sentence.markdown
+
+
+def _member(field: Field) -> Sequence[str]:
+    return f"`{field.name}`{_mark(field)}", field.kind, field.sentence.markdown
+
+
+def _mark(field: Field) -> str:
+    return f", {field.mark}" if field.mark else ""
+
+
+def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("\n", " ").replace("|", "\\|")
+
+
+Json = Mapping[str, Any]
+
+
+_OVERVIEW: Final = Group("Overview", "How to call it: addresses, credentials, errors, limits.", ())
+
+
+def make_pages(
+    operations: Sequence[Operation], document: Json, site_url: str, limits: Mapping[str, str]
+) -> tuple[Page, ...]:
+    """Return every page, the overview first; `document` is the OpenAPI document of `operations`.
+
+    `limits` are rates by the names of limits, as the settings spell them.
+    """
+    entries = Entries(document, site_url, limits)
+    return (
+        _overview(site_url, limits),
+        *(_page(slug, group, operations, entries) for slug, group in GROUPS.items()),
+    )
+
+
+def _page(slug: str, group: Group, operations: Sequence[Operation], entries: Entries) -> Page:
+    chosen = [operation for tag in group.tags for operation in operations if operation.tag == tag]
+    return Page(
+        path=f"{DOCS}{slug}/",
+        name=group.name,
+        title=f"API: {group.name}",
+        description=group.sentence,
+        prose=Prose("\n\n".join(filter(None, map(entries.about, group.tags)))),
+        entries=tuple(entries.make(operation) for operation in chosen),
+    )
+
+
+def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
+    source = files(__package__).joinpath("overview.md").read_text(encoding="utf-8")
+    rows = {
+        "pages": "\n".join(
+            f"- [{group.name}]({DOCS}{slug}/): {group.sentence}" for slug, group in GROUPS.items()
+        ),
+        "scopes": "\n".join(f"| `{name}` | {sentence} |" for name, sentence in SCOPES.items()),
+        "problems": _problems(),
+        "limits": "\n".join(
+            f"| {name} | {spell_rate(limits[name])} | {counted} |"
+            for name, counted in COUNTED.items()
+        ),
+    }
+    text = Template(source).safe_substitute(rows, site=site_url, mcp=DOORS["mcp"])
+    return Page(DOCS, _OVERVIEW.name, "API", _OVERVIEW.sentence, Prose(text))
+
+
+def _problems() -> str:
+    """Return a row for each status: what a client reads with it."""
+    kinds = sorted(PROBLEMS.values(), key=lambda kind: kind.status)
+    rows = groupby(kinds, key=lambda kind: kind.status)
+    return "\n".join(
+        f"| {status} | {'; '.join(kind.sentence for kind in group)} |" for status, group in rows
+    )

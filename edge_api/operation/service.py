@@ -1,0 +1,66 @@
+"""The parts that operations work with, made once at the start and passed to each of them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar, cast
+
+from edge_api.auth.actor import Clock
+from edge_api.auth.credentials import Access
+from edge_api.auth.rate_limits import Limiter
+from edge_api.db.query import Store
+from edge_api.operation.reference.values import Page
+from edge_api.operation.result import Document
+from edge_api.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Papers:
+    """What the service says of itself, made from the declarations of its operations."""
+
+    description: Document
+    api_catalog: Document
+    openapi: Callable[[str | None], Document]
+    """Takes the slug of a post that exists, to stand as an example."""
+    reference: Callable[[str | None], tuple[Page, ...]]
+    """The same in pages for people; takes the same slug."""
+
+
+PageName = Literal["consent", "notice", "search", "unsubscribe"]
+"""Those that operations answer with."""
+
+
+class Pages(Protocol):
+    """Pages in the look of the site that are made for one request."""
+
+    async def render(self, name: PageName, title: str, **values: Any) -> bytes:
+        """Return a whole page. Raises Problem `unavailable` where the build has none such."""
+
+
+Part = TypeVar("Part")
+
+
+class Service:
+    """What operations work with, made once at the start.
+
+    `service[Leads]` is the part of that class: so operations need not know the parts of others.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        store: Store,
+        access: Access,
+        limiter: Limiter,
+        papers: Papers,
+        pages: Pages,
+        parts: Iterable[object],
+    ) -> None:
+        self.settings, self.clock, self.store = settings, clock, store
+        self.access, self.limiter = access, limiter
+        self.papers, self.pages = papers, pages
+        self._parts = {type(part): part for part in parts}
+
+    def __getitem__(self, kind: type[Part]) -> Part:
+        """Return the part of exactly this class. Raises KeyError."""
+        return cast("Part", self._parts[kind])

@@ -1,0 +1,75 @@
+"""Every operation that the service offers; one that is not listed here is not served."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from edge_api import utility
+from edge_api.access import operations as access_requests
+from edge_api.admin import operations as admin
+from edge_api.analysis import operations as analyze
+from edge_api.journal import operations as posts
+from edge_api.journal import search
+from edge_api.leads import operations as leads
+from edge_api.mail import operations as hooks
+from edge_api.mail import unsubscribe
+from edge_api.mcp import operations as mcp
+from edge_api.oauth import authorize
+from edge_api.oauth import operations as oauth
+from edge_api.operation.model import ETAG, UNCHANGED, Operation, Success
+from edge_api.settings import Settings
+
+OPERATIONS: tuple[Operation, ...] = (
+    *posts.OPERATIONS,
+    *search.OPERATIONS,
+    *leads.OPERATIONS,
+    *analyze.OPERATIONS,
+    *admin.OPERATIONS,
+    *utility.OPERATIONS,
+    *oauth.OPERATIONS,
+    *authorize.OPERATIONS,
+    *access_requests.OPERATIONS,
+    *unsubscribe.OPERATIONS,
+    *hooks.OPERATIONS,
+    *mcp.OPERATIONS,
+)
+
+_SITE_FILES: Final = (
+    ("home_page", "/", "The home page, as HTML or Markdown", ("text/html", "text/markdown")),
+    ("llms_txt", "/llms.txt", "What the site has, for language models", ("text/plain",)),
+    ("sitemap", "/sitemap.xml", "The addresses of all pages", ("application/xml",)),
+)
+DOCUMENTED: tuple[Operation, ...] = (
+    *OPERATIONS,
+    *(
+        Operation(
+            name=name,
+            path=path,
+            summary=summary,
+            do=mcp.exchange,
+            successes=(
+                Success(200, "The file", {"type": "string"}, headers=ETAG, media_types=types),
+                UNCHANGED,
+            ),
+            problems=("not_found", "unavailable"),
+            dialect="page",
+        )
+        for name, path, summary, types in _SITE_FILES
+    ),
+)
+"""What OpenAPI names: the list, and public files of the site, which are served as such."""
+
+ROUTED: tuple[Operation, ...] = (*OPERATIONS, *admin.REFUSALS)
+"""What the application routes: the list, and the refusals of every other table."""
+
+
+def offered(operations: Iterable[Operation], settings: Settings) -> tuple[Operation, ...]:
+    """Return operations as the settings have them: creating a lead may need a credential."""
+    closed = ("create_lead",) if settings.leads_require_credential else ()
+    return tuple(
+        leads.with_credential(each) if each.name in closed else each for each in operations
+    )
+
+
+SIGNPOSTS: Final = {admin.PATH: admin.SIGNPOST}
+"""Paths that OpenAPI names to describe others."""
+TAG_DESCRIPTIONS: Final = {admin.TAG: admin.ABOUT}

@@ -1,1 +1,0 @@
-"""How the service reaches others: documents it fetches, mail it sends, events it tells."""

@@ -1,5 +1,0 @@
-"""Full-text search in the posts of one edition, by SQLite's FTS5, whatever engine keeps rows."""
-
-from edge_api.store.search.index import SNIPPET_LONGEST, Search, build_search, open_search
-
-__all__ = ["SNIPPET_LONGEST", "Search", "build_search", "open_search"]

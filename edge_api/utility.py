@@ -1,0 +1,309 @@
+"""The utility operations: liveness, readiness, and what describes the API.
+
+They need no credential.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, Field
+
+from edge_api.auth.rate_limits import AUTHENTICATED, NO_LIMIT, list_rates
+from edge_api.auth.tokens import Issuer
+from edge_api.health import Health
+from edge_api.journal.builds import Shelf
+from edge_api.mcp import operations as mcp
+from edge_api.oauth.server import server_metadata
+from edge_api.operation.model import UNCHANGED, Ask, Operation, Success, output_schema
+from edge_api.operation.result import JSON, Reply
+from edge_api.operation.service import Service
+from edge_api.schema import paths
+from edge_api.schema.credentials import SCOPES
+from edge_api.schema.paths import API_CATALOG, OPENAPI, PREFIX
+from edge_api.settings import Settings
+
+RETRY_SECONDS = 5
+"""After which a client that was told 503 may look again."""
+
+State = Literal["pass", "warn", "fail"]
+
+
+class Alive(BaseModel):
+    """The process runs."""
+
+    status: Literal["ok"]
+
+
+class CheckReport(BaseModel, extra="allow"):
+    """What one look at one part found; further members are facts about the part."""
+
+    status: State
+    error: str | None = Field(default=None, description="What is wrong; absent where nothing is.")
+
+
+class ReadinessReport(BaseModel):
+    """Whether requests should come here."""
+
+    status: State
+    ready: bool
+    version: str
+    time: AwareDatetime
+    checks: dict[str, CheckReport]
+    error: str | None = Field(default=None, description="Why not; absent when ready.")
+
+
+class EndpointDescription(BaseModel):
+    """One operation, in brief."""
+
+    method: str
+    path: str
+    summary: str
+    credential: Literal["none", "optional", "required"]
+    scope: str | None
+    rate_limit: Annotated[
+        str | None, Field(description="Windows that must all have room; `null`: unlimited.")
+    ]
+
+
+class Description(BaseModel, extra="allow"):
+    """What the API is and where everything about it stands."""
+
+    name: Literal["Public API"]
+    version: str
+    documentation: str
+    endpoints: list[EndpointDescription]
+    authentication: dict[str, Any]
+    oauth: dict[str, Any]
+    limits: dict[str, str | None]
+
+
+class ApiDocument(BaseModel, extra="allow"):
+    """An OpenAPI document."""
+
+    openapi: Annotated[str, Field(pattern=r"^3\.1\.\d+$")]
+    info: dict[str, Any]
+    paths: dict[str, Any]
+
+
+class Linkset(BaseModel):
+    """Links in the form of RFC 9264, section 4.2."""
+
+    linkset: list[dict[str, Any]]
+
+
+async def ping(_service: Service, _ask: Ask) -> Reply:
+    """Say that the process runs, without looking at anything."""
+    return Reply({"status": "ok"})
+
+
+async def readiness(service: Service, _ask: Ask) -> Reply:
+    """Say whether every part can do its work; 503 when one cannot."""
+    report = await service[Health].report()
+    if report["ready"]:
+        return Reply(report)
+    return Reply(report, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
+async def describe(service: Service, _ask: Ask) -> Reply:
+    """Give the service's description of itself."""
+    return Reply(service.papers.description)
+
+
+async def openapi(service: Service, _ask: Ask) -> Reply:
+    """Give the OpenAPI document."""
+    edition = service[Shelf].current
+    return Reply(service.papers.openapi(edition.newest_slug if edition else None))
+
+
+async def give_catalog(service: Service, _ask: Ask) -> Reply:
+    """Give the catalog that leads to the OpenAPI document (RFC 9727)."""
+    return Reply(service.papers.api_catalog)
+
+
+_DESCRIPTION = Success(200, "API info", output_schema(Description))
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="ping",
+        path="/api/public/ping",
+        summary="Liveness: the process runs",
+        do=ping,
+        successes=(Success(200, "It runs", output_schema(Alive), {"status": "ok"}),),
+    ),
+    Operation(
+        name="readiness",
+        path=f"{PREFIX}/readiness",
+        summary="Readiness: store, posts index and configuration are in order",
+        do=readiness,
+        successes=(
+            Success(200, "Ready", output_schema(ReadinessReport)),
+            Success(
+                503,
+                "Not ready: a check fails, or the process is shutting down",
+                output_schema(ReadinessReport),
+                headers={"Retry-After": "Seconds until another look makes sense."},
+            ),
+        ),
+    ),
+    Operation(
+        name="describe_api",
+        path=f"{PREFIX}/",
+        summary="What this API is: endpoints, authentication, limits",
+        do=describe,
+        successes=(_DESCRIPTION, UNCHANGED),
+    ),
+    Operation(
+        name="describe_api_without_slash",
+        path=PREFIX,
+        summary="The same as with a slash behind it",
+        do=describe,
+        successes=(_DESCRIPTION, UNCHANGED),
+    ),
+    Operation(
+        name="openapi",
+        path=OPENAPI,
+        summary="The OpenAPI 3.1 description of every operation",
+        do=openapi,
+        successes=(Success(200, "The document", output_schema(ApiDocument)), UNCHANGED),
+    ),
+    Operation(
+        name="api_catalog",
+        path=API_CATALOG,
+        summary="Where the API's descriptions stand (RFC 9727)",
+        do=give_catalog,
+        successes=(
+            Success(
+                200, "A linkset", output_schema(Linkset), media_types=("application/linkset+json",)
+            ),
+            UNCHANGED,
+        ),
+    ),
+)
+
+
+Json = dict[str, Any]
+
+_OAUTH = (
+    *("issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"),
+    *("revocation_endpoint", "jwks_uri", "grant_types_supported"),
+)
+LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
+"""The media type of the catalog, with the profile that tells it from other linksets."""
+CATALOG_LINK = (
+    f'<{paths.API_CATALOG}>; rel="api-catalog"; '
+    'type="application/linkset+json"; profile="https://www.rfc-editor.org/info/rfc9727"'
+)
+"""What the catalog says of itself, to HEAD too (RFC 9727, section 2)."""
+
+
+def self_description(operations: Sequence[Operation], settings: Settings, version: str) -> Json:
+    """Return what `GET /api/public/v1/` says."""
+    origin = settings.site_url
+    oauth = server_metadata(Issuer(origin), {})
+    return {
+        "name": "Public API",
+        "version": version,
+        "documentation": f"{origin}{paths.DOCS}",
+        "openapi": f"{origin}{paths.OPENAPI}",
+        "status": {
+            "liveness": f"{origin}/api/public/ping",
+            "readiness": f"{origin}/api/public/v1/readiness",
+        },
+        "endpoints": [_endpoint(operation, settings) for operation in operations],
+        "authentication": _authentication(origin),
+        "mcp": {
+            "url": f"{origin}{mcp.PATH}",
+            "transport": "streamable-http",
+            "protocol_versions": list(mcp.REVISIONS),
+            "server_card": f"{origin}{paths.SERVER_CARD}",
+            "catalog": f"{origin}{paths.AI_CATALOG}",
+        },
+        "oauth": {name: oauth[name] for name in _OAUTH}
+        | {
+            "metadata": f"{origin}{paths.METADATA}",
+            "protected_resources": [
+                f"{origin}{paths.RESOURCE_METADATA}{path}" for path in paths.DOORS.values()
+            ],
+        },
+        "limits": {
+            name: None if rate == NO_LIMIT else rate for name, rate in list_rates(settings).items()
+        },
+        "llms_txt": f"{origin}/llms.txt",
+        "sitemap": f"{origin}/sitemap.xml",
+        "contact": f"{origin}/contact/",
+    }
+
+
+def api_catalog(settings: Settings) -> Json:
+    """Return the linkset of `/.well-known/api-catalog` (RFC 9727, section 4.2)."""
+    origin = settings.site_url
+    rest, mcp_url = f"{origin}{paths.DOORS['rest']}/", f"{origin}{mcp.PATH}"
+    described = {
+        "service-doc": [_link(f"{origin}{paths.DOCS}", "text/html")],
+        "describedby": [
+            _link(f"{origin}/llms.txt", "text/plain"),
+            _link(f"{origin}/auth.md", "text/markdown"),
+        ],
+        "status": [_link(f"{rest}readiness", JSON)],
+    }
+    protected = f"{origin}{paths.RESOURCE_METADATA}{mcp.PATH}"
+    return {
+        "linkset": [
+            {
+                "anchor": rest,
+                "service-desc": [_link(f"{origin}{paths.OPENAPI}", JSON)],
+                "service-meta": [_link(rest, JSON)],
+                **described,
+            },
+            {
+                "anchor": mcp_url,
+                "service-desc": [_link(f"{origin}{paths.SERVER_CARD}", mcp.CARD_TYPE)],
+                "service-meta": [_link(protected, JSON)],
+                **described,
+            },
+            {
+                "anchor": f"{origin}{paths.API_CATALOG}",
+                "item": [{"href": rest}, {"href": mcp_url}],
+            },
+        ]
+    }
+
+
+def _link(href: str, media_type: str) -> Json:
+    return {"href": href, "type": media_type}
+
+
+def _endpoint(operation: Operation, settings: Settings) -> Json:
+    return {
+        "method": operation.method,
+        "path": operation.path,
+        "summary": operation.summary,
+        "credential": operation.credential,
+        "scope": operation.scope,
+        "rate_limit": _rate(operation, settings),
+    }
+
+
+def _rate(operation: Operation, settings: Settings) -> str | None:
+    """Return the limits of a caller without a credential, or of one with it where it is needed."""
+    names = (AUTHENTICATED,) if operation.credential == "required" else operation.limits
+    rates = list_rates(settings)
+    return ";".join(rates[name] for name in names if rates[name] != NO_LIMIT) or None
+
+
+def _authentication(origin: str) -> Json:
+    return {
+        "api_key": {
+            "headers": ["X-API-Key: <API_KEY>", "Authorization: Bearer <API_KEY>"],
+            "for": f"{origin}{paths.DOORS['rest']}/",
+            "scopes": dict(SCOPES),
+            "obtain": f"{origin}/contact/",
+        },
+        "access_token": {
+            "headers": ["Authorization: Bearer <ACCESS_TOKEN>"],
+            "for": f"{origin}{mcp.PATH}",
+            "obtain": f"{origin}/contact/",
+        },
+        "auth_md": f"{origin}/auth.md",
+        "access_requests": f"{origin}{paths.REQUEST_ACCESS}",
+    }

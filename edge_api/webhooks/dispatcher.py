@@ -1,0 +1,266 @@
+"""The dispatcher of webhooks: tells endpoints what happened, and writes down what came of it.
+
+An endpoint that is slow or away holds no other up.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Final
+
+from edge_api import outbox
+from edge_api.auth.actor import SERVICE, Change, Clock, audit_entry
+from edge_api.auth.sealing import Wrapping
+from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.problems import Problem
+from edge_api.db.query import AffectedBy, Condition, Delete, Order, Plan, Read, Store, Update
+from edge_api.db.table import Row
+from edge_api.db.tables import LEADS
+from edge_api.db.types import spell_instant
+from edge_api.db.versioned_cache import ANSWER_LEAST, KeptAnswers
+from edge_api.net.signatures import sign
+from edge_api.webhooks.endpoints import (
+    ENABLED,
+    LEAD_CREATED,
+    Answer,
+    Messenger,
+    enabled,
+    find,
+    lead_deliveries,
+    secrets_of,
+)
+
+LEASE: Final = timedelta(seconds=60)
+"""Four times as long as an attempt may take."""
+AT_ONCE: Final = 8
+"""How many deliveries to one endpoint are under way together."""
+TIDIED_AT_ONCE: Final = 500
+"""How many deliveries without an endpoint are mended in one turn."""
+GONE: Final = "it answered 410 Gone"
+PAUSES: Final = (
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    *(timedelta(hours=hours) for hours in (2, 5, 10, 14, 20, 24)),
+)
+"""After the first failure, the second, and so on; after one more the delivery is given up."""
+PAUSE_LONGEST: Final = timedelta(hours=24)
+"""A receiver that asks for a longer one is asked again after this."""
+FAILED: Final = Answer(None, "the attempt failed: see the log of the service")
+"""Stands for an attempt that raised what nobody foresaw."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Dispatcher(outbox.Dispatcher):
+    """Tells the endpoints of one store; `wrapping` is that of their secrets."""
+
+    def __init__(
+        self, store: Store, clock: Clock, wrapping: Wrapping, messenger: Messenger
+    ) -> None:
+        super().__init__(store, clock)
+        self._wrapping = wrapping
+        self._messenger = messenger
+        self._leases = outbox.Leases(store, clock, WEBHOOK_DELIVERIES, LEASE)
+        self._enabled = KeptAnswers[list[Row]](store, lambda _: ANSWER_LEAST)
+        """The endpoints that new leads are for: looked at with each of them."""
+        self._told: set[str] = set()
+        """The ids of the endpoints that are told something now."""
+
+    async def plans(self, lead: Row) -> tuple[Plan, ...]:
+        """Return what keeps a new lead until every endpoint has heard of it. Raises Problem."""
+        if lead["status"] == "spam":
+            return ()
+        ids = [row["id"] for row in await self._enabled.get(None, partial(enabled, self._store))]
+        if not ids:
+            return ()
+        return (lead_deliveries(lead, ids, self._clock()),)
+
+    async def turn(self) -> None:
+        """Tell what is due now; return when all of it has been tried. Raises Problem."""
+        await asyncio.gather(*await self._tell_all())
+
+    async def _take_turn(self) -> bool:
+        fault = "webhooks: nothing can be looked up; it is tried again"
+        with outbox.outages_logged(_log, "webhooks wait", fault):
+            await self._tell_all()
+        return False
+
+    async def _tell_all(self) -> list[asyncio.Task[None]]:
+        """Begin to tell each endpoint that is not being told already; return who does."""
+        await _tidy(self._store, self._clock())
+        ids = [row["id"] for row in await enabled(self._store)]
+        fresh = [each for each in ids if each not in self._told]
+        self._told.update(fresh)
+        return [self._begin(self._drain(each)) for each in fresh]
+
+    async def _drain(self, endpoint_id: str) -> None:
+        """Tell an endpoint until nothing is due there, or nothing is to be told to it.
+
+        What was claimed when it is cut short is due again after its lease.
+        """
+        waits = f"webhooks: {endpoint_id} waits"
+        fault = f"webhooks: telling {endpoint_id} was cut short; it goes on"
+        try:
+            with outbox.outages_logged(_log, waits, fault):
+                while not self._ending.is_set() and await self._tell_batch(endpoint_id):
+                    pass
+        finally:
+            self._told.discard(endpoint_id)
+
+    async def _tell_batch(self, endpoint_id: str) -> bool:
+        """Tell an endpoint what can be claimed for it; tell whether there may be more."""
+        claimed = await self._claim(endpoint_id)
+        rows = await self._drop_forgotten(claimed) if claimed else []
+        endpoint = await find(self._store, endpoint_id)  # which may have changed
+        if endpoint is None or endpoint["disabled_at"]:
+            return False
+        if self._ending.is_set():
+            await self._leases.give_back(rows)
+            return False
+        await asyncio.gather(*(self._attempt(endpoint, row) for row in rows))
+        return bool(claimed)
+
+    async def _claim(self, endpoint_id: str) -> list[Row]:
+        now = self._clock()
+        where = (*outbox.due(now), Condition("endpoint_id", "eq", endpoint_id))
+        reading = Read(WEBHOOK_DELIVERIES, ("id",), where, (Order("due_at"),), AT_ONCE)
+        (found,) = await self._store.run(reading)
+        return await self._leases.claim(found.rows, now)
+
+    async def _drop_forgotten(self, deliveries: Sequence[Row]) -> list[Row]:
+        """Return the claimed deliveries that may be told; forget those of leads that are gone.
+
+        An administrator deletes a lead alone, without what waits to be told of it. Raises Problem.
+        """
+        leads = {row["subject_id"] for row in deliveries if row["event"] == LEAD_CREATED}
+        where = (Condition("id", "in", tuple(leads)),)
+        (found,) = await self._store.run(Read(LEADS, ("id",), where))
+        gone = leads - {row["id"] for row in found.rows}
+        forgotten = [row for row in deliveries if row["subject_id"] in gone]
+        if forgotten:
+            await self._store.run(
+                *(Delete(WEBHOOK_DELIVERIES, outbox.held(row)) for row in forgotten)
+            )
+        return [row for row in deliveries if row["subject_id"] not in gone]
+
+    async def _attempt(self, endpoint: Row, delivery: Row) -> None:
+        """Tell one event once, and write down what came of it; nothing is raised."""
+        what = delivery["id"], endpoint["id"], delivery["attempts"] + 1
+        try:
+            answer = await self._tell(endpoint, delivery)
+            if not answer.is_taken:
+                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, answer.sentence)
+            plans = self._settle(delivery, answer)
+        except Exception:  # noqa: BLE001  whatever it was, it counts as a failure
+            _log.exception("webhook %s to endpoint %s, attempt %d", *what)
+            plans = self._settle(delivery, FAILED)
+        try:
+            await self._store.run(*plans)
+        except Problem as problem:
+            # A conflict: somebody else has it by now. A store that is away logs that itself.
+            if problem.code not in ("conflict", "unavailable"):
+                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, problem.sentence)
+        except Exception:  # noqa: BLE001  one delivery must not hold up the others
+            _log.exception("webhook %s to endpoint %s, attempt %d", *what)
+
+    async def _tell(self, endpoint: Row, delivery: Row) -> Answer:
+        now, body = self._clock(), delivery["body"].encode()
+        try:
+            given = secrets_of(endpoint, self._wrapping, now)
+        except Problem as problem:
+            return Answer(None, problem.sentence)
+        return await self._messenger.post(
+            endpoint["url"], body, sign(given, delivery["id"], now, body)
+        )
+
+    def _settle(self, delivery: Row, answer: Answer) -> tuple[Plan, ...]:
+        """Return what is to be written of an attempt, if the delivery is still claimed for it.
+
+        Where it is not, nothing is written: what refuses for good meets with a conflict.
+        """
+        now = self._clock()
+        if answer.is_taken:
+            return (Delete(WEBHOOK_DELIVERIES, outbox.held(delivery)),)
+        if answer.is_refused_for_good:
+            return self._disable(delivery, now)
+        again = next_attempt(delivery["attempts"], answer.retry_after, now)
+        values = {
+            **outbox.failed(WEBHOOK_DELIVERIES, delivery, again, now),
+            "last_answer": answer.sentence,
+            "due_at": spell_instant(again or now),
+        }
+        return (Update(WEBHOOK_DELIVERIES, values, outbox.held(delivery)),)
+
+    def _disable(self, delivery: Row, now: datetime) -> tuple[Plan, ...]:
+        """Return the plans that tell an endpoint nothing more, and give up what waits for it.
+
+        They meet with a conflict where the delivery is ours no more, be it that another one has
+        disabled the endpoint: an operator who has enabled it since must not be overruled.
+        """
+        endpoint_id = delivery["endpoint_id"]
+        values = {"disabled_at": spell_instant(now), "disabled_for": GONE}
+        where = (*outbox.named(endpoint_id), ENABLED)
+        entry = Change("disable", WEBHOOK_ENDPOINTS, AffectedBy(1), ("id",))
+        return (
+            self._leases.change(delivery, {"attempts": delivery["attempts"] + 1}),
+            Update(WEBHOOK_ENDPOINTS, values, where, at_least=1),
+            _give_up(Condition("endpoint_id", "eq", endpoint_id), now),
+            audit_entry(SERVICE, entry, now),
+        )
+
+
+async def _tidy(store: Store, now: datetime) -> None:
+    """Give up what waits for disabled endpoints, and forget what waits for removed ones.
+
+    Such rows come of a lead that was stored in the moment in which its endpoint went. An endpoint
+    may have been added or enabled since it was looked for: whoever has a delivery is known by now,
+    unless it is gone for ever. Raises Problem.
+    """
+    told = tuple(row["id"] for row in await enabled(store))
+    where = (outbox.WAITING, Condition("endpoint_id", "in", told, negated=True))
+    reading = Read(WEBHOOK_DELIVERIES, ("id", "endpoint_id"), where, limit=TIDIED_AT_ONCE)
+    (idle,) = await store.run(reading)
+    if not idle.rows:
+        return
+    named = (Condition("id", "in", tuple({row["endpoint_id"] for row in idle.rows})),)
+    (found,) = await store.run(Read(WEBHOOK_ENDPOINTS, ("id", "disabled_at"), named))
+    is_disabled = {row["id"]: row["disabled_at"] is not None for row in found.rows}
+    stray = tuple(row["id"] for row in idle.rows if row["endpoint_id"] not in is_disabled)
+    stuck = tuple(row["id"] for row in idle.rows if is_disabled.get(row["endpoint_id"]))
+    if stray or stuck:  # nothing is written for nothing
+        await store.run(
+            Delete(WEBHOOK_DELIVERIES, (outbox.WAITING, Condition("id", "in", stray))),
+            _give_up(Condition("id", "in", stuck), now),
+        )
+
+
+def _give_up(which: Condition, now: datetime) -> Update:
+    values = {**outbox.given_up(WEBHOOK_DELIVERIES, now), "last_answer": "the endpoint is disabled"}
+    return Update(WEBHOOK_DELIVERIES, values, (which, outbox.WAITING))
+
+
+def next_attempt(attempts: int, retry_after: str, now: datetime) -> datetime | None:
+    """Return when to try again after so many attempts and one more in vain; `None`: not any more.
+
+    `retry_after` is that header of the last answer (RFC 9110, section 10.2.3); it makes the pause
+    longer, never shorter.
+    """
+    if attempts >= len(PAUSES):
+        return None
+    wanted = min(_read_retry_after(retry_after, now), PAUSE_LONGEST)
+    return now + outbox.with_jitter(max(PAUSES[attempts], wanted))
+
+
+def _read_retry_after(text: str, now: datetime) -> timedelta:
+    """Return the pause that is asked for; none where that cannot be read."""
+    if text.isascii() and text.isdigit():
+        return timedelta(seconds=min(int(text[:9]), PAUSE_LONGEST.total_seconds()))
+    try:
+        until = parsedate_to_datetime(text)
+    except (ValueError, OverflowError, TypeError, IndexError):  # the last two in some releases
+        return timedelta()
+    return (until if until.tzinfo else until.replace(tzinfo=UTC)) - now

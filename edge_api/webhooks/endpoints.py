@@ -1,0 +1,272 @@
+"""Events for other services: what they say, who signs them, and the addresses they are told to.
+
+Operators change the addresses; each change is audited. A secret is returned once, and lies in the
+store encrypted.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+import orjson
+
+from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
+from edge_api.auth.sealing import Wrapping
+from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.problems import Problem
+from edge_api.db.query import AffectedBy, Condition, Delete, Insert, Order, Read, Store, Update
+from edge_api.db.table import Row
+from edge_api.db.types import parse_uuid, spell_instant
+from edge_api.health import Check
+from edge_api.leads.service import PUBLIC
+from edge_api.net.signatures import new_secret, sign
+from edge_api.outbox import GIVEN_UP, WAITING, named, queued_again
+
+LEAD_CREATED: Final = "lead.created"
+TEST: Final = "webhook.test"
+"""Sent when an operator tries an endpoint; it is about nothing."""
+
+
+def spell_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
+    """Return the body of an event in JSON (Standard Webhooks 1.0, payload structure)."""
+    return orjson.dumps({"type": event, "timestamp": timestamp, "data": data}).decode()
+
+
+def lead_deliveries(lead: Row, endpoint_ids: Iterable[str], now: datetime) -> Insert:
+    """Return the plan that stores a delivery of a new lead for each endpoint."""
+    data = {name: lead[name] for name in PUBLIC}
+    given = {
+        "event": LEAD_CREATED,
+        "subject_id": lead["id"],
+        "body": spell_event(LEAD_CREATED, lead["created_at"], data),
+    }
+    present, make_id = spell_instant(now), partial(new_id, now)
+    rows = [
+        WEBHOOK_DELIVERIES.new_row({**given, "endpoint_id": endpoint_id}, present, make_id)
+        for endpoint_id in endpoint_ids
+    ]
+    return Insert(WEBHOOK_DELIVERIES, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one attempt."""
+
+    status: int | None
+    """`None` where no answer came."""
+    sentence: str
+    """Says what happened, without a word of what was sent or answered: it may be logged."""
+    retry_after: str = ""
+    """That header as it came (RFC 9110, section 10.2.3)."""
+
+    @property
+    def is_taken(self) -> bool:
+        """Tell whether the event has arrived."""
+        return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
+
+    @property
+    def is_refused_for_good(self) -> bool:
+        """Tell whether the address wants no event any more."""
+        return self.status == HTTPStatus.GONE
+
+
+class Messenger(Protocol):
+    """Posts what it is given to addresses that it may connect to."""
+
+    async def check(self, url: str) -> None:
+        """Return if `url` can be told anything at all. Raises Problem `invalid` that says why not.
+
+        A name that leads nowhere yet is no fault: it is looked up again for each attempt.
+        """
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Return what came of sending the body once; whatever happens is an answer."""
+
+
+PURPOSE: Final = "webhook secrets"
+"""What the secrets of endpoints are wrapped for."""
+
+ENABLED: Final = Condition("disabled_at", "is", None)
+DISABLED: Final = Condition("disabled_at", "is", None, negated=True)
+"""Of an endpoint."""
+
+
+async def enabled(store: Store) -> list[Row]:
+    """Return the endpoints that are told of events, oldest first. Raises Problem."""
+    plan = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id"),))
+    (outcome,) = await store.run(plan)
+    return outcome.rows
+
+
+async def find(store: Store, endpoint_id: str) -> Row | None:
+    """Return an endpoint. Raises Problem where the store cannot be read."""
+    (outcome,) = await store.run(Read(WEBHOOK_ENDPOINTS, where=named(endpoint_id)))
+    return outcome.rows[0] if outcome.rows else None
+
+
+async def look(store: Store) -> Check:
+    """Return whether there is anything that an operator should mend."""
+    try:
+        disabled, given_up = await store.run(
+            Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
+            Read(WEBHOOK_DELIVERIES, ("id",), (GIVEN_UP,), limit=1),
+        )
+    except Problem:
+        return Check("warn", "it is not known how webhooks stand")
+    found = [
+        *(["a webhook endpoint is disabled"] if disabled.rows else []),
+        *(["events for webhooks were given up"] if given_up.rows else []),
+    ]
+    if not found:
+        return Check("pass")
+    return Check("warn", f"{' and '.join(found)}: see python -m edge_api webhooks list")
+
+
+def secrets_of(endpoint: Row, wrapping: Wrapping, now: datetime) -> Sequence[str]:
+    """Return the secrets that sign now, the present one first. Raises Problem `unavailable`."""
+    wrapped = [endpoint["secret"]]
+    if (endpoint["former_until"] or "") > spell_instant(now):
+        wrapped.append(endpoint["former_secret"])
+    try:
+        return [wrapping.unwrap(each).decode() for each in wrapped]
+    except ValueError:
+        sentence = "its secret was kept with another SECRET_KEY: rotate it"
+        raise Problem("unavailable", sentence) from None
+
+
+OVERLAP: Final = timedelta(hours=24)
+"""How long a secret that was replaced signs beside its successor, unless its operator says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """An endpoint with its secret, to be shown once."""
+
+    row: Row
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An endpoint, and what has not arrived there."""
+
+    row: Row
+    waiting: int
+    given_up: int
+
+
+class Endpoints:
+    """The endpoints of one store; `wrapping` is for their secrets, `messenger` makes a sender."""
+
+    def __init__(
+        self, store: Store, clock: Clock, wrapping: Wrapping, messenger: Callable[[], Messenger]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._wrapping = wrapping
+        self._make_messenger = messenger
+
+    async def add(self, url: str) -> Keyed:
+        """Store a new endpoint. Raises Problem `invalid`, and `conflict` for one that is known."""
+        await self._make_messenger().check(url)
+        secret, now = new_secret(), self._clock()
+        given = {"url": url, "secret": self._wrapping.wrap(secret.encode())}
+        row = WEBHOOK_ENDPOINTS.new_row(given, spell_instant(now), partial(new_id, now))
+        try:
+            await self._run("add", Insert(WEBHOOK_ENDPOINTS, [row]))
+        except Problem as problem:
+            if problem.code != "conflict":
+                raise
+            raise Problem("conflict", f"There is an endpoint for {url} already") from None
+        return Keyed(row, secret)
+
+    async def all(self) -> list[Standing]:
+        """Return every endpoint, oldest first."""
+        (outcome,) = await self._store.run(
+            Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"), Order("id")))
+        )
+        return [await self._look(row) for row in outcome.rows]
+
+    async def remove(self, endpoint_id: str) -> None:
+        """Delete an endpoint with all that was to be told to it. Raises Problem `not_found`."""
+        row = await self._find(endpoint_id)
+        waiting = Delete(WEBHOOK_DELIVERIES, (Condition("endpoint_id", "eq", row["id"]),))
+        await self._run("remove", Delete(WEBHOOK_ENDPOINTS, named(row["id"])), waiting)
+
+    async def enable(self, endpoint_id: str) -> None:
+        """Tell an endpoint of what happens from now on. Raises Problem `not_found`."""
+        row = await self._find(endpoint_id)
+        values = {"disabled_at": None, "disabled_for": None}
+        await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, named(row["id"])))
+
+    async def rotate(self, endpoint_id: str, overlap: timedelta = OVERLAP) -> Keyed:
+        """Give an endpoint a new secret; the present one signs as well until `overlap` is over.
+
+        One that was replaced before signs no more. Raises Problem `not_found`.
+        """
+        row, secret = await self._find(endpoint_id), new_secret()
+        values = {
+            "secret": self._wrapping.wrap(secret.encode()),
+            "former_secret": row["secret"] if overlap else None,
+            "former_until": spell_instant(self._clock() + overlap) if overlap else None,
+        }
+        untouched = Condition("secret", "eq", row["secret"])
+        update = Update(WEBHOOK_ENDPOINTS, values, (*named(row["id"]), untouched), at_least=1)
+        await self._run("rotate", update)
+        return Keyed({**row, **values}, secret)
+
+    async def retry(self, endpoint_id: str | None = None) -> int:
+        """Queue again what was given up, of one endpoint or of all; return how many.
+
+        Raises Problem `not_found`, and `conflict` where the endpoint is disabled.
+        """
+        rows = [await self._find(endpoint_id)] if endpoint_id else await enabled(self._store)
+        if endpoint_id and rows[0]["disabled_at"]:
+            raise Problem("conflict", f"The endpoint {endpoint_id} is disabled: enable it first")
+        values = queued_again(WEBHOOK_DELIVERIES, self._clock())
+        ids = tuple(row["id"] for row in rows)
+        where = (Condition("endpoint_id", "in", ids), GIVEN_UP)
+        return await self._run("retry", Update(WEBHOOK_DELIVERIES, values, where))
+
+    async def discard(self, endpoint_id: str) -> int:
+        """Delete what was given up of an endpoint; return how many. Raises Problem `not_found`."""
+        row = await self._find(endpoint_id)
+        where = (Condition("endpoint_id", "eq", row["id"]), GIVEN_UP)
+        return await self._run("discard", Delete(WEBHOOK_DELIVERIES, where))
+
+    async def test(self, endpoint_id: str) -> Answer:
+        """Tell an endpoint, disabled or not, that it is tried. Raises Problem `not_found`."""
+        row, now = await self._find(endpoint_id), self._clock()
+        body = spell_event(TEST, spell_instant(now), {}).encode()
+        headers = sign(secrets_of(row, self._wrapping, now), new_id(now), now, body)
+        return await self._make_messenger().post(row["url"], body, headers)
+
+    async def _run(self, verb: str, change: Insert | Update | Delete, *more: Delete) -> int:
+        """Carry out a change with its entry in the audit log; return how many rows it met."""
+        where = () if isinstance(change, Insert) else change.where
+        columns = tuple(condition.column for condition in where)
+        entry = Change(verb, change.table, AffectedBy(0), columns)
+        changed, *_ = await self._store.run(
+            change, *more, audit_entry(OPERATOR, entry, self._clock())
+        )
+        return len(changed.rows)
+
+    async def _look(self, row: Row) -> Standing:
+        wheres = ((Condition("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
+        counts = (
+            Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, counted=True) for where in wheres
+        )
+        waiting, given_up = await self._store.run(*counts)
+        return Standing(row, waiting.total or 0, given_up.total or 0)
+
+    async def _find(self, endpoint_id: str) -> Row:
+        try:
+            row = await find(self._store, parse_uuid(endpoint_id))
+        except ValueError:
+            row = None
+        if row is None:
+            raise Problem("not_found", f"There is no webhook endpoint {endpoint_id}")
+        return row

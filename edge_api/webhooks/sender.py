@@ -1,0 +1,119 @@
+"""Telling others what happened: a POST to an address of the operator's, which must be public.
+
+What is told, and what comes of the answer, is not known here.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from ssl import SSLContext
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from edge_api.db.outbox_tables import URL_LONGEST
+from edge_api.db.problems import Problem
+from edge_api.net.ssrf_guard import Address, Allowed, Forbidden, Gate, is_public, read_literal
+from edge_api.settings import Settings
+from edge_api.webhooks.endpoints import Answer
+
+TELL_SECONDS: Final = 15.0
+
+_AGENT: Final = "Fore-edge (webhooks)"
+_NOT_PUBLIC: Final = "its address is not public"
+_PLAIN: Final = "must be https: http is for this machine alone, where SITE_URL is on it too"
+_SPELLING: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
+
+
+def is_own_machine(address: Address) -> bool:
+    """Tell whether an address leads to this machine alone."""
+    return address.is_loopback
+
+
+class Teller:
+    """Posts over https to what `allowed` says, and over http to what `plain` says."""
+
+    def __init__(
+        self,
+        allowed: Allowed = is_public,
+        plain: Allowed = lambda _address: False,
+        ssl: SSLContext | None = None,
+    ) -> None:
+        """Take what to trust, if that is not what the system trusts."""
+        self._gates = {"https": Gate(allowed, ssl), "http": Gate(plain, ssl)}
+
+    async def check(self, url: str) -> None:
+        """Return if `url` can be told anything. Raises Problem `invalid` that says why not."""
+        parts = _read(url)
+        try:
+            await self._gate(parts).find(parts.hostname or "", parts.port or 0)
+        except Forbidden:
+            raise _fault(_NOT_PUBLIC if parts.scheme == "https" else _PLAIN) from None
+        except UnicodeError:
+            raise _fault("names a host that cannot be one") from None
+        except OSError:  # there is no such name, or not yet
+            return
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Return what came of sending the body once; redirects are not followed."""
+        try:
+            async with asyncio.timeout(TELL_SECONDS):
+                return await self._post(url, body, headers)
+        except Forbidden:
+            return Answer(None, _NOT_PUBLIC)
+        except Problem as problem:
+            return Answer(None, problem.sentence)
+        except TimeoutError:
+            return Answer(None, f"no answer within {TELL_SECONDS:.0f} s")
+        except (aiohttp.ClientError, OSError, ValueError):
+            return Answer(None, "its server cannot be reached")
+
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        gate = self._gate(_read(url))
+        sent = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
+        async with gate.ask("POST", URL(url, encoded=True), sent, body) as answer:
+            again = answer.headers.get("Retry-After", "")
+            return Answer(answer.status, f"answered {answer.status}", again)
+
+    def _gate(self, parts: SplitResult) -> Gate:
+        """Return the way out for a URL. Raises Forbidden where its host is not allowed."""
+        host, gate = parts.hostname or "", self._gates[parts.scheme]
+        gate.check(host)
+        # Without TLS a name leads wherever the network says, but for the one that is this machine.
+        if parts.scheme == "http" and host != "localhost" and read_literal(host) is None:
+            raise Forbidden
+        return gate
+
+
+def local_teller() -> Teller:
+    """Return one for a site that is on this machine alone: what else is on it may be told too."""
+    return Teller(lambda address: is_public(address) or is_own_machine(address), is_own_machine)
+
+
+def make_teller(settings: Settings) -> Teller:
+    """Return what posts to endpoints; a site on this machine alone may tell others on it."""
+    return local_teller() if settings.is_loopback else Teller()
+
+
+def _read(url: str) -> SplitResult:
+    """Return the parts of a URL. Raises Problem `invalid` for what is none of ours."""
+    if len(url) > URL_LONGEST:
+        raise _fault(f"is longer than {URL_LONGEST} characters")
+    if _SPELLING.fullmatch(url) is None:  # what else looks like a digit or a slash may become one
+        raise _fault("must begin with https:// and have visible ASCII characters only")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise _fault("has a host or a port that is none") from None
+    if not host or re.search(r"[\\%]", parts.netloc):
+        raise _fault("names no host, or spells it with signs that have no place in one")
+    if parts.username is not None or parts.fragment:
+        raise _fault("must have neither a name and password nor a fragment")
+    return parts
+
+
+def _fault(reason: str) -> Problem:
+    return Problem("invalid", f"URL: {reason}")
