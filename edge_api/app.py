@@ -21,7 +21,7 @@ from edge_api.analysis.pool import Pool
 from edge_api.auth.actor import Clock
 from edge_api.auth.credentials import Access
 from edge_api.auth.rate_limits import Limiter, list_rates
-from edge_api.auth.sealing import Wrapping
+from edge_api.auth.secrets import Wrapping
 from edge_api.background import (
     EXCHANGE_SECONDS,
     FORGETTING_SECONDS,
@@ -41,7 +41,7 @@ from edge_api.http.dispatch import App
 from edge_api.http.pages import EdgePages
 from edge_api.http.request import Callers
 from edge_api.http.site import Site
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.leads.service import Leads
 from edge_api.mail.build import make_mailing
 from edge_api.mail.suppressions import Feedback
@@ -49,15 +49,20 @@ from edge_api.mcp.caller import Admission
 from edge_api.mcp.operations import PATH as MCP_PATH
 from edge_api.mcp.operations import TITLE, ai_catalog
 from edge_api.mcp.transport import Exchange, McpEndpoint, load_exchange
-from edge_api.oauth.server import Ground, OAuthServer
+from edge_api.oauth.server import OAuthConfig, OAuthServer
 from edge_api.open_store import counted, open_store, system_clock
 from edge_api.operation.model import VERSION
-from edge_api.operation.openapi import openapi_document
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import Page
 from edge_api.operation.result import Document
-from edge_api.operation.service import Papers, Service
-from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, SIGNPOSTS, TAG_DESCRIPTIONS, offered
+from edge_api.operation.service import ApiDocuments, Service, parts_of
+from edge_api.operations import (
+    DOCUMENTED,
+    OPERATIONS,
+    ROUTED,
+    describe,
+    offered,
+)
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
@@ -94,22 +99,22 @@ async def assemble(
         stack.push_async_callback(store.close)
         if replication:
             replication.start()
-        shelf = Shelf(settings.build_dir, settings.site_url, open_search)
-        stack.push_async_callback(shelf.close)
-        await shelf.refresh()
+        builds = BuildManager(settings.build_dir, settings.site_url, open_search)
+        stack.push_async_callback(builds.close)
+        await builds.refresh()
         installed = InstalledCode(PACKAGE)
         publishing = Publishing(settings.build_dir, settings.content_dir, clock, installed)
         await publishing.look()
         secret = secret_key(settings)
         schemes = settings.redirect_schemes
-        ground = Ground(store, clock, settings.site_url, secret, Fetcher(), schemes)
+        ground = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
         oauth = OAuthServer(ground)
         access = Access(store, clock, settings.site_url, oauth.bearers)
         windows = await stack.enter_async_context(counted(settings, secret, store))
         limiter = Limiter(settings, shared=windows)
         webhooks = Dispatcher(store, clock, Wrapping(secret, PURPOSE), make_teller(settings))
         mailing = make_mailing(settings, store, clock, secret)
-        analyst = make_analyst(settings, shelf)
+        analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.close)
         is_file = alone and settings.database_path is not None
         verification = DailyVerification(settings, replication) if is_file else None
@@ -120,17 +125,17 @@ async def assemble(
             "code": publishing.code,
             **(verification.checks if verification else {}),
         }
-        health = Health(store, shelf, clock, VERSION, looks)
+        health = Health(store, builds, clock, VERSION, looks)
         service = Service(
             settings,
             clock,
             store,
             access,
             limiter,
-            make_papers(settings),
-            EdgePages(shelf),
-            parts=(
-                *(health, shelf, oauth, analyst, mailing.links),
+            make_documents(settings),
+            EdgePages(builds),
+            parts_of(
+                *(health, builds, oauth, analyst, mailing.links),
                 Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
                 AccessRequests(store, clock, limiter, secret),
                 Rows(store, clock),
@@ -143,7 +148,7 @@ async def assemble(
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, LOOK_SECONDS, publishing.look))
-        settled = settle if alone else lambda: None
+        settled = gc_freeze if alone else lambda: None
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
@@ -172,24 +177,21 @@ def _load_exchange(service: Service, settled: Settle) -> Exchange:
     return exchange
 
 
-def make_papers(settings: Settings) -> Papers:
+def make_documents(settings: Settings) -> ApiDocuments:
     """Return what the service says of itself; the OpenAPI document is kept for the newest slug."""
     operations, documented = offered(OPERATIONS, settings), offered(DOCUMENTED, settings)
 
-    def describe(slug: str | None) -> dict[str, Any]:
-        samples = {"slug": slug} if slug else {}
-        return openapi_document(
-            documented, settings.site_url, VERSION, samples, SIGNPOSTS, TAG_DESCRIPTIONS
-        )
+    def openapi_of(slug: str | None) -> dict[str, Any]:
+        return describe(documented, settings, {"slug": slug} if slug else {})
 
     @lru_cache(maxsize=1)
     def openapi(slug: str | None) -> Document:
-        return Document(orjson.dumps(describe(slug)))
+        return Document(orjson.dumps(openapi_of(slug)))
 
     def reference(slug: str | None) -> tuple[Page, ...]:
-        return make_pages(operations, describe(slug), settings.site_url, list_rates(settings))
+        return make_pages(operations, openapi_of(slug), settings.site_url, list_rates(settings))
 
-    return Papers(
+    return ApiDocuments(
         description=Document(orjson.dumps(self_description(operations, settings, VERSION))),
         api_catalog=Document(
             orjson.dumps(api_catalog(settings)), LINKSET, headers=(("Link", CATALOG_LINK),)
@@ -199,7 +201,7 @@ def make_papers(settings: Settings) -> Papers:
     )
 
 
-def settle() -> None:
+def gc_freeze() -> None:
     """Drop what is garbage, and have the collector pass over all the rest from now on.
 
     Under load it would look through all modules and posts about once a second, and answer nobody
@@ -211,12 +213,12 @@ def settle() -> None:
     gc.freeze()
 
 
-def make_analyst(settings: Settings, shelf: Shelf) -> Analyst:
+def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
     """Return who analyses documents; whoever gets it closes it."""
-    return Analyst(Pool(), shelf, _doors(settings, shelf))
+    return Analyst(Pool(), builds, _doors(settings, builds))
 
 
-def _doors(settings: Settings, shelf: Shelf) -> Doors:
+def _doors(settings: Settings, builds: BuildManager) -> Doors:
     if settings.analyze_fetch == "off":
         return Doors(None, None)
     documents = {
@@ -225,4 +227,4 @@ def _doors(settings: Settings, shelf: Shelf) -> Doors:
     }
     agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
     elsewhere = WebVisitor(agent) if settings.analyze_fetch == "on" else None
-    return Doors(OwnSite(shelf, documents), elsewhere)
+    return Doors(OwnSite(builds, documents), elsewhere)

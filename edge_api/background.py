@@ -26,7 +26,7 @@ from edge_api.backup.verify import (
 )
 from edge_api.db.problems import Problem, is_unavailable
 from edge_api.health import Check, Look
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.leads.service import Leads
 from edge_api.oauth.server import OAuthServer
 from edge_api.operation.service import Service
@@ -148,7 +148,7 @@ async def housekeeping(
     retention = Retention(service.store, service.clock, service.settings)
     tasks = [
         *(asyncio.create_task(loop()) for loop in loops),
-        _start(REFRESH_SECONDS, partial(_follow, service[Shelf], settled)),
+        _start(REFRESH_SECONDS, partial(_follow, service[BuildManager], settled)),
         _start(HOUSEKEEPING_SECONDS, service.access.flush),
         _start(FORGETTING_SECONDS, service[Leads].forget_expired),
         _start(FORGETTING_SECONDS, service[AccessRequests].forget_expired),
@@ -185,9 +185,9 @@ def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Tas
     return asyncio.create_task(every(seconds, work))
 
 
-async def _follow(shelf: Shelf, settled: Settle) -> None:
+async def _follow(builds: BuildManager, settled: Settle) -> None:
     """Take in another build, if there is one."""
-    before = shelf.current
-    await shelf.refresh()
-    if shelf.current is not before:
+    before = builds.current
+    await builds.refresh()
+    if builds.current is not before:
         settled()

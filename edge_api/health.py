@@ -10,7 +10,7 @@ from edge_api.auth.actor import Clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.types import spell_instant
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, INDEX_FILE
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, list_files
 
@@ -46,7 +46,7 @@ class Health:
     """Looks at the parts when asked; remembers only what others have noticed."""
 
     store: Store
-    shelf: Shelf
+    builds: BuildManager
     clock: Clock
     version: str
     others: Mapping[str, Look] = field(default_factory=dict)
@@ -93,13 +93,13 @@ class Health:
         return {name: check for name, check in zip(self.others, found, strict=True) if check}
 
     def _index(self) -> Check:
-        edition, trouble = self.shelf.current, self.shelf.trouble
-        if edition is None:
-            return Check("fail", trouble or "no build is loaded")
-        facts = {"build_id": edition.build_id, "posts": edition.count}
-        if edition.site_url != self.shelf.site_url:
+        build, error = self.builds.current, self.builds.error
+        if build is None:
+            return Check("fail", error or "no build is loaded")
+        facts = {"build_id": build.build_id, "posts": build.count}
+        if build.site_url != self.builds.site_url:
             return Check("fail", "the build was made for another SITE_URL", facts)
-        return Check("warn" if trouble else "pass", trouble, facts)
+        return Check("warn" if error else "pass", error, facts)
 
     def _proxies(self) -> Check:
         if self.untrusted_forwarding:

@@ -1,7 +1,7 @@
 """Every operation that the service offers; one that is not listed here is not served."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from edge_api import utility
 from edge_api.access import operations as access_requests
@@ -15,7 +15,8 @@ from edge_api.mail import unsubscribe
 from edge_api.mcp import operations as mcp
 from edge_api.oauth import authorize
 from edge_api.oauth import operations as oauth
-from edge_api.operation.model import ETAG, UNCHANGED, Operation, Success
+from edge_api.operation.model import ETAG, UNCHANGED, VERSION, Operation, SuccessResponse
+from edge_api.operation.openapi import openapi_document
 from edge_api.settings import Settings
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -45,13 +46,15 @@ DOCUMENTED: tuple[Operation, ...] = (
             name=name,
             path=path,
             summary=summary,
-            do=mcp.exchange,
-            successes=(
-                Success(200, "The file", {"type": "string"}, headers=ETAG, media_types=types),
+            handler=mcp.exchange,
+            responses=(
+                SuccessResponse(
+                    200, "The file", {"type": "string"}, headers=ETAG, media_types=types
+                ),
                 UNCHANGED,
             ),
             problems=("not_found", "unavailable"),
-            dialect="page",
+            error_format="page",
         )
         for name, path, summary, types in _SITE_FILES
     ),
@@ -70,6 +73,13 @@ def offered(operations: Iterable[Operation], settings: Settings) -> tuple[Operat
     )
 
 
-SIGNPOSTS: Final = {admin.PATH: admin.SIGNPOST}
-"""Paths that OpenAPI names to describe others."""
-TAG_DESCRIPTIONS: Final = {admin.TAG: admin.ABOUT}
+def describe(
+    operations: Sequence[Operation], settings: Settings, samples: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the OpenAPI document, with what it says of the administrative tables as a whole."""
+    document = openapi_document(operations, settings.site_url, VERSION, samples)
+    document["paths"] = {admin.PATH: admin.SIGNPOST, **document["paths"]}
+    for tag in document["tags"]:
+        if tag["name"] == admin.TAG:
+            tag["description"] = admin.ABOUT
+    return document

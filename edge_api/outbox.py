@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from edge_api.auth.actor import Clock
 from edge_api.db.problems import Problem, is_unavailable
-from edge_api.db.query import Condition, Plan, Store, Update, Where
+from edge_api.db.query import Filter, Query, Store, Update, Where
 from edge_api.db.table import Row, Table
 from edge_api.db.types import spell_instant
 
@@ -33,20 +33,20 @@ JITTER: Final = 0.2
 """The share by which a pause grows at most: what failed together is not tried together."""
 _BYTES: Final = 16
 
-WAITING: Final = Condition("dead_at", "is", None)
-GIVEN_UP: Final = Condition("dead_at", "is", None, negated=True)
+WAITING: Final = Filter("dead_at", "is", None)
+GIVEN_UP: Final = Filter("dead_at", "is", None, negated=True)
 
 _random: Final = SystemRandom()
 
 
 def due(now: datetime) -> Where:
     """Return the conditions of what may be claimed: its turn has come, or a lease is over."""
-    return WAITING, Condition("due_at", "lte", spell_instant(now))
+    return WAITING, Filter("due_at", "lte", spell_instant(now))
 
 
 def named(row_id: str) -> Where:
     """Return the condition that one row meets."""
-    return (Condition("id", "eq", row_id),)
+    return (Filter("id", "eq", row_id),)
 
 
 def released(table: Table) -> Row:
@@ -75,7 +75,7 @@ def with_jitter(pause: timedelta, least: float = 1.0) -> timedelta:
     return pause * _random.uniform(least, 1 + JITTER)
 
 
-async def run_unless_conflict(store: Store, *plans: Plan) -> bool:
+async def run_unless_conflict(store: Store, *plans: Query) -> bool:
     """Carry out plans; tell whether they met with no conflict. Raises any other Problem."""
     try:
         await store.run(*plans)
@@ -113,9 +113,9 @@ class Leases:
     def _claim(self, rows: Sequence[Row], count: int, values: Row, now: datetime) -> Update:
         """Return the plan that claims those of the rows that were claimed so often before."""
         ids = tuple(row["id"] for row in rows if row.get("claims", 0) == count)
-        where: Where = (*due(now), Condition("id", "in", ids))
+        where: Where = (*due(now), Filter("id", "in", ids))
         if "claims" in self._table.columns:
-            where += (Condition("claims", "eq", count),)
+            where += (Filter("claims", "eq", count),)
             values = {**values, "claims": count + 1}
         return Update(self._table, values, where)
 
@@ -152,8 +152,8 @@ class Leases:
         if not rows:
             return
         where = (
-            Condition("id", "in", tuple(row["id"] for row in rows)),
-            Condition("lease", "in", tuple({row["lease"] for row in rows})),
+            Filter("id", "in", tuple(row["id"] for row in rows)),
+            Filter("lease", "in", tuple({row["lease"] for row in rows})),
         )
         values = {**released(self._table), "due_at": spell_instant(self._clock())}
         await self._store.run(Update(self._table, values, where))
@@ -168,7 +168,7 @@ class Leases:
 
 def held(row: Row) -> Where:
     """Return the conditions under which a row is still ours."""
-    return *named(row["id"]), Condition("lease", "eq", row["lease"])
+    return *named(row["id"]), Filter("lease", "eq", row["lease"])
 
 
 @contextmanager

@@ -15,14 +15,15 @@ from urllib.parse import urlsplit
 
 from edge_api.db.email_address import read_mailbox, read_relay
 from edge_api.schema.environment import (
+    PORT_MOST,
     DotenvError,
     file_of,
     read_boolean,
     read_database,
     read_dotenv,
+    read_origin,
     show_database,
 )
-from edge_api.schema.origin import PORT_MOST, read_origin
 
 WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
 """Seconds of a rate limit's window."""

@@ -11,11 +11,17 @@ from pydantic import AwareDatetime, BaseModel, Field
 from edge_api.auth.rate_limits import AUTHENTICATED, NO_LIMIT, list_rates
 from edge_api.auth.tokens import Issuer
 from edge_api.health import Health
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.mcp import operations as mcp
 from edge_api.oauth.server import server_metadata
-from edge_api.operation.model import UNCHANGED, Ask, Operation, Success, output_schema
-from edge_api.operation.result import JSON, Reply
+from edge_api.operation.model import (
+    UNCHANGED,
+    Operation,
+    OperationRequest,
+    SuccessResponse,
+    output_schema,
+)
+from edge_api.operation.result import JSON, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema import paths
 from edge_api.schema.credentials import SCOPES
@@ -91,53 +97,53 @@ class Linkset(BaseModel):
     linkset: list[dict[str, Any]]
 
 
-async def ping(_service: Service, _ask: Ask) -> Reply:
+async def ping(_service: Service, _ask: OperationRequest) -> OperationResult:
     """Say that the process runs, without looking at anything."""
-    return Reply({"status": "ok"})
+    return OperationResult({"status": "ok"})
 
 
-async def readiness(service: Service, _ask: Ask) -> Reply:
+async def readiness(service: Service, _ask: OperationRequest) -> OperationResult:
     """Say whether every part can do its work; 503 when one cannot."""
     report = await service[Health].report()
     if report["ready"]:
-        return Reply(report)
-    return Reply(report, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
+        return OperationResult(report)
+    return OperationResult(report, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
-async def describe(service: Service, _ask: Ask) -> Reply:
+async def describe(service: Service, _ask: OperationRequest) -> OperationResult:
     """Give the service's description of itself."""
-    return Reply(service.papers.description)
+    return OperationResult(service.documents.description)
 
 
-async def openapi(service: Service, _ask: Ask) -> Reply:
+async def openapi(service: Service, _ask: OperationRequest) -> OperationResult:
     """Give the OpenAPI document."""
-    edition = service[Shelf].current
-    return Reply(service.papers.openapi(edition.newest_slug if edition else None))
+    build = service[BuildManager].current
+    return OperationResult(service.documents.openapi(build.newest_slug if build else None))
 
 
-async def give_catalog(service: Service, _ask: Ask) -> Reply:
+async def give_catalog(service: Service, _ask: OperationRequest) -> OperationResult:
     """Give the catalog that leads to the OpenAPI document (RFC 9727)."""
-    return Reply(service.papers.api_catalog)
+    return OperationResult(service.documents.api_catalog)
 
 
-_DESCRIPTION = Success(200, "API info", output_schema(Description))
+_DESCRIPTION = SuccessResponse(200, "API info", output_schema(Description))
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="ping",
         path="/api/public/ping",
         summary="Liveness: the process runs",
-        do=ping,
-        successes=(Success(200, "It runs", output_schema(Alive), {"status": "ok"}),),
+        handler=ping,
+        responses=(SuccessResponse(200, "It runs", output_schema(Alive), {"status": "ok"}),),
     ),
     Operation(
         name="readiness",
         path=f"{PREFIX}/readiness",
         summary="Readiness: store, posts index and configuration are in order",
-        do=readiness,
-        successes=(
-            Success(200, "Ready", output_schema(ReadinessReport)),
-            Success(
+        handler=readiness,
+        responses=(
+            SuccessResponse(200, "Ready", output_schema(ReadinessReport)),
+            SuccessResponse(
                 503,
                 "Not ready: a check fails, or the process is shutting down",
                 output_schema(ReadinessReport),
@@ -149,30 +155,30 @@ OPERATIONS: tuple[Operation, ...] = (
         name="describe_api",
         path=f"{PREFIX}/",
         summary="What this API is: endpoints, authentication, limits",
-        do=describe,
-        successes=(_DESCRIPTION, UNCHANGED),
+        handler=describe,
+        responses=(_DESCRIPTION, UNCHANGED),
     ),
     Operation(
         name="describe_api_without_slash",
         path=PREFIX,
         summary="The same as with a slash behind it",
-        do=describe,
-        successes=(_DESCRIPTION, UNCHANGED),
+        handler=describe,
+        responses=(_DESCRIPTION, UNCHANGED),
     ),
     Operation(
         name="openapi",
         path=OPENAPI,
         summary="The OpenAPI 3.1 description of every operation",
-        do=openapi,
-        successes=(Success(200, "The document", output_schema(ApiDocument)), UNCHANGED),
+        handler=openapi,
+        responses=(SuccessResponse(200, "The document", output_schema(ApiDocument)), UNCHANGED),
     ),
     Operation(
         name="api_catalog",
         path=API_CATALOG,
         summary="Where the API's descriptions stand (RFC 9727)",
-        do=give_catalog,
-        successes=(
-            Success(
+        handler=give_catalog,
+        responses=(
+            SuccessResponse(
                 200, "A linkset", output_schema(Linkset), media_types=("application/linkset+json",)
             ),
             UNCHANGED,
@@ -222,7 +228,7 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
         | {
             "metadata": f"{origin}{paths.METADATA}",
             "protected_resources": [
-                f"{origin}{paths.RESOURCE_METADATA}{path}" for path in paths.DOORS.values()
+                f"{origin}{paths.RESOURCE_METADATA}{path}" for path in paths.AUDIENCES.values()
             ],
         },
         "limits": {
@@ -237,7 +243,7 @@ def self_description(operations: Sequence[Operation], settings: Settings, versio
 def api_catalog(settings: Settings) -> Json:
     """Return the linkset of `/.well-known/api-catalog` (RFC 9727, section 4.2)."""
     origin = settings.site_url
-    rest, mcp_url = f"{origin}{paths.DOORS['rest']}/", f"{origin}{mcp.PATH}"
+    rest, mcp_url = f"{origin}{paths.AUDIENCES['rest']}/", f"{origin}{mcp.PATH}"
     described = {
         "service-doc": [_link(f"{origin}{paths.DOCS}", "text/html")],
         "describedby": [
@@ -295,7 +301,7 @@ def _authentication(origin: str) -> Json:
     return {
         "api_key": {
             "headers": ["X-API-Key: <API_KEY>", "Authorization: Bearer <API_KEY>"],
-            "for": f"{origin}{paths.DOORS['rest']}/",
+            "for": f"{origin}{paths.AUDIENCES['rest']}/",
             "scopes": dict(SCOPES),
             "obtain": f"{origin}/contact/",
         },

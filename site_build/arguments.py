@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
-from edge_api.schema import origin
+from edge_api.schema import environment as origin
 from edge_api.schema.environment import DotenvError, read_dotenv
 from site_build.faults import BuildError
 from site_build.reading.front_matter import parse_instant

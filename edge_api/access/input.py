@@ -29,7 +29,7 @@ _NAME = TextRule(100)
 _PURPOSE = TextRule(2000, lines=True)
 
 
-class AccessOrder(BaseModel, strict=True, frozen=True):
+class AccessRequestInput(BaseModel, strict=True, frozen=True):
     """A request for a credential."""
 
     type: Literal["api_key", "access_token", "both", "anonymous"]
@@ -62,13 +62,13 @@ class AccessOrder(BaseModel, strict=True, frozen=True):
         return tuple(scope for scope in SCOPES if scope in wanted)
 
 
-def read_access_form(fields: Mapping[str, str]) -> AccessOrder:
+def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
     """Return what a posted form says; it sends each empty field as an empty text.
 
     Raises FormFaults.
     """
     given = {name: text for name, text in unfold(fields).items() if name != "scopes"}
-    return check_form(AccessOrder, {**given, "email": given.get("email") or None})
+    return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
 
 
 def order_schema() -> dict[str, Any]:

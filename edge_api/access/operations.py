@@ -8,11 +8,17 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter
 
-from edge_api.access.input import AccessOrder, RequestedType, order_schema
+from edge_api.access.input import AccessRequestInput, RequestedType, order_schema
 from edge_api.access.service import CLAIM_AGAIN, AccessRequests, Claimed, requested_type
 from edge_api.auth.keys import KeyType
-from edge_api.operation.model import Ask, Body, Operation, Success, output_schema
-from edge_api.operation.result import HTML, Reply
+from edge_api.operation.model import (
+    Body,
+    Operation,
+    OperationRequest,
+    SuccessResponse,
+    output_schema,
+)
+from edge_api.operation.result import HTML, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
@@ -74,31 +80,31 @@ class HandedOut(Credential):
     credentials: list[Credential]
 
 
-async def show_form(_service: Service, _ask: Ask) -> Reply:
+async def show_form(_service: Service, _ask: OperationRequest) -> OperationResult:
     """Lead a browser on to the form for people."""
-    return Reply(b"", status=303, headers={"Location": CONTACT_FORM}, media_type=HTML)
+    return OperationResult(b"", status=303, headers={"Location": CONTACT_FORM}, media_type=HTML)
 
 
-async def register(service: Service, ask: Ask) -> Reply:
+async def register(service: Service, request: OperationRequest) -> OperationResult:
     """File a request for a credential."""
-    filed = await service[AccessRequests].file(ask.body, ask.address)
+    filed = await service[AccessRequests].file(request.body, request.address)
     told = (
         "A person decides. Until then, send the claim token "
         f"to {CLAIM_CREDENTIAL} from time to time."
     )
     body = {**_registration(service, filed.row, told), "claim_token": filed.claim_token}
     headers = {} if filed.quota is None else dict(filed.quota.headers)
-    return Reply(body, status=201, headers=headers)
+    return OperationResult(body, status=201, headers=headers)
 
 
-async def claim(service: Service, ask: Ask) -> Reply:
+async def claim(service: Service, request: OperationRequest) -> OperationResult:
     """Hand a credential out, or say that nobody has decided yet."""
-    claimed = await service[AccessRequests].claim(ask.body.claim_token)
+    claimed = await service[AccessRequests].claim(request.body.claim_token)
     if claimed.issued:
-        return Reply(_handed_out(claimed))
+        return OperationResult(_handed_out(claimed))
     told = "Nobody has decided yet: send the claim token again later."
     headers = {"Retry-After": str(CLAIM_AGAIN_SECONDS)}
-    return Reply(_registration(service, claimed.row, told), status=202, headers=headers)
+    return OperationResult(_registration(service, claimed.row, told), status=202, headers=headers)
 
 
 def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict[str, Any]:
@@ -193,8 +199,10 @@ OPERATIONS: tuple[Operation, ...] = (
         path=REQUEST_ACCESS,
         summary="Lead a browser on to the form that asks for a credential",
         tag=_TAG,
-        do=show_form,
-        successes=(Success(303, "On to the form", headers={"Location": "The contact page."}),),
+        handler=show_form,
+        responses=(
+            SuccessResponse(303, "On to the form", headers={"Location": "The contact page."}),
+        ),
     ),
     Operation(
         name="request_access",
@@ -205,11 +213,11 @@ OPERATIONS: tuple[Operation, ...] = (
         tag=_TAG,
         limit="leads_attempts",
         success_limit="leads",
-        do=register,
+        handler=register,
         hands_out_secrets=True,
-        body=Body(TypeAdapter(AccessOrder), order_schema(), _ORDER_EXAMPLES),
-        successes=(
-            Success(
+        body=Body(TypeAdapter(AccessRequestInput), order_schema(), _ORDER_EXAMPLES),
+        responses=(
+            SuccessResponse(
                 201,
                 "The request waits for a person",
                 output_schema(NewRegistration),
@@ -229,16 +237,16 @@ OPERATIONS: tuple[Operation, ...] = (
         "answer that was lost can be repeated; after that it is 409.",
         tag=_TAG,
         limit="leads_attempts",
-        do=claim,
+        handler=claim,
         hands_out_secrets=True,
         body=Body(
             TypeAdapter(ClaimInput),
             ClaimInput.model_json_schema(),
             MappingProxyType({"token": {"claim_token": "fe_cl_..."}}),
         ),
-        successes=(
-            Success(200, "The credential", output_schema(HandedOut), _CLAIMED_EXAMPLE),
-            Success(
+        responses=(
+            SuccessResponse(200, "The credential", output_schema(HandedOut), _CLAIMED_EXAMPLE),
+            SuccessResponse(
                 202,
                 "Nobody has decided yet",
                 output_schema(Registration),

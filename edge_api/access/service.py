@@ -12,20 +12,20 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from edge_api.access.input import AccessOrder, RequestedType
+from edge_api.access.input import AccessRequestInput, RequestedType
 from edge_api.auth.actor import ANYBODY, OPERATOR, Actor, Change, Clock, audit_entry, new_id
-from edge_api.auth.keys import Issued, KeyOrder, KeyType, make_credential
+from edge_api.auth.keys import Issued, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, digest_of, mint
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    AffectedBy,
-    Condition,
     Delete,
+    Filter,
     Insert,
     Order,
     Read,
+    RowCount,
     Store,
     Update,
     Where,
@@ -68,7 +68,7 @@ class AccessDecisions:
         if not given:
             raise Problem("invalid", f"scopes: name those to give; it asks for {row['scopes']}")
         for kind in credential_types(row):  # are they sound?
-            make_credential(KeyOrder(row["name"], kind, given), self._clock())
+            make_credential(NewKey(row["name"], kind, given), self._clock())
         return await self._decide(row, "approve", {"status": "approved", "scopes": " ".join(given)})
 
     async def deny(self, request_id: str) -> Row:
@@ -83,9 +83,9 @@ class AccessDecisions:
         now = self._clock()
         open_states = ("pending",) if verb == "approve" else ("pending", "approved")
         values = {**values, "decided_at": spell_instant(now)}
-        where = (Condition("id", "eq", row["id"]), Condition("status", "in", open_states))
+        where = (Filter("id", "eq", row["id"]), Filter("status", "in", open_states))
         update = Update(ACCESS_REQUESTS, values, where, at_least=1)
-        change = Change(verb, ACCESS_REQUESTS, AffectedBy(0), ("id",))
+        change = Change(verb, ACCESS_REQUESTS, RowCount(0), ("id",))
         try:
             told = self._outbox.decision(row) if self._outbox else ()
             await self._store.run(update, audit_entry(OPERATOR, change, now), *told)
@@ -99,7 +99,7 @@ class AccessDecisions:
     async def _find(self, request_id: str) -> Row:
         missing = Problem("not_found", f"There is no request {request_id}, or its time is over")
         try:
-            where = (Condition("id", "eq", parse_uuid(request_id)),)
+            where = (Filter("id", "eq", parse_uuid(request_id)),)
         except ValueError:
             raise missing from None
         now = spell_instant(self._clock())
@@ -151,7 +151,7 @@ class AccessRequests:
         self._limiter = limiter
         self._turn = asyncio.Lock()
 
-    async def file(self, order: AccessOrder, address: str) -> Filed:
+    async def file(self, order: AccessRequestInput, address: str) -> Filed:
         """Take a request from a network address.
 
         One that fell into the trap for machines is answered like any other, and denied at once.
@@ -165,7 +165,7 @@ class AccessRequests:
                 await self._check_room()
                 await self._keep(row)
         except Problem:
-            await self._limiter.take_back(_LIMIT, address)
+            await self._limiter.refund(_LIMIT, address)
             raise
         return Filed(row, token, await self._limiter.look(_LIMIT, address))
 
@@ -191,12 +191,12 @@ class AccessRequests:
 
     async def forget_expired(self) -> None:
         """Delete requests whose time is over. Raises Problem."""
-        expired = (Condition("expires_at", "lte", spell_instant(self._clock())),)
+        expired = (Filter("expires_at", "lte", spell_instant(self._clock())),)
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, ("id",), expired, limit=1))
         if outcome.rows:  # nothing is written for nothing
             await self._store.run(Delete(ACCESS_REQUESTS, expired))
 
-    def _row(self, order: AccessOrder, claim_digest: str) -> Row:
+    def _row(self, order: AccessRequestInput, claim_digest: str) -> Row:
         now = self._clock()
         present = spell_instant(now)
         first, *second = order.credential_types
@@ -222,13 +222,13 @@ class AccessRequests:
 
     async def _keep(self, row: Row) -> None:
         verb = "file" if row["status"] == "pending" else "trap"
-        change = Change(verb, ACCESS_REQUESTS, AffectedBy(0))
+        change = Change(verb, ACCESS_REQUESTS, RowCount(0))
         audit = audit_entry(ANYBODY, change, self._clock())
         await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit)
 
     async def _find(self, token: str) -> Row:
         now = spell_instant(self._clock())
-        where = (Condition("claim_digest", "eq", digest_of(token)), *alive(now))
+        where = (Filter("claim_digest", "eq", digest_of(token)), *alive(now))
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
         if not outcome.rows:
             sentence = "No request is known by this claim token, or its time is over: file another"
@@ -243,9 +243,7 @@ class AccessRequests:
         now = self._clock()
         scopes = tuple(row["scopes"].split())
         issued = tuple(
-            make_credential(
-                KeyOrder(row["name"], kind, scopes), now, derive(kind, self._key, token)
-            )
+            make_credential(NewKey(row["name"], kind, scopes), now, derive(kind, self._key, token))
             for kind in credential_types(row)
         )
         ids = [each.row["id"] for each in issued]
@@ -254,11 +252,11 @@ class AccessRequests:
             "expires_at": max(row["expires_at"], spell_instant(now + CLAIM_AGAIN)),
             **dict(zip(("credential_id", "second_credential_id"), ids, strict=False)),
         }
-        approved = Condition("status", "eq", "approved")
-        where = (Condition("id", "eq", row["id"]), approved, *alive(spell_instant(now)))
+        approved = Filter("status", "eq", "approved")
+        where = (Filter("id", "eq", row["id"]), approved, *alive(spell_instant(now)))
         holder = Actor(ids[0], row["name"], row["type"], frozenset())
-        claim = Change("claim", ACCESS_REQUESTS, AffectedBy(0), ("claim_digest",))
-        issue = Change("issue", CREDENTIALS, AffectedBy(1))
+        claim = Change("claim", ACCESS_REQUESTS, RowCount(0), ("claim_digest",))
+        issue = Change("issue", CREDENTIALS, RowCount(1))
         await self._store.run(
             Update(ACCESS_REQUESTS, values, where, at_least=1),
             Insert(CREDENTIALS, [each.row for each in issued]),
@@ -274,9 +272,9 @@ class AccessRequests:
         """
         secrets = [derive(kind, self._key, token) for kind in credential_types(row)]
         where = (
-            Condition("digest", "in", tuple(map(digest_of, secrets))),
-            Condition("created_at", "gt", spell_instant(self._clock() - CLAIM_AGAIN)),
-            Condition("revoked_at", "is", None),
+            Filter("digest", "in", tuple(map(digest_of, secrets))),
+            Filter("created_at", "gt", spell_instant(self._clock() - CLAIM_AGAIN)),
+            Filter("revoked_at", "is", None),
         )
         (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
         found = {each["digest"]: each for each in outcome.rows}
@@ -301,11 +299,11 @@ def requested_type(row: Row) -> RequestedType:
 
 def alive(now: str) -> Where:
     """Return what holds for a request whose time is not over at an instant."""
-    return (Condition("expires_at", "gt", now),)
+    return (Filter("expires_at", "gt", now),)
 
 
 async def _count_pending(store: Store, now: datetime) -> int:
     """Return how many requests wait for a decision at an instant."""
-    where = (Condition("status", "eq", "pending"), *alive(spell_instant(now)))
+    where = (Filter("status", "eq", "pending"), *alive(spell_instant(now)))
     (outcome,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, counted=True))
     return outcome.total or 0

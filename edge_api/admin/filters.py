@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Value
+from edge_api.db.query import Filter, Value
 from edge_api.db.table import Column, Row, Table, unknown_column
 from edge_api.db.types import PARSERS, VALUE_FAULTS, Kind
 
@@ -71,7 +71,7 @@ def operators_of(kind: Kind) -> tuple[str, ...]:
     return tuple(name for name, item in OPERATORS.items() if kind in item.kinds)
 
 
-def parse_filter(table: Table, name: str, text: str) -> Condition:
+def parse_filter(table: Table, name: str, text: str) -> Filter:
     """Return the condition that a query parameter states.
 
     Raises Problem `invalid` for an unknown column (42703), an operator that does not exist
@@ -83,8 +83,8 @@ def parse_filter(table: Table, name: str, text: str) -> Condition:
     operator = _operator_for(column, word if dot else "")
     value = _READERS[operator.operand](column, operand)
     if operator.operand == "state":
-        return Condition(name, word, None, negated != (value == "not_null"))
-    return Condition(name, word, value, negated)
+        return Filter(name, word, None, negated != (value == "not_null"))
+    return Filter(name, word, value, negated)
 
 
 def _operator_for(column: Column, word: str) -> Operator:

@@ -42,8 +42,16 @@ from edge_api.admin.schemas import (
 from edge_api.db.problems import Problem
 from edge_api.db.table import Column, Table
 from edge_api.db.tables import ADMINISTRATIVE
-from edge_api.operation.model import Ask, Body, Method, Operation, Parameter, Success, Tool
-from edge_api.operation.result import JSON, Reply
+from edge_api.operation.model import (
+    Body,
+    Method,
+    Operation,
+    OperationRequest,
+    Parameter,
+    SuccessResponse,
+    Tool,
+)
+from edge_api.operation.result import JSON, OperationResult
 from edge_api.operation.service import Service
 
 PREFIX: Final = "/api/public/v1/admin"
@@ -84,7 +92,7 @@ unless it is exactly one row."""
 _CHOSEN: Final = "Rows are chosen by `match` in the body: a filter in the query is refused."
 
 
-async def refuse(_service: Service, _ask: Ask) -> Reply:
+async def refuse(_service: Service, _ask: OperationRequest) -> OperationResult:
     """Refuse the table."""
     raise Problem("table_not_allowed")
 
@@ -95,11 +103,11 @@ REFUSALS: tuple[Operation, ...] = tuple(
         method=method,
         path=PATH,
         summary="Refuse a table that is not administrative",
-        do=refuse,
-        successes=(),
+        handler=refuse,
+        responses=(),
         credential="required",
         problems=("table_not_allowed",),
-        dialect="postgrest",
+        error_format="postgrest",
     )
     for method in ("GET", "POST", "PATCH", "DELETE")
 )
@@ -113,7 +121,7 @@ def _operation(table: Table, verb: str, **parts: Any) -> Operation:
         tag=TAG,
         credential="required",
         problems=("table_not_allowed", *parts.pop("problems", ())),
-        dialect="postgrest",
+        error_format="postgrest",
         admit=partial(admit, table),
         **parts,
     )
@@ -126,10 +134,10 @@ def _read(table: Table) -> Operation:
         "read",
         summary=f"Rows of {table.name}. {table.sentence}",
         description="Each further parameter is a filter.",
-        do=partial(read_rows, table),
+        handler=partial(read_rows, table),
         scope="admin:read",
         parameters=(*_paging(table), _filters(columns), _PREFER),
-        successes=_answers(table, 200, "The rows", headers=_PAGE_HEADERS),
+        responses=_answers(table, 200, "The rows", headers=_PAGE_HEADERS),
         problems=("not_acceptable",),
         ends_with_client=True,
         tools=(_QUERY,),
@@ -202,13 +210,13 @@ _PAGE_HEADERS: Mapping[str, str] = {
 }
 
 
-def _answers(table: Table, status: int, sentence: str, **more: Any) -> tuple[Success, ...]:
+def _answers(table: Table, status: int, sentence: str, **more: Any) -> tuple[SuccessResponse, ...]:
     """Return the answers with rows, one for each form that `Accept` can ask for."""
     row = selected_row_schema(table)
     return (
-        Success(status, sentence, array_of(row), media_types=(JSON,), **more),
-        Success(status, "The only row", row, media_types=(OBJECT,), **more),
-        Success(status, "A table", {"type": "string"}, media_types=(CSV,), **more),
+        SuccessResponse(status, sentence, array_of(row), media_types=(JSON,), **more),
+        SuccessResponse(status, "The only row", row, media_types=(OBJECT,), **more),
+        SuccessResponse(status, "A table", {"type": "string"}, media_types=(CSV,), **more),
     )
 
 
@@ -237,9 +245,9 @@ def _insert(table: Table) -> Operation:
         "that are left out take the column's default. The parameter `columns`, which PostgREST's "
         "clients send, must name the members of the rows; any other is refused, and so is "
         "`Prefer: resolution`, since no row that exists is changed.",
-        do=partial(insert_rows, table),
+        handler=partial(insert_rows, table),
         body=_body(NewRows, new_rows_schema(table), {"one": row, "none": []}),
-        successes=_answers(table, 201, "The rows as stored", links=_links(table)),
+        responses=_answers(table, 201, "The rows as stored", links=_links(table)),
         problems=("conflict",),
     )
 
@@ -253,9 +261,9 @@ def _update(table: Table) -> Operation:
         "PATCH",
         summary=f"Change rows of {table.name}",
         description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is changed. {_CHOSEN}",
-        do=partial(update_rows, table),
+        handler=partial(update_rows, table),
         body=_body(Change, change_schema(table), {"one": change}),
-        successes=_answers(table, 200, "The rows as they are now"),
+        responses=_answers(table, 200, "The rows as they are now"),
         problems=("conflict",) if unique else (),
     )
 
@@ -267,9 +275,9 @@ def _delete(table: Table) -> Operation:
         "DELETE",
         summary=f"Delete rows of {table.name}",
         description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is deleted. {_CHOSEN}",
-        do=partial(delete_rows, table),
+        handler=partial(delete_rows, table),
         body=_body(Removal, removal_schema(table), {"one": {"match": match_sample(table)}}),
-        successes=_answers(table, 200, "The rows that were deleted"),
+        responses=_answers(table, 200, "The rows that were deleted"),
     )
 
 

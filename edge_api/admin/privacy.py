@@ -16,12 +16,12 @@ from edge_api.auth.actor import SERVICE, Actor, Change, Clock, audit_entry
 from edge_api.db.email_address import fold_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    AffectedBy,
-    Condition,
     Delete,
+    Filter,
     Order,
-    Plan,
+    Query,
     Read,
+    RowCount,
     Store,
     Update,
     Where,
@@ -116,11 +116,11 @@ class Privacy:
         Problem.
         """
         found = await self.find(address)
-        plans: list[Plan] = []
+        plans: list[Query] = []
         for table, rows in found.items():
             keys = tuple(row[table.key] for row in rows if _loses(row, table.personal))
             if keys:
-                change = Change("erase", table, AffectedBy(len(plans)))
+                change = Change("erase", table, RowCount(len(plans)))
                 plans += [_erase(table, keys), audit_entry(actor, change, self._clock())]
         await self._store.run(*plans)
         return found
@@ -136,8 +136,8 @@ def _loses(row: Row, data: PersonalData | None) -> bool:
     return data is None or not data.kept or any(row[name] is not None for name in data.cleared)
 
 
-def _erase(table: Table, keys: tuple[str, ...]) -> Plan:
-    where = (Condition(table.key, "in", keys),)
+def _erase(table: Table, keys: tuple[str, ...]) -> Query:
+    where = (Filter(table.key, "in", keys),)
     if table.personal and table.personal.kept:
         return Update(table, dict.fromkeys(table.personal.cleared), where)
     return Delete(table, where)
@@ -150,7 +150,7 @@ MAILED: Final[Mapping[Table, str]] = {
 
 The outbox is read after the leads, so that an entry written meanwhile is seen.
 """
-UNUSED: Final = Condition("used_at", "is", None)
+UNUSED: Final = Filter("used_at", "is", None)
 """Of a token: one that was used says how its address came to be suppressed."""
 ROWS_AT_ONCE: Final = 500
 """Rows that are deleted in one transaction: others write in between."""
@@ -199,16 +199,16 @@ class Retention:
 
     async def _delete(self, table: Table, since: str, days: int, actor: Actor) -> int:
         before = spell_instant(self._clock() - timedelta(days=days))
-        old, oldest = (Condition(since, "lt", before),), (Order(since),)
+        old, oldest = (Filter(since, "lt", before),), (Order(since),)
         number = 0
         while True:
             (outcome,) = await self._store.run(Read(table, (table.key,), old, oldest, ROWS_AT_ONCE))
             keys = tuple(row[table.key] for row in outcome.rows)
             if not keys:
                 return number
-            change = Change("forget", table, AffectedBy(0), (since,))
+            change = Change("forget", table, RowCount(0), (since,))
             await self._store.run(
-                Delete(table, (Condition(table.key, "in", keys),)),
+                Delete(table, (Filter(table.key, "in", keys),)),
                 audit_entry(actor, change, self._clock()),
                 *_delete_children(table, keys),
             )
@@ -222,7 +222,7 @@ class Retention:
         if not days:
             return 0
         before = spell_instant(self._clock() - timedelta(days=days))
-        old = (UNUSED, Condition("created_at", "lt", before))
+        old = (UNUSED, Filter("created_at", "lt", before))
         found = self._pages(EMAIL_UNSUBSCRIBE_TOKENS, "email", old)
         tokens = [row async for rows in found for row in rows]
         named = await self._named() if tokens else frozenset()
@@ -243,17 +243,17 @@ class Retention:
         return pages(self._store, Read(table, ("id", column), where), NAMES_AT_ONCE)
 
     async def _delete_tokens(self, ids: tuple[str, ...], actor: Actor) -> int:
-        change = Change("forget", EMAIL_UNSUBSCRIBE_TOKENS, AffectedBy(0), ("created_at",))
+        change = Change("forget", EMAIL_UNSUBSCRIBE_TOKENS, RowCount(0), ("created_at",))
         deleted, _ = await self._store.run(
-            Delete(EMAIL_UNSUBSCRIBE_TOKENS, (UNUSED, Condition("id", "in", ids))),
+            Delete(EMAIL_UNSUBSCRIBE_TOKENS, (UNUSED, Filter("id", "in", ids))),
             audit_entry(actor, change, self._clock()),
         )
         return len(deleted.rows)
 
 
-def _delete_children(table: Table, keys: tuple[str, ...]) -> Iterator[Plan]:
+def _delete_children(table: Table, keys: tuple[str, ...]) -> Iterator[Query]:
     """Yield what deletes the rows of other tables that go with rows of this one."""
     for child in TABLES.values():
         column, parent = (child.retention and child.retention.row_of) or ("", "")
         if parent == table.name:
-            yield Delete(child, (Condition(column, "in", keys),))
+            yield Delete(child, (Filter(column, "in", keys),))

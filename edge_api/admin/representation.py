@@ -17,9 +17,9 @@ from edge_api.admin.rows import Page, Returned, Rows
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem, not_one_row
 from edge_api.db.table import Row, Table
-from edge_api.operation.model import Ask
+from edge_api.operation.model import OperationRequest
 from edge_api.operation.negotiation import media_weight, preferences
-from edge_api.operation.result import JSON, Reply
+from edge_api.operation.result import JSON, OperationResult
 from edge_api.operation.service import Service
 
 CSV: Final = "text/csv"
@@ -98,42 +98,42 @@ def _as_rows(value: Any) -> Any:
 NewRows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
 
 
-async def read_rows(table: Table, service: Service, ask: Ask) -> Reply:
+async def read_rows(table: Table, service: Service, request: OperationRequest) -> OperationResult:
     """Give rows in the form that was asked for, and say which they are among how many."""
-    counted = wants_count(ask.headers.get("Prefer"))
-    page = await service[Rows].read(table, ask.pairs, counted=counted)
+    counted = wants_count(request.headers.get("Prefer"))
+    page = await service[Rows].read(table, request.pairs, counted=counted)
     headers = {"Content-Range": content_range(page)}
     if counted:
         headers["Preference-Applied"] = COUNT_EXACT
-    form = chosen_form(ask.headers.get("Accept"))
+    form = chosen_form(request.headers.get("Accept"))
     if form == JSON:
-        return Reply(page.json, headers=headers)
+        return OperationResult(page.json, headers=headers)
     return _in_form(form, page.names, page.rows, headers=headers)
 
 
-async def insert_rows(table: Table, service: Service, ask: Ask) -> Reply:
+async def insert_rows(table: Table, service: Service, request: OperationRequest) -> OperationResult:
     """Store the rows of the body."""
-    returned = _returned(table, ask, "POST")
-    columns = given_once(ask.pairs, ("columns",)).get("columns")
+    returned = _returned(table, request, "POST")
+    columns = given_once(request.pairs, ("columns",)).get("columns")
     if columns is not None:
-        check_columns(columns, ask.body)
-    rows = await service[Rows].insert(table, ask.body, _actor(ask), returned)
-    return _written(ask, returned, rows, status=201)
+        check_columns(columns, request.body)
+    rows = await service[Rows].insert(table, request.body, _actor(request), returned)
+    return _written(request, returned, rows, status=201)
 
 
-async def update_rows(table: Table, service: Service, ask: Ask) -> Reply:
+async def update_rows(table: Table, service: Service, request: OperationRequest) -> OperationResult:
     """Change the rows that the body matches."""
-    change: Change = ask.body
-    returned = _returned(table, ask, "PATCH")
-    rows = await service[Rows].update(table, change.match, change.values, _actor(ask), returned)
-    return _written(ask, returned, rows)
+    change: Change = request.body
+    returned = _returned(table, request, "PATCH")
+    rows = await service[Rows].update(table, change.match, change.values, _actor(request), returned)
+    return _written(request, returned, rows)
 
 
-async def delete_rows(table: Table, service: Service, ask: Ask) -> Reply:
+async def delete_rows(table: Table, service: Service, request: OperationRequest) -> OperationResult:
     """Delete the rows that the body matches."""
-    returned = _returned(table, ask, "DELETE")
-    rows = await service[Rows].delete(table, ask.body.match, _actor(ask), returned)
-    return _written(ask, returned, rows)
+    returned = _returned(table, request, "DELETE")
+    rows = await service[Rows].delete(table, request.body.match, _actor(request), returned)
+    return _written(request, returned, rows)
 
 
 def check_names(method: str, names: Iterable[str]) -> None:
@@ -145,32 +145,34 @@ def check_names(method: str, names: Iterable[str]) -> None:
             )
 
 
-def _returned(table: Table, ask: Ask, method: str) -> Returned:
+def _returned(table: Table, request: OperationRequest, method: str) -> Returned:
     """Return what a write is asked to give back. Raises Problem `invalid`."""
-    if any(each.startswith("resolution=") for each in _preferences(ask.headers.get("Prefer"))):
+    if any(each.startswith("resolution=") for each in _preferences(request.headers.get("Prefer"))):
         raise Problem("invalid", f"Prefer: resolution is not supported; {_INSTEAD[method]}")
-    selection = parse_selection(table, given_once(ask.pairs, ("select",)).get("select", ""))
-    return Returned(selection, single=chosen_form(ask.headers.get("Accept")) == OBJECT)
+    selection = parse_selection(table, given_once(request.pairs, ("select",)).get("select", ""))
+    return Returned(selection, single=chosen_form(request.headers.get("Accept")) == OBJECT)
 
 
-def _written(ask: Ask, returned: Returned, rows: Sequence[Row], **more: Any) -> Reply:
+def _written(
+    request: OperationRequest, returned: Returned, rows: Sequence[Row], **more: Any
+) -> OperationResult:
     names = [output.name for output in returned.selection]
-    return _in_form(chosen_form(ask.headers.get("Accept")), names, rows, **more)
+    return _in_form(chosen_form(request.headers.get("Accept")), names, rows, **more)
 
 
-def _in_form(form: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -> Reply:
-    """Return rows in the form that was asked for. Raises Problem as `sole_row` does."""
+def _in_form(form: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -> OperationResult:
+    """Return rows in the form that was asked for. Raises Problem as `singleton` does."""
     if form == CSV:
         sheet = to_csv(names, rows).encode()
-        return Reply(sheet, media_type=f"{CSV}; charset=utf-8", **more)
+        return OperationResult(sheet, media_type=f"{CSV}; charset=utf-8", **more)
     if form == OBJECT:
-        return Reply(sole_row(rows), media_type=OBJECT, **more)
-    return Reply(rows, **more)
+        return OperationResult(singleton(rows), media_type=OBJECT, **more)
+    return OperationResult(rows, **more)
 
 
-def _actor(ask: Ask) -> Actor:
-    assert ask.actor is not None  # noqa: S101  these operations require a credential
-    return ask.actor
+def _actor(request: OperationRequest) -> Actor:
+    assert request.actor is not None  # noqa: S101  these operations require a credential
+    return request.actor
 
 
 def wants_count(prefer: str | None) -> bool:
@@ -191,7 +193,7 @@ def content_range(page: Page) -> str:
     return f"{page.offset}-{page.offset + page.count - 1}/{total}"
 
 
-def sole_row(rows: Sequence[Row]) -> Row:
+def singleton(rows: Sequence[Row]) -> Row:
     """Return the only row. Raises Problem `not_acceptable` (PGRST116) for none or several."""
     if len(rows) != 1:
         raise not_one_row(len(rows))

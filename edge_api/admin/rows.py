@@ -17,10 +17,10 @@ from edge_api.admin.filters import Selection, parse_selection, present, readable
 from edge_api.admin.query import Pairs, Question, parse_query
 from edge_api.auth.actor import Actor, Change, Clock, audit_entry, new_id
 from edge_api.db.problems import Problem, not_one_row, sentence_of
-from edge_api.db.query import AffectedBy, Condition, Delete, Insert, Store, Update, Value, Where
+from edge_api.db.query import Delete, Filter, Insert, RowCount, Store, Update, Value, Where
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.types import VALUE_FAULTS, Integer, Kind, Text, Timestamp, Uuid, spell_instant
-from edge_api.db.versioned_cache import KeptAnswers
+from edge_api.db.versioned_cache import VersionedCache
 
 READ_SECONDS: Final = 5.0
 """How long a read may take: many times what a million rows need for an order without an index."""
@@ -78,7 +78,7 @@ class Rows:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._pages = KeptAnswers[Page](store, lambda page: len(page.json))
+        self._pages = VersionedCache[Page](store, lambda page: len(page.json))
 
     async def read(self, table: Table, pairs: Pairs, *, counted: bool = False) -> Page:
         """Return the rows that decoded query parameters ask for.
@@ -156,7 +156,7 @@ class Rows:
         """Carry out a change and write it down, in one transaction."""
         where = () if isinstance(plan, Insert) else plan.where
         columns = tuple(condition.column for condition in where)
-        change = Change(verb, plan.table, AffectedBy(0), columns)
+        change = Change(verb, plan.table, RowCount(0), columns)
         outcome, _ = await self._store.run(plan, audit_entry(actor, change, self._clock()))
         return present(outcome.rows, returned.selection or parse_selection(plan.table))
 
@@ -194,15 +194,15 @@ def parse_match(table: Table, match: Mapping[str, Any]) -> Where:
     return tuple(_condition(table, name, value) for name, value in match.items())
 
 
-def _condition(table: Table, name: str, value: Any) -> Condition:
+def _condition(table: Table, name: str, value: Any) -> Filter:
     column = readable_column(table, name)
     if value is None:
-        return Condition(name, "is", None)
+        return Filter(name, "is", None)
     if column.kind == Kind.JSON:
         raise Problem("invalid", f"match.{name}: a JSON column can only be null", sqlstate="42883")
     if isinstance(value, list):
-        return Condition(name, "in", tuple(_value(table, column, item) for item in value))
-    return Condition(name, "eq", _value(table, column, value))
+        return Filter(name, "in", tuple(_value(table, column, item) for item in value))
+    return Filter(name, "eq", _value(table, column, value))
 
 
 def _value(table: Table, column: Column, value: Any) -> Value:
@@ -212,6 +212,6 @@ def _value(table: Table, column: Column, value: Any) -> Value:
         sentence = sentence_of(error.errors(include_url=False)[0])
         sqlstate = VALUE_FAULTS[column.kind]
         raise Problem("invalid", f"match.{column.name}: {sentence}", sqlstate=sqlstate) from None
-    if isinstance(checked, str) and column.name in table.folded:
+    if isinstance(checked, str) and column.name in table.case_insensitive:
         return checked.lower()
     return checked

@@ -19,7 +19,7 @@ from edge_api.analysis.metrics import Keyword
 from edge_api.analysis.pool import Pool
 from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import HOME, INDEX, TWIN, SiteFile
 from edge_api.schema.index import SITE_FOLDER
 
@@ -54,9 +54,9 @@ class Visitor(Protocol):
 class OwnSite:
     """The pages of this site, from the edition that is served."""
 
-    def __init__(self, shelf: Shelf, documents: Mapping[str, str]) -> None:
+    def __init__(self, builds: BuildManager, documents: Mapping[str, str]) -> None:
         """Take the documents that the service makes itself, by their path."""
-        self._shelf = shelf
+        self._shelf = builds
         self._documents = documents
 
     def holds(self, url: str) -> bool:
@@ -65,24 +65,24 @@ class OwnSite:
 
     async def visit(self, url: str) -> Visit:
         """Return what stands at an address of this site. Raises Problem `fetch_failed`."""
-        edition = self._shelf.edition()
-        path = _find(edition, unquote(urlsplit(url).path) or HOME)
-        file = edition.files.get(path)
+        build = self._shelf.build()
+        path = _find(build, unquote(urlsplit(url).path) or HOME)
+        file = build.files.get(path)
         kind = _ENDINGS.get(file.name.rpartition(".")[2]) if file else None
         if file is None or kind is None:
             raise Problem("fetch_failed", "url: no page of this site stands there")
         if file.size > DOCUMENT_MOST:
             raise too_large()
-        text = await asyncio.to_thread(_read, edition, file)
+        text = await asyncio.to_thread(_read, build, file)
         place = f"{self._shelf.site_url}{quote(path)}"
-        return Visit(place, kind, text, await asyncio.to_thread(self._discover, edition))
+        return Visit(place, kind, text, await asyncio.to_thread(self._discover, build))
 
-    def _discover(self, edition: Edition) -> Discovery:
-        return {place: self._at(edition, place) for place in PLACES}
+    def _discover(self, build: Build) -> Discovery:
+        return {place: self._at(build, place) for place in PLACES}
 
-    def _at(self, edition: Edition, place: str) -> str | None:
-        file = edition.files.get(place)
-        return self._documents.get(place) if file is None else _read(edition, file)
+    def _at(self, build: Build, place: str) -> str | None:
+        file = build.files.get(place)
+        return self._documents.get(place) if file is None else _read(build, file)
 
 
 class Doors:
@@ -120,17 +120,17 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
     return None if "@" in parts.netloc else (parts.scheme, parts.hostname or "", port)
 
 
-def _find(edition: Edition, path: str) -> str:
+def _find(build: Build, path: str) -> str:
     """Return the path at which a file answers, or at which the one it is sent on to does."""
-    path = edition.head.moved.get(path, path)
+    path = build.head.moved.get(path, path)
     folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
-    return folder if path not in edition.files and folder in edition.files else path
+    return folder if path not in build.files and folder in build.files else path
 
 
-def _read(edition: Edition, file: SiteFile) -> str:
+def _read(build: Build, file: SiteFile) -> str:
     """Return the text of a file. Raises Problem `unavailable` where it is gone."""
     try:
-        return (edition.folder / SITE_FOLDER / file.name).read_text("utf-8", "replace")
+        return (build.folder / SITE_FOLDER / file.name).read_text("utf-8", "replace")
     except OSError:
         headers = {"Retry-After": "5"}
         raise Problem("unavailable", "This file cannot be read now", headers=headers) from None
@@ -164,9 +164,9 @@ class Order:
 class Analyst:
     """Analyses documents, and lets go of its workers at the end."""
 
-    def __init__(self, pool: Pool, shelf: Shelf, visitor: Visitor) -> None:
+    def __init__(self, pool: Pool, builds: BuildManager, visitor: Visitor) -> None:
         self.pool = pool
-        self._shelf = shelf
+        self._shelf = builds
         self._visitor = visitor
 
     async def analyze(self, order: Order) -> Json:
@@ -202,10 +202,10 @@ class Analyst:
         return report
 
     async def _related(self, order: Order, keywords: list[Keyword], url: str | None) -> list[Json]:
-        edition = self._shelf.current
-        if edition is None:  # nothing is related where there is no journal yet
+        build = self._shelf.current
+        if build is None:  # nothing is related where there is no journal yet
             return []
-        found = await find_related(edition, keywords, order.related, url)
+        found = await find_related(build, keywords, order.related, url)
         return [asdict(post) for post in found]
 
 
@@ -221,7 +221,7 @@ class RelatedPost:
 
 
 async def find_related(
-    edition: Edition, keywords: Sequence[Keyword], most: int, url: str | None = None
+    build: Build, keywords: Sequence[Keyword], most: int, url: str | None = None
 ) -> list[RelatedPost]:
     """Return the posts that fit best, but for the one whose page or Markdown is at `url`.
 
@@ -231,12 +231,12 @@ async def find_related(
     terms = keywords[:TERMS] if most else ()
     scores: defaultdict[str, float] = defaultdict(float)
     for keyword in terms:
-        found = await edition.search.find(f'"{keyword.term}"', DEPTH)
+        found = await build.search.find(f'"{keyword.term}"', DEPTH)
         for rank, slug in enumerate(found):
             scores[slug] += keyword.score * (DEPTH - rank) / DEPTH
     total = sum(keyword.score for keyword in terms)
     ranked = sorted(scores, key=lambda slug: (-scores[slug], slug))[: most + 1]
-    posts = [_present(edition.posts.summary(slug), scores[slug] / total) for slug in ranked]
+    posts = [_present(build.posts.summary(slug), scores[slug] / total) for slug in ranked]
     page = _page(url) if url else None
     return [post for post in posts if _page(post.url) != page][:most]
 

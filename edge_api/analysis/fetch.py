@@ -22,7 +22,7 @@ from edge_api.analysis.analyst import DOCUMENT_MOST, Visit, too_large
 from edge_api.analysis.document import Kind
 from edge_api.analysis.facts import PLACES, ROBOTS, Discovery
 from edge_api.db.problems import Problem
-from edge_api.net.ssrf_guard import Allowed, Forbidden, Gate, is_public, read_chunks
+from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_public, read_chunks
 
 VISIT_SECONDS: Final = 10.0
 REDIRECTS_MOST: Final = 3
@@ -66,10 +66,12 @@ _Get = Callable[[URL, int], Awaitable[_Answer]]
 class WebVisitor:
     """Visits public addresses, politely: one request at a time for each host."""
 
-    def __init__(self, agent: str, gate: Gate | None = None, ports: frozenset[int] = PORTS) -> None:
+    def __init__(
+        self, agent: str, guard: SsrfGuard | None = None, ports: frozenset[int] = PORTS
+    ) -> None:
         """Take the name to go by, whose part before the slash is what robots.txt calls it."""
         self._agent = agent
-        self._gate = gate or Gate()
+        self._gate = guard or SsrfGuard()
         self._ports = ports
         self._places = asyncio.Semaphore(VISITS_MOST)
         self._hosts: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -91,7 +93,7 @@ class WebVisitor:
             return await _Tour(self._get, self._check, self._agent).visit(url)
         except TimeoutError:
             raise _failed(f"its server took longer than {VISIT_SECONDS:.0f} s") from None
-        except Forbidden:
+        except BlockedAddress:
             raise _forbidden("its address is not public") from None
         except (aiohttp.ClientError, OSError, ValueError):
             raise _failed("its server cannot be reached") from None
@@ -137,13 +139,13 @@ class _Tour:
         for _ in range(REDIRECTS_MOST + 1):
             self._check(url)
             await self._ask_robots(url)
-            answer = await self._request(url, DOCUMENT_MOST)
+            answer = await self._ask(url, DOCUMENT_MOST)
             if answer.status not in _REDIRECTS or answer.location is None:
                 return url, answer
             url = url.join(URL(answer.location)).with_fragment(None)
         raise _failed(f"it leads on more than {REDIRECTS_MOST} times")
 
-    async def _request(self, url: URL, most: int) -> _Answer:
+    async def _ask(self, url: URL, most: int) -> _Answer:
         if self._left == 0:
             raise _failed("it leads through too many sites")
         self._left -= 1
@@ -153,7 +155,7 @@ class _Tour:
         """Raise Problem `fetch_failed` where robots are to keep away (RFC 9309)."""
         origin = str(url.origin())
         if origin not in self._robots:
-            self._robots[origin] = await self._request(url.origin().with_path(ROBOTS), LOOK_MOST)
+            self._robots[origin] = await self._ask(url.origin().with_path(ROBOTS), LOOK_MOST)
         answer = self._robots[origin]
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # section 2.3.1.4: keep away
             raise _failed("its robots.txt cannot be read")
@@ -174,8 +176,8 @@ class _Tour:
                 continue
             try:
                 async with asyncio.timeout_at(deadline):
-                    answer = await self._request(url.origin().with_path(place), LOOK_MOST)
-            except (TimeoutError, Forbidden, aiohttp.ClientError, OSError, ValueError):
+                    answer = await self._ask(url.origin().with_path(place), LOOK_MOST)
+            except (TimeoutError, BlockedAddress, aiohttp.ClientError, OSError, ValueError):
                 break
             found[place] = _file(answer)
         return found
@@ -240,7 +242,7 @@ class Fetcher:
 
     def __init__(self, allowed: Allowed = is_public, ssl: SSLContext | None = None) -> None:
         """Take what to trust, if that is not what the system trusts."""
-        self._gate = Gate(allowed, ssl)
+        self._gate = SsrfGuard(allowed, ssl)
 
     async def __call__(self, url: str) -> bytes:
         """Return what stands at `url`: 200, without redirects, 64 KiB at the most, in 5 s.
@@ -252,14 +254,14 @@ class Fetcher:
                 return await self._fetch(url)
         except TimeoutError:
             raise _failure(f"it took longer than {FETCH_SECONDS:.0f} s") from None
-        except Forbidden:
+        except BlockedAddress:
             raise _failure("its address is not public") from None
         except (aiohttp.ClientError, OSError, ValueError):
             raise _failure("its server cannot be reached") from None
 
     async def _fetch(self, url: str) -> bytes:
         if not url.isascii():  # a digit of another script would become one of ours later on
-            raise Forbidden
+            raise BlockedAddress
         async with self._gate.ask("GET", URL(url), _HEADERS) as answer:
             if answer.status != 200:  # noqa: PLR2004  anything else is no document
                 raise _failure(f"its server answers {answer.status}")

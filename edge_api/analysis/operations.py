@@ -17,8 +17,8 @@ from pydantic import (
 from edge_api.analysis.analyst import Analyst, Order
 from edge_api.analysis.document import KINDS, Kind
 from edge_api.db.types import whole
-from edge_api.operation.model import Ask, Body, Hints, Operation, Success, Tool
-from edge_api.operation.result import Reply
+from edge_api.operation.model import Body, Hints, Operation, OperationRequest, SuccessResponse, Tool
+from edge_api.operation.result import OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.paths import PREFIX
 
@@ -235,11 +235,11 @@ class Analysis(BaseModel):
     ]
 
 
-async def analyze(service: Service, ask: Ask) -> Reply:
+async def analyze(service: Service, request: OperationRequest) -> OperationResult:
     """Analyse a document; a tool's calls are counted here, since the endpoint counts requests."""
-    if ask.actor is not None:
-        await service.limiter.hit(LIMIT, ask.actor.holder)
-    return Reply(await service[Analyst].analyze(_order(ask.body)))
+    if request.actor is not None:
+        await service.limiter.hit(LIMIT, request.actor.holder)
+    return OperationResult(await service[Analyst].analyze(_order(request.body)))
 
 
 def _order(given: AnalyzeInput) -> Order:
@@ -346,7 +346,7 @@ OPERATIONS: tuple[Operation, ...] = (
         description=_ABOUT,
         tag="analyze",
         limit=LIMIT,
-        do=analyze,
+        handler=analyze,
         body=Body(
             TypeAdapter(AnalyzeInput),
             AnalyzeInput.model_json_schema(),
@@ -362,8 +362,8 @@ OPERATIONS: tuple[Operation, ...] = (
             },
             most=BODY_MOST,
         ),
-        successes=(
-            Success(
+        responses=(
+            SuccessResponse(
                 200, "The report", TypeAdapter(Analysis).json_schema(mode="serialization"), _EXAMPLE
             ),
         ),

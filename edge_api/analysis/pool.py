@@ -47,7 +47,7 @@ class Worker:
         """The id of the process."""
         return self._process.pid
 
-    async def ask(self, job: bytes) -> bytes:
+    async def request(self, job: bytes) -> bytes:
         """Return the answer to a job.
 
         Raises UnheardError when the process was gone before it had the job, and EOFError when it
@@ -223,7 +223,7 @@ class Pool:
         start, is_sound = now(), False
         try:
             async with asyncio.timeout(seconds):
-                answer = await each.ask(job)
+                answer = await each.request(job)
             is_sound = now() - start < LABOUR_SECONDS and not self._is_closed
         finally:
             if is_sound:

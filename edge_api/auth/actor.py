@@ -9,7 +9,7 @@ from struct import unpack
 from typing import Final
 from uuid import UUID
 
-from edge_api.db.query import AffectedBy, Insert, Order, Read, Store
+from edge_api.db.query import Insert, Order, Read, RowCount, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import spell_instant
@@ -63,7 +63,7 @@ class Change:
 
     verb: str
     table: Table
-    rows: int | AffectedBy
+    rows: int | RowCount
     """How many; the engine puts it in where it is known only once the change is made."""
     columns: tuple[str, ...] = ()
     """Those that the match named."""

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Final, Literal
 
 from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
-from edge_api.auth.revocation import end_grants, hand_over_grants
 from edge_api.auth.secrets import digest_of, last_four, mint
+from edge_api.auth.tokens import end_grants, hand_over_grants
 from edge_api.db.problems import Problem
-from edge_api.db.query import AffectedBy, Condition, Insert, Order, Read, Store, Update
+from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import ADMINISTRATIVE, CREDENTIALS
 from edge_api.db.types import parse_uuid, spell_instant
@@ -34,7 +34,7 @@ USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class KeyOrder:
+class NewKey:
     """What is wanted of a new key."""
 
     name: str
@@ -62,10 +62,10 @@ class Keys:
         self._store = store
         self._clock = clock
 
-    async def issue(self, order: KeyOrder) -> Issued:
+    async def issue(self, order: NewKey) -> Issued:
         """Store a new key. Raises Problem `invalid`, naming what is wrong with the order."""
         issued = make_credential(order, self._clock())
-        audit = audit_entry(OPERATOR, Change("issue", CREDENTIALS, AffectedBy(0)), self._clock())
+        audit = audit_entry(OPERATOR, Change("issue", CREDENTIALS, RowCount(0)), self._clock())
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
         return issued
 
@@ -88,8 +88,8 @@ class Keys:
         issued = make_credential(_order_like(old), now)
         end = min(old["expires_at"] or "~", spell_instant(now + OVERLAP))
         values = {"rotated_at": spell_instant(now), "expires_at": end}
-        audit = audit_entry(OPERATOR, Change("rotate", CREDENTIALS, AffectedBy(1), ("id",)), now)
-        untouched = (Condition("rotated_at", "is", None), Condition("revoked_at", "is", None))
+        audit = audit_entry(OPERATOR, Change("rotate", CREDENTIALS, RowCount(1), ("id",)), now)
+        untouched = (Filter("rotated_at", "is", None), Filter("revoked_at", "is", None))
         update = Update(CREDENTIALS, values, (*_is(old["id"]), *untouched), at_least=1)
         handing = hand_over_grants(old["id"], issued.row["id"])
         await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit, handing)
@@ -101,15 +101,15 @@ class Keys:
         Raises Problem `not_found`.
         """
         row, now = await self._find(key_id), self._clock()
-        where = (*_is(row["id"]), Condition("revoked_at", "is", None))
+        where = (*_is(row["id"]), Filter("revoked_at", "is", None))
         update = Update(CREDENTIALS, {"revoked_at": spell_instant(now)}, where)
-        audit = audit_entry(OPERATOR, Change("revoke", CREDENTIALS, AffectedBy(0), ("id",)), now)
-        grants = end_grants(Condition("credential_id", "eq", row["id"]), spell_instant(now))
+        audit = audit_entry(OPERATOR, Change("revoke", CREDENTIALS, RowCount(0), ("id",)), now)
+        grants = end_grants(Filter("credential_id", "eq", row["id"]), spell_instant(now))
         await self._store.run(update, audit, grants)
 
     async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
         """Tell whether the secret is a key that works now and has all these scopes."""
-        where = (Condition("digest", "eq", digest_of(secret)),)
+        where = (Filter("digest", "eq", digest_of(secret)),)
         (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
         now = spell_instant(self._clock())
         return any(
@@ -129,7 +129,7 @@ class Keys:
         return outcome.rows[0]
 
 
-def make_credential(order: KeyOrder, now: datetime, secret: str = "") -> Issued:
+def make_credential(order: NewKey, now: datetime, secret: str = "") -> Issued:
     """Return a new key that is not stored yet, with a random secret unless one is given.
 
     Raises Problem `invalid`, naming what is wrong.
@@ -158,8 +158,8 @@ def state_of(row: Row, now: str) -> Literal["valid", "rotated", "expired", "revo
     return "rotated" if row["rotated_at"] else "valid"
 
 
-def _order_like(old: Row) -> KeyOrder:
-    return KeyOrder(
+def _order_like(old: Row) -> NewKey:
+    return NewKey(
         name=old["name"],
         type=old["type"],
         scopes=tuple(old["scopes"].split()),
@@ -168,7 +168,7 @@ def _order_like(old: Row) -> KeyOrder:
     )
 
 
-def _check(order: KeyOrder, now: str) -> None:
+def _check(order: NewKey, now: str) -> None:
     _check_names("scope", order.scopes, tuple(SCOPES))
     _check_names("table", order.tables or (), tuple(ADMINISTRATIVE))
     if order.type == "access_token" and "mcp" not in (order.scopes or USUAL_SCOPES[order.type]):
@@ -184,5 +184,5 @@ def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> N
             raise Problem("invalid", sentence)
 
 
-def _is(key_id: str) -> tuple[Condition, ...]:
-    return (Condition("id", "eq", key_id),)
+def _is(key_id: str) -> tuple[Filter, ...]:
+    return (Filter("id", "eq", key_id),)

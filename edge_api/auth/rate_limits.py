@@ -11,9 +11,9 @@ from math import ceil
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
-from edge_api.auth.sliding_window import Exchange, MemoryWindows
+from edge_api.auth.sliding_window import Exchange, SlidingWindows
 from edge_api.db.problems import Problem
-from edge_api.schema.credentials import Limit, Tally, read_limit
+from edge_api.schema.credentials import Limit, LimitDecision, read_limit
 from edge_api.settings import Settings
 
 T = TypeVar("T")
@@ -28,13 +28,13 @@ class Windows(Protocol):
     Every method may raise Problem `unavailable`.
     """
 
-    async def hit(self, limit: Limit, key: str) -> Tally:
+    async def hit(self, limit: Limit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
 
-    async def look(self, limit: Limit, key: str) -> Tally:
+    async def look(self, limit: Limit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
 
-    async def take_back(self, limit: Limit, key: str) -> None:
+    async def refund(self, limit: Limit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
 
 
@@ -55,17 +55,17 @@ class SharedWindows:
         self._is_away = False
         self._again_at = 0.0
 
-    async def hit(self, limit: Limit, key: str) -> Tally:
+    async def hit(self, limit: Limit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
         return await self._ask(lambda windows: windows.hit(limit, key))
 
-    async def look(self, limit: Limit, key: str) -> Tally:
+    async def look(self, limit: Limit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
         return await self._ask(lambda windows: windows.look(limit, key))
 
-    async def take_back(self, limit: Limit, key: str) -> None:
+    async def refund(self, limit: Limit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
-        await self._ask(lambda windows: windows.take_back(limit, key))
+        await self._ask(lambda windows: windows.refund(limit, key))
 
     async def _ask(self, ask: Callable[[Windows], Awaitable[T]]) -> T:
         if self._is_away and self._now() < self._again_at:
@@ -146,8 +146,8 @@ class Limiter:
         shared: Together | None = None,
     ) -> None:
         self._shared = shared
-        self._own = own = MemoryWindows(now, tells=shared is not None)
-        others = SharedWindows(shared, MemoryWindows(now), now) if shared else own
+        self._own = own = SlidingWindows(now, tells=shared is not None)
+        others = SharedWindows(shared, SlidingWindows(now), now) if shared else own
         rates = list_rates(settings).items()
         self._limits = MappingProxyType({name: read_limit(name, rate) for name, rate in rates})
         self._windows: Mapping[str, Windows] = MappingProxyType(
@@ -182,14 +182,14 @@ class Limiter:
         limit = self._limits[name]
         return None if limit is None else _quota(limit, await self._windows[name].look(limit, key))
 
-    async def take_back(self, name: str, key: str) -> None:
+    async def refund(self, name: str, key: str) -> None:
         """Uncount a hit whose purpose was not reached."""
         limit = self._limits[name]
         if limit is not None:
-            await self._windows[name].take_back(limit, key)
+            await self._windows[name].refund(limit, key)
 
 
-def _admit(limit: Limit, tally: Tally) -> Quota:
+def _admit(limit: Limit, tally: LimitDecision) -> Quota:
     """Return what is left. Raises Problem `too_many_requests` for a hit that was not taken."""
     quota = _quota(limit, tally)
     if not tally.taken:
@@ -197,7 +197,7 @@ def _admit(limit: Limit, tally: Tally) -> Quota:
     return quota
 
 
-def _quota(limit: Limit, tally: Tally) -> Quota:
+def _quota(limit: Limit, tally: LimitDecision) -> Quota:
     return Quota(limit, tuple([(left, max(1, ceil(wait))) for left, wait in tally.windows]))
 
 

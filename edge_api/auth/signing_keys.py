@@ -15,14 +15,14 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
 from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry
-from edge_api.auth.sealing import Wrapping
+from edge_api.auth.secrets import Wrapping
 from edge_api.auth.tokens import ALGORITHM, TOKEN_LIFE, AccessToken, Issuer, read
 from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS
-from edge_api.db.query import Condition, Delete, Insert, Order, Plan, Read, Store
+from edge_api.db.query import Delete, Filter, Insert, Order, Query, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import spell_instant
-from edge_api.schema.paths import Door
+from edge_api.schema.paths import Audience
 
 KEY_LIFE: Final = timedelta(days=90)
 """How long a key signs before the next one takes over."""
@@ -132,8 +132,8 @@ class SigningKeys:
         return kid
 
 
-def _forget(ids: Sequence[str], now: datetime) -> tuple[Plan, ...]:
-    gone = Delete(SIGNING_KEYS, (Condition("id", "in", tuple(ids)),))
+def _forget(ids: Sequence[str], now: datetime) -> tuple[Query, ...]:
+    gone = Delete(SIGNING_KEYS, (Filter("id", "in", tuple(ids)),))
     return gone, audit_entry(SERVICE, Change("forget", SIGNING_KEYS, len(ids), ("id",)), now)
 
 
@@ -146,7 +146,7 @@ class Bearer:
     resource: str
 
 
-class Bearers:
+class AccessTokenValidator:
     """Reads the access tokens of one server."""
 
     def __init__(self, issuer: Issuer, store: Store, keys: SigningKeys) -> None:
@@ -154,9 +154,9 @@ class Bearers:
         self._store = store
         self._keys = keys
 
-    def opens(self, bearer: Bearer, door: Door) -> bool:
+    def opens(self, bearer: Bearer, audience: Audience) -> bool:
         """Tell whether the token is meant for the door that it is shown at."""
-        return self._issuer.opens(bearer.resource, door)
+        return self._issuer.opens(bearer.resource, audience)
 
     async def find(self, text: str) -> Bearer | None:
         """Return who holds a token that is in force, its time aside. Raises Problem."""
@@ -184,7 +184,7 @@ class Bearers:
 
     async def _rows(self, *keys: tuple[Table, str]) -> list[Row | None]:
         """Return the rows with these keys, as they are at one moment."""
-        reads = (Read(table, where=(Condition(table.key, "eq", key),)) for table, key in keys)
+        reads = (Read(table, where=(Filter(table.key, "eq", key),)) for table, key in keys)
         return [next(iter(each.rows), None) for each in await self._store.run(*reads)]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from edge_api.db.problems import Problem
-from edge_api.schema.credentials import Limit, Share, Tally
+from edge_api.schema.credentials import Limit, LimitDecision, Share
 
 _NOTHING: Final[deque[float]] = deque(maxlen=0)
 """What others have told of most windows; never added to."""
@@ -51,14 +51,14 @@ class MovingWindow:
         """Count a hit."""
         self._own.append(now)
 
-    def take_back(self) -> bool:
+    def refund(self) -> bool:
         """Uncount the newest own hit; tell whether there was one."""
         if self._own:
             self._own.pop()
             return True
         return False
 
-    def hear(self, instants: Iterable[float]) -> None:
+    def merge(self, instants: Iterable[float]) -> None:
         """Count the hits of all others, oldest first, as they now are."""
         self._heard = deque(instants)
 
@@ -85,7 +85,7 @@ class Exchange(Protocol):
         """
 
 
-class MemoryWindows:
+class SlidingWindows:
     """Counts hits; `now` gives seconds on a clock that never goes back.
 
     Nothing here waits, so that a caller goes on without giving way to others. Used by one thread.
@@ -119,13 +119,13 @@ class MemoryWindows:
             raise
         now = self._now()
         for key, window in due.items():
-            window.hear(now - age for age in heard.get(key, ()))
+            window.merge(now - age for age in heard.get(key, ()))
 
-    async def hit(self, limit: Limit, key: str) -> Tally:
+    async def hit(self, limit: Limit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
         return self.count(limit, key)
 
-    def count(self, limit: Limit, key: str) -> Tally:
+    def count(self, limit: Limit, key: str) -> LimitDecision:
         """Do as `hit` does, for callers that cannot wait."""
         now, windows = self._now(), self._windows(limit, key)
         left = [window.left(now) for window in windows]
@@ -136,21 +136,21 @@ class MemoryWindows:
                 window.count(now)
                 self._note(window)
         waits = [window.wait(now) for window in windows]
-        return Tally(taken, tuple(zip(left, waits, strict=True)))
+        return LimitDecision(taken, tuple(zip(left, waits, strict=True)))
 
-    async def look(self, limit: Limit, key: str) -> Tally:
+    async def look(self, limit: Limit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
         now = self._now()
         windows = self._windows(limit, key)
         counted = tuple((window.left(now), window.wait(now)) for window in windows)
-        return Tally(taken=False, windows=counted)
+        return LimitDecision(taken=False, windows=counted)
 
-    async def take_back(self, limit: Limit, key: str) -> None:
+    async def refund(self, limit: Limit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
         now = self._now()
         for window in self._windows(limit, key):
             window.left(now)
-            if window.take_back():
+            if window.refund():
                 self._note(window)
 
     def _note(self, window: MovingWindow) -> None:

@@ -11,7 +11,9 @@ from typing import Any, Final
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.schema.paths import DOORS, TOKEN, Door
+from edge_api.db.oauth_tables import OAUTH_GRANTS
+from edge_api.db.query import Filter, Update
+from edge_api.schema.paths import AUDIENCES, TOKEN, Audience
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Issuer:
     @property
     def resources(self) -> tuple[str, ...]:
         """Every resource that a token can be for (RFC 8707): the whole origin, or one door."""
-        return (self.url, *(f"{self.url}{path}" for path in DOORS.values()))
+        return (self.url, *(f"{self.url}{path}" for path in AUDIENCES.values()))
 
     def within(self, resource: str) -> tuple[str, ...]:
         """Return what a token may be for under a grant for `resource`: itself, then its parts."""
@@ -34,9 +36,9 @@ class Issuer:
         """What a client may call the server in an assertion (RFC 7523, section 3)."""
         return (self.url, f"{self.url}{TOKEN}")
 
-    def opens(self, resource: str, door: Door) -> bool:
+    def opens(self, resource: str, audience: Audience) -> bool:
         """Tell whether a token for `resource` is meant for the door."""
-        return resource in (self.url, f"{self.url}{DOORS[door]}")
+        return resource in (self.url, f"{self.url}{AUDIENCES[audience]}")
 
 
 ALGORITHM: Final = "ES256"
@@ -108,3 +110,17 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
         grant_id=claims.get("grant_id"),
         expires_at=datetime.fromtimestamp(claims["exp"], UTC),
     )
+
+
+def end_grants(which: Filter, present: str) -> Update:
+    """Return the plan that revokes grants, with all that they gave."""
+    return Update(OAUTH_GRANTS, {"revoked_at": present}, (which, _IN_FORCE))
+
+
+def hand_over_grants(old_key: str, new_key: str) -> Update:
+    """Return the plan that puts the grants of a rotated key on its successor."""
+    of_old = Filter("credential_id", "eq", old_key)
+    return Update(OAUTH_GRANTS, {"credential_id": new_key}, (of_old, _IN_FORCE))
+
+
+_IN_FORCE = Filter("revoked_at", "is", None)

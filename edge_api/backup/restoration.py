@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Delete, Insert, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.table import Ending, Restored, Row, Table
 from edge_api.db.tables import TABLES
 from edge_api.db.transfer import any_of, missing, pages
@@ -69,7 +69,7 @@ class _Bearer:
                 Update(
                     table,
                     {column: row[column] for column in ending.columns},
-                    (Condition(table.key, "eq", row[table.key]), _goes_on(ending, row)),
+                    (Filter(table.key, "eq", row[table.key]), _goes_on(ending, row)),
                 )
                 for row in rows
             ]
@@ -112,17 +112,17 @@ async def _count_missing(source: Store, target: Store, table: Table) -> int:
     return sum([len(rows) async for rows in missing(source, target, table)])
 
 
-def _has_ended(ending: Ending) -> Condition:
+def _has_ended(ending: Ending) -> Filter:
     """Return what holds of the rows of the former state in which it has ended."""
     if ending.value is not None:
-        return Condition(ending.columns[0], "eq", ending.value)
-    return Condition(ending.columns[0], "is", None, negated=True)
+        return Filter(ending.columns[0], "eq", ending.value)
+    return Filter(ending.columns[0], "is", None, negated=True)
 
 
-def _goes_on(ending: Ending, row: Row) -> Condition:
+def _goes_on(ending: Ending, row: Row) -> Filter:
     """Return what holds of a row that has ended for as long as the restored one has not."""
     if ending.value is not None:
-        return Condition(ending.columns[0], "in", ending.before)
+        return Filter(ending.columns[0], "in", ending.before)
     if ending.replaces:
-        return Condition(ending.columns[0], "neq", row[ending.columns[0]])
-    return Condition(ending.columns[0], "is", None)
+        return Filter(ending.columns[0], "neq", row[ending.columns[0]])
+    return Filter(ending.columns[0], "is", None)

@@ -17,7 +17,7 @@ from edge_api.cli import (
 )
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row
-from edge_api.oauth.clients import ClientOrder, Clients, Registered
+from edge_api.oauth.clients import Clients, NewClient, Registered
 from edge_api.oauth.grants import AUTH_METHODS, GRANTS
 from edge_api.open_store import opened, system_clock
 from edge_api.schema.credentials import UNVETTED_SCOPES
@@ -61,7 +61,7 @@ async def _fetch_nothing(_url: str) -> bytes:
 
 async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
     by_code = bool(arguments.redirect_uri)
-    order = ClientOrder(
+    order = NewClient(
         name=arguments.name,
         auth_method=arguments.auth or ("none" if by_code else "client_secret_basic"),
         grant_types=arguments.grants or (GRANTS[:2] if by_code else GRANTS[2:]),

@@ -9,11 +9,11 @@ from typing import Final
 
 from edge_api.app import Assembly
 from edge_api.auth.actor import Clock
-from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.private_file import write_private
 from edge_api.db.email_address import MailFolder, parse_relay
 from edge_api.db.query import Store
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.open_store import system_clock
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, is_loopback
@@ -30,8 +30,8 @@ async def greet(assembly: Assembly, host: str, port: int) -> None:
         relay = parse_relay(service.settings.smtp_url)
         if isinstance(relay, MailFolder):
             print(f"mail is not sent: it lies in {relay.path}/new", flush=True)
-    if service[Shelf].trouble:
-        print(f"the journal: {service[Shelf].trouble}", flush=True)
+    if service[BuildManager].error:
+        print(f"the journal: {service[BuildManager].error}", flush=True)
     if service.settings.is_loopback and is_loopback(host):
         path = development_key_path(service.settings)
         key = await development_key(service.store, path, system_clock)
@@ -57,7 +57,7 @@ async def development_key(store: Store, path: Path, clock: Clock) -> str:
     kept = _read(path)
     if kept and await keys.allows(kept, frozenset(SCOPES)):
         return kept
-    issued = await keys.issue(KeyOrder(DEVELOPMENT, scopes=tuple(SCOPES)))
+    issued = await keys.issue(NewKey(DEVELOPMENT, scopes=tuple(SCOPES)))
     _write(path, issued.secret)
     return issued.secret
 

@@ -5,7 +5,7 @@ import json
 import sys
 from typing import Any
 
-from edge_api.auth.keys import USUAL_SCOPES, Issued, KeyOrder, Keys, state_of
+from edge_api.auth.keys import USUAL_SCOPES, Issued, Keys, NewKey, state_of
 from edge_api.cli import (
     EXAMPLE_ID,
     Subparsers,
@@ -48,7 +48,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
-    order = KeyOrder(
+    order = NewKey(
         name=arguments.name,
         type=arguments.type,
         scopes=arguments.scopes,

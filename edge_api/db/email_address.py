@@ -16,7 +16,7 @@ import email_validator
 from email_validator import EmailNotValidError, ValidatedEmail, syntax, validate_email
 
 from edge_api.db.tables import EMAIL_LONGEST
-from edge_api.schema.origin import PORT_MOST
+from edge_api.schema.environment import PORT_MOST
 
 Security = Literal["offered", "starttls", "tls"]
 """TLS where the relay offers it; by STARTTLS or not at all; from the first octet on."""

@@ -113,9 +113,9 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    folded = text.casefold()
+    case_insensitive = text.casefold()
     # Folding never shortens a character: equal length means that each became exactly one.
-    return folded if len(folded) == len(text) else "".join(map(_fold_one, text))
+    return case_insensitive if len(case_insensitive) == len(text) else "".join(map(_fold_one, text))
 
 
 def _fold_one(character: str) -> str:
@@ -148,7 +148,7 @@ Value = str | int
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Filter:
     """One filter: `column operator value`, or its negation.
 
     `operator` is a name of `domain.filters.OPERATORS`. `value` is one Value, a tuple of them for
@@ -163,7 +163,7 @@ class Condition:
     negated: bool = False
 
 
-Where = tuple[Condition, ...]
+Where = tuple[Filter, ...]
 """Conditions that all hold."""
 
 
@@ -194,7 +194,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class AffectedBy:
+class RowCount:
     """Stands for the number of rows that an earlier plan of the same transaction changed."""
 
     step: int
@@ -202,7 +202,7 @@ class AffectedBy:
 
 
 @dataclass(frozen=True, slots=True)
-class Depending:
+class CaseResult:
     """Stands for one of two values: whether an earlier plan of the same transaction met a row."""
 
     step: int
@@ -216,7 +216,7 @@ class Depending:
 class Insert:
     """New rows, whole, as `Table.new_row` gives them.
 
-    A value may be `AffectedBy` or `Depending`.
+    A value may be `RowCount` or `CaseResult`.
     """
 
     table: Table
@@ -251,11 +251,11 @@ class Delete:
     single: bool = False
 
 
-Plan = Read | Insert | Update | Delete
+Query = Read | Insert | Update | Delete
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QueryResult:
     """What a plan gave: the rows read, stored, changed or deleted."""
 
     rows: list[Row] = field(default_factory=list)
@@ -273,7 +273,7 @@ class Store(Protocol):
     version_is_exact: bool
     """Whether `version` differs at once for what another process changed, or within seconds."""
 
-    async def run(self, *plans: Plan) -> list[Outcome]:
+    async def run(self, *plans: Query) -> list[QueryResult]:
         """Carry out all plans in one transaction and return an outcome for each.
 
         When it returns, every change is durable: it survives the loss of power. Raises Problem

@@ -12,14 +12,14 @@ from typing import Any
 
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    AffectedBy,
-    Condition,
+    CaseResult,
     Delete,
-    Depending,
+    Filter,
     Insert,
     Order,
     Pattern,
     Read,
+    RowCount,
     Update,
     Where,
 )
@@ -90,7 +90,7 @@ def _rules(table: Table, column: Column, spelling: Spelling) -> Iterator[str]:
         yield from _range(name, column.bounds)
     elif column.kind in spelling.rules:
         yield spelling.rules[column.kind].format(column=name)
-    if column.name in table.folded:
+    if column.name in table.case_insensitive:
         yield f"{name} = lower({name})"
 
 
@@ -115,7 +115,7 @@ def _literal(value: str | int) -> str:
 def decode(table: Table, names: Sequence[str], records: Iterable[Iterable[Any]]) -> list[Row]:
     """Return a row for each record, which holds the values of the columns `names`."""
     rows = [dict(zip(names, record, strict=True)) for record in records]
-    for name in table.documents.intersection(names):
+    for name in table.json_columns.intersection(names):
         for row in rows:
             row[name] = None if row[name] is None else read_json(row[name])
     return rows
@@ -151,7 +151,7 @@ _SHAPES = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dialect:
+class ErrorFormat:
     """What engines say in different words."""
 
     operations: Mapping[str, str]
@@ -172,38 +172,38 @@ class Statement:
     parameters: Sequence[Any] = ()
 
 
-def read_rows(plan: Read, dialect: Dialect) -> Statement:
+def read_rows(query: Read, dialect: ErrorFormat) -> Statement:
     """Return the statement that reads the rows."""
-    names = _names(plan.table, plan.columns or tuple(plan.table.columns))
-    where = _where(plan.table, plan.where, dialect)
-    source = f"SELECT {names} FROM {quote(plan.table.name)}{where.text}"
-    limit = dialect.no_limit if plan.limit is None else plan.limit
-    parameters = (*where.parameters, limit, plan.offset)
-    text = f"{source} ORDER BY {_order(plan.table, plan.order)} LIMIT ? OFFSET ?"
+    names = _names(query.table, query.columns or tuple(query.table.columns))
+    where = _where(query.table, query.where, dialect)
+    source = f"SELECT {names} FROM {quote(query.table.name)}{where.text}"
+    limit = dialect.no_limit if query.limit is None else query.limit
+    parameters = (*where.parameters, limit, query.offset)
+    text = f"{source} ORDER BY {_order(query.table, query.order)} LIMIT ? OFFSET ?"
     return Statement(dialect.mark(text), parameters)
 
 
-def count_rows(plan: Read, dialect: Dialect) -> Statement:
+def count_rows(query: Read, dialect: ErrorFormat) -> Statement:
     """Return the statement that counts what matches, whatever limit and offset."""
-    where = _where(plan.table, plan.where, dialect)
-    text = f"SELECT count(*) FROM {quote(plan.table.name)}{where.text}"
+    where = _where(query.table, query.where, dialect)
+    text = f"SELECT count(*) FROM {quote(query.table.name)}{where.text}"
     return Statement(dialect.mark(text), where.parameters)
 
 
 @cache
-def insert_row(table: Table, dialect: Dialect) -> str:
+def insert_row(table: Table, dialect: ErrorFormat) -> str:
     """Return the text of the statement that stores one whole row."""
     marks = ", ".join("?" * len(table.columns))
     names = _names(table, tuple(table.columns))
     return dialect.mark(f"INSERT INTO {quote(table.name)} ({names}) VALUES ({marks})")
 
 
-def insert_parameters(plan: Insert, affected: Sequence[int]) -> list[tuple[Any, ...]]:
+def insert_parameters(query: Insert, affected: Sequence[int]) -> list[tuple[Any, ...]]:
     """Return the parameters of `insert_row` for each row of the plan.
 
     `affected` says how many rows each earlier plan of the transaction read or changed.
     """
-    return [_insert_values(plan.table, row, affected) for row in plan.rows]
+    return [_insert_values(query.table, row, affected) for row in query.rows]
 
 
 def _insert_values(
@@ -212,34 +212,34 @@ def _insert_values(
     values = {name: row[name] for name in table.columns}
     if not _LATER.isdisjoint(map(type, values.values())):
         values = {name: _resolve(value, affected) for name, value in values.items()}
-    for name in table.documents:
+    for name in table.json_columns:
         values[name] = _write_document(values[name])
     return tuple(values.values())
 
 
-def update_rows(plan: Update, dialect: Dialect) -> Statement:
+def update_rows(query: Update, dialect: ErrorFormat) -> Statement:
     """Return the statement that changes the rows that match, and gives them back."""
-    if not plan.values:
+    if not query.values:
         raise Problem("invalid", "values: must name at least one column")
-    columns = [column_of(plan.table, name) for name in plan.values]
+    columns = [column_of(query.table, name) for name in query.values]
     settings = ", ".join(f"{quote(column.name)} = ?" for column in columns)
-    where = _where_needed(plan, dialect)
-    values = (_bind(column, plan.values[column.name]) for column in columns)
-    text = f"UPDATE {quote(plan.table.name)} SET {settings}{where.text}{_returning(plan.table)}"
+    where = _where_needed(query, dialect)
+    values = (_bind(column, query.values[column.name]) for column in columns)
+    text = f"UPDATE {quote(query.table.name)} SET {settings}{where.text}{_returning(query.table)}"
     return Statement(dialect.mark(text), (*values, *where.parameters))
 
 
-def delete_rows(plan: Delete, dialect: Dialect) -> Statement:
+def delete_rows(query: Delete, dialect: ErrorFormat) -> Statement:
     """Return the statement that deletes the rows that match, and gives them back."""
-    where = _where_needed(plan, dialect)
-    text = f"DELETE FROM {quote(plan.table.name)}{where.text}{_returning(plan.table)}"
+    where = _where_needed(query, dialect)
+    text = f"DELETE FROM {quote(query.table.name)}{where.text}{_returning(query.table)}"
     return Statement(dialect.mark(text), where.parameters)
 
 
-def count_matches(plan: Update | Delete, most: int, dialect: Dialect) -> Statement:
+def count_matches(query: Update | Delete, most: int, dialect: ErrorFormat) -> Statement:
     """Return the statement that counts the rows that match, and stops at one more than `most`."""
-    where = _where_needed(plan, dialect)
-    matching = f"SELECT 1 FROM {quote(plan.table.name)}{where.text} LIMIT ?"
+    where = _where_needed(query, dialect)
+    matching = f"SELECT 1 FROM {quote(query.table.name)}{where.text} LIMIT ?"
     text = f"SELECT count(*) FROM ({matching}) AS matching"
     return Statement(dialect.mark(text), (*where.parameters, most + 1))
 
@@ -266,13 +266,13 @@ def _returning(table: Table) -> str:
     return f" RETURNING {_names(table, tuple(table.columns))}"
 
 
-def _where_needed(plan: Update | Delete, dialect: Dialect) -> Statement:
-    if not plan.where:
+def _where_needed(query: Update | Delete, dialect: ErrorFormat) -> Statement:
+    if not query.where:
         raise Problem("invalid", "match: must name at least one column", sqlstate="21000")
-    return _where(plan.table, plan.where, dialect)
+    return _where(query.table, query.where, dialect)
 
 
-def _where(table: Table, where: Where, dialect: Dialect) -> Statement:
+def _where(table: Table, where: Where, dialect: ErrorFormat) -> Statement:
     if not where:
         return Statement("")
     parts = [_condition(table, condition, dialect) for condition in where]
@@ -280,7 +280,7 @@ def _where(table: Table, where: Where, dialect: Dialect) -> Statement:
     return Statement(f" WHERE {text}", [value for part in parts for value in part.parameters])
 
 
-def _condition(table: Table, condition: Condition, dialect: Dialect) -> Statement:
+def _condition(table: Table, condition: Filter, dialect: ErrorFormat) -> Statement:
     column = column_of(table, condition.column)
     if condition.operator in _PATTERNS:
         _refuse_malformed(condition)
@@ -296,7 +296,7 @@ _WITH_NUL = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}
 engine be asked for it."""
 
 
-def _operation(condition: Condition, dialect: Dialect) -> tuple[str, tuple[Any, ...]]:
+def _operation(condition: Filter, dialect: ErrorFormat) -> tuple[str, tuple[Any, ...]]:
     """Return what is asked, and with which operands."""
     operator, value = condition.operator, condition.value
     if isinstance(value, str) and _NUL in value and operator in _WITH_NUL:
@@ -306,7 +306,7 @@ def _operation(condition: Condition, dialect: Dialect) -> tuple[str, tuple[Any, 
     return dialect.operations[operator], dialect.operands.get(operator, lambda each: (each,))(value)
 
 
-def _refuse_malformed(condition: Condition) -> None:
+def _refuse_malformed(condition: Filter) -> None:
     """Raise Problem for a malformed pattern, before any row is looked at."""
     try:
         Pattern(str(condition.value))
@@ -343,13 +343,13 @@ def _write_document(value: Any) -> str | None:
     return None if value is None else write_json(value)
 
 
-_LATER = frozenset((AffectedBy, Depending))
+_LATER = frozenset((RowCount, CaseResult))
 
 
 def _resolve(value: Any, affected: Sequence[int]) -> Any:
     match value:
-        case AffectedBy(step):
+        case RowCount(step):
             return affected[step]
-        case Depending(step, some, none):
+        case CaseResult(step, some, none):
             return some if affected[step] else none
     return value

@@ -150,11 +150,11 @@ class Table:
     key: str = "id"
     hidden: frozenset[str] = frozenset()
     """Columns that no interface shows, filters by or sorts by."""
-    folded: frozenset[str] = frozenset()
+    case_insensitive: frozenset[str] = frozenset()
     """Text columns that are stored in lower case."""
     administrative: bool = False
     """Whether the administrative interface reaches it."""
-    sole_row: bool = False
+    singleton: bool = False
     """Whether the table holds one row at the most, whose key is 1."""
     personal: PersonalData | None = field(kw_only=True)
     """Whose personal data its rows are; `None` for nobody's. It has no default on purpose."""
@@ -203,7 +203,7 @@ class Table:
         return MappingProxyType({name: _read_column(name, info) for name, info in fields})
 
     @cached_property
-    def documents(self) -> frozenset[str]:
+    def json_columns(self) -> frozenset[str]:
         """The columns that hold JSON."""
         return frozenset(name for name, column in self.columns.items() if column.kind is Kind.JSON)
 
@@ -223,7 +223,7 @@ class Table:
             raise _as_problem(error, self) from None
         return self._fold(dict(vars(checked)))
 
-    def own_row(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
+    def trusted_row(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
         """Return the same, without a check: `given` was checked before, or made by the service.
 
         Checking again costs as much as all else that is done for a row. The store refuses what
@@ -277,7 +277,7 @@ class Table:
         return column
 
     def _fold(self, row: Row) -> Row:
-        for name in self.folded:
+        for name in self.case_insensitive:
             value = row.get(name)
             if isinstance(value, str):
                 row[name] = value.lower()

@@ -13,7 +13,7 @@ from pydantic import Field
 from edge_api.db.oauth_tables import OAUTH_TABLES
 from edge_api.db.outbox_tables import OUTBOX_TABLES
 from edge_api.db.table import Ending, Index, PersonalData, Retention, RowModel, Table
-from edge_api.db.types import Integer, Json, Kind, NewId, Now, Text, Timestamp, Touched, Trait
+from edge_api.db.types import Integer, Json, Kind, NewId, Now, OnUpdateNow, Text, Timestamp, Trait
 
 EMAIL_LONGEST = 255
 """The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
@@ -50,7 +50,7 @@ class LeadRow(RowModel):
     budget_tier: Annotated[Text, Field(min_length=1, max_length=50)]
     message: Annotated[Text, Field(min_length=1, max_length=2000)]
     created_at: Now
-    updated_at: Touched
+    updated_at: OnUpdateNow
     status: LeadStatus = "new"
     notes: Text | None = None
     source: LeadSource = "api"
@@ -85,7 +85,7 @@ class EmailSendStateRow(RowModel):
     send_delay_ms: Annotated[Integer, Field(ge=0, le=60_000)] = 200
     auth_email_ttl_minutes: Annotated[Integer, Field(ge=1, le=10_080)] = 15
     transactional_email_ttl_minutes: Annotated[Integer, Field(ge=1, le=10_080)] = 60
-    updated_at: Touched
+    updated_at: OnUpdateNow
 
 
 class EmailUnsubscribeTokenRow(RowModel):
@@ -195,7 +195,7 @@ EMAIL_SEND_STATE = Table(
     EmailSendStateRow,
     "How the dispatcher of mail goes about it: one row.",
     administrative=True,
-    sole_row=True,
+    singleton=True,
     personal=None,
 )
 EMAIL_UNSUBSCRIBE_TOKENS = Table(
@@ -206,7 +206,7 @@ EMAIL_UNSUBSCRIBE_TOKENS = Table(
         Index("email_unsubscribe_tokens_token", ("token",), unique=True),
         Index("email_unsubscribe_tokens_email", ("email",), unique=True),
     ),
-    folded=frozenset({"email"}),
+    case_insensitive=frozenset({"email"}),
     administrative=True,
     personal=PersonalData(("email",), withheld=frozenset({"token"})),
     retention=Retention(),
@@ -218,7 +218,7 @@ SUPPRESSED_EMAILS = Table(
     SuppressedEmailRow,
     "Addresses that must not be mailed.",
     (Index("suppressed_emails_email", ("email",), unique=True),),
-    folded=frozenset({"email"}),
+    case_insensitive=frozenset({"email"}),
     administrative=True,
     personal=PersonalData(
         ("email",),

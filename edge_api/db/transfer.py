@@ -12,29 +12,29 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Delete, Insert, Order, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row, Table
 
 ROWS_AT_ONCE: Final = 500
 
 
 async def pages(
-    store: Store, plan: Read, at_once: int = ROWS_AT_ONCE
+    store: Store, query: Read, at_once: int = ROWS_AT_ONCE
 ) -> AsyncIterator[Sequence[Row]]:
     """Yield the rows of a plan without order, limit and offset: others read in between.
 
     Of its columns the key has to be one. Raises Problem.
     """
-    key = plan.table.key
-    where = plan.where
+    key = query.table.key
+    where = query.where
     while True:
-        page = Read(plan.table, plan.columns, where, (Order(key),), at_once)
+        page = Read(query.table, query.columns, where, (Order(key),), at_once)
         (outcome,) = await store.run(page)
         if outcome.rows:
             yield outcome.rows
         if len(outcome.rows) < at_once:
             return
-        where = (*plan.where, Condition(key, "gt", outcome.rows[-1][key]))
+        where = (*query.where, Filter(key, "gt", outcome.rows[-1][key]))
 
 
 async def missing(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
@@ -45,9 +45,9 @@ async def missing(source: Store, target: Store, table: Table) -> AsyncIterator[S
         yield [row for row in rows if row[table.key] not in keys]
 
 
-def any_of(table: Table, rows: Sequence[Row]) -> Condition:
+def any_of(table: Table, rows: Sequence[Row]) -> Filter:
     """Return what holds of the rows with the keys of these."""
-    return Condition(table.key, "in", tuple(row[table.key] for row in rows))
+    return Filter(table.key, "in", tuple(row[table.key] for row in rows))
 
 
 Tell = Callable[[Table, int], None]
@@ -119,7 +119,7 @@ async def _refuse_others(source: Store, target: Store, tables: Sequence[Table]) 
 
 
 async def _find_others(source: Store, target: Store, table: Table) -> Sequence[str]:
-    if table.sole_row:  # a new store has that row already, and takes the source's
+    if table.singleton:  # a new store has that row already, and takes the source's
         return []
     keys: list[Any] = []
     extra = [row[table.key] async for rows in missing(target, source, table) for row in rows]
@@ -139,7 +139,7 @@ def _say(table: Table, what: str, keys: Sequence[Any]) -> Sequence[str]:
 
 async def _copy(source: Store, target: Store, table: Table, tell: Tell) -> int:
     """Store the rows that are missing, a page in each transaction; return how many."""
-    if table.sole_row:
+    if table.singleton:
         await _take_sole_row(source, target, table)
     looked = stored = 0
     async for rows in pages(source, Read(table)):
@@ -159,10 +159,10 @@ async def _take_sole_row(source: Store, target: Store, table: Table) -> None:
     if found.rows == known.rows:
         return
     if not found.rows:
-        await target.run(Delete(table, (Condition(table.key, "is", None, negated=True),)))
+        await target.run(Delete(table, (Filter(table.key, "is", None, negated=True),)))
     for row in found.rows:
         values = {name: value for name, value in row.items() if name != table.key}
-        await target.run(Update(table, values, (Condition(table.key, "eq", row[table.key]),)))
+        await target.run(Update(table, values, (Filter(table.key, "eq", row[table.key]),)))
 
 
 async def _prove_same(source: Store, target: Store, table: Table) -> Proof:

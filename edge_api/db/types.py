@@ -171,7 +171,7 @@ Timestamp = Annotated[
 ]
 NewId = Annotated[Uuid, Trait(Kind.UUID, filled="id")]
 Now = Annotated[Timestamp, Trait(Kind.TIMESTAMP, filled="now")]
-Touched = Annotated[Timestamp, Trait(Kind.TIMESTAMP, filled="now", touched=True)]
+OnUpdateNow = Annotated[Timestamp, Trait(Kind.TIMESTAMP, filled="now", touched=True)]
 
 
 def _check_within(value: Any, levels: int = JSON_DEEPEST) -> Any:

@@ -21,7 +21,7 @@ ANSWER_LEAST: Final = 16 * 1024
 """Bytes that each counts for at least, with what holds it."""
 
 
-class SharedWork(Generic[T]):
+class SingleFlight(Generic[T]):
     """Work under way, by a key of the caller's.
 
     A cancelled caller leaves the work running for the others. With `ends_unwaited` the work is
@@ -33,7 +33,7 @@ class SharedWork(Generic[T]):
         self._tasks: dict[Hashable, asyncio.Future[T]] = {}
         self._waiting: Counter[asyncio.Future[T]] = Counter()
 
-    async def do(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """Return the outcome of the work that is under way for `key`; begin it if none is.
 
         Raises what the work raises, to everybody who waits.
@@ -93,7 +93,7 @@ class SizedCache(Generic[T]):
             self._size -= gone
 
 
-class KeptAnswers(Generic[T]):
+class VersionedCache(Generic[T]):
     """Answers of the store by their questions, believed until the store changes.
 
     `weigh` gives their bytes. All who ask meanwhile share one read, so that a crowd costs the store
@@ -106,7 +106,7 @@ class KeptAnswers(Generic[T]):
         self._most = most
         self._version: int | None = None
         self._answers: SizedCache[tuple[T]] = SizedCache(most)
-        self._reads: SharedWork[T] = SharedWork(ends_unwaited=True)
+        self._reads: SingleFlight[T] = SingleFlight(ends_unwaited=True)
 
     async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
         """Return the answer: what `read` gives, unless the store is as it was when it was given.
@@ -122,7 +122,7 @@ class KeptAnswers(Generic[T]):
         if kept is not None:
             return kept[0]
         work = partial(self._read, version, question, read, length)
-        return await self._reads.do((version, question), work)
+        return await self._reads.run((version, question), work)
 
     async def _read(
         self, version: int, question: Hashable, read: Callable[[], Awaitable[T]], length: int

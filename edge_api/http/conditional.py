@@ -12,7 +12,7 @@ from edge_api.db.versioned_cache import SizedCache
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.negotiation import etag_matches
 from edge_api.http.request import Request, whole_list
-from edge_api.http.response import Wire
+from edge_api.http.response import PreparedResponse
 from edge_api.operation.negotiation import best_coding
 from edge_api.operation.result import Document
 from edge_api.schema.site_policy import Header, Headers
@@ -31,12 +31,12 @@ _CODINGS: Final = tuple(CODERS)
 class DocumentAnswers:
     """Wire forms of documents, made on first use."""
 
-    def __init__(self, cache: SizedCache[Wire]) -> None:
+    def __init__(self, cache: SizedCache[PreparedResponse]) -> None:
         self._cache = cache
 
     async def answer(
         self, document: Document, request: Request, always: Headers = API_HEADERS
-    ) -> Wire:
+    ) -> PreparedResponse:
         """Return the best form of `document` for the request, or 304 (RFC 9110, section 13.2).
 
         `always` is what goes out with every answer of the kind; it never changes for a document.
@@ -44,20 +44,20 @@ class DocumentAnswers:
         coding = _coding(document.body, request)
         condition = whole_list(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
-            return Wire(304, _validators(document, coding, always))
+            return PreparedResponse(304, _validators(document, coding, always))
         kept = self._cache.get((id(document), coding))
         return kept or await self._make(document, coding, always)
 
-    async def _make(self, document: Document, coding: str, always: Headers) -> Wire:
+    async def _make(self, document: Document, coding: str, always: Headers) -> PreparedResponse:
         coder = CODERS.get(coding)
         body = await asyncio.to_thread(coder, document.body) if coder else document.body
         coded = [("Content-Encoding", coding)] if coding else []
         content = [("Content-Type", document.media_type), *coded]
-        wire = Wire(200, [*content, *_validators(document, coding, always)], body)
+        response = PreparedResponse(200, [*content, *_validators(document, coding, always)], body)
         if document.is_lasting:
             size = len(body) + len(document.body)
-            self._cache.keep((id(document), coding), wire, size, owner=document)
-        return wire
+            self._cache.keep((id(document), coding), response, size, owner=document)
+        return response
 
 
 def coded_etag(etag: str, coding: str) -> str:
@@ -72,7 +72,7 @@ def _coding(body: bytes, request: Request) -> str:
     return best_coding(accepted, _CODINGS)
 
 
-async def compress(answer: Wire, request: Request) -> Wire:
+async def compress(answer: PreparedResponse, request: Request) -> PreparedResponse:
     """Return the best form of an answer that is made for this request alone."""
     if len(answer.sent_body) <= SMALLEST_CODED:
         return answer

@@ -25,7 +25,7 @@ from edge_api.http.errors import error_answer, problem_of
 from edge_api.http.forms import error_page
 from edge_api.http.headers import transport
 from edge_api.http.request import Callers, Request, mark, whole_list
-from edge_api.http.response import Wire, header_lines, send, tell_limits
+from edge_api.http.response import PreparedResponse, header_lines, send, tell_limits
 from edge_api.http.site import Site
 from edge_api.operation.model import Operation
 from edge_api.operation.service import Pages, Service
@@ -34,7 +34,7 @@ API_PREFIX = "/api/"
 _LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 _MISDIRECTED: Final = "Use localhost, 127.0.0.1 or [::1] as the host: SITE_URL names no other"
 
-Method = Callable[[Request, Mapping[str, str]], Awaitable[Wire]]
+Method = Callable[[Request, Mapping[str, str]], Awaitable[PreparedResponse]]
 """What answers one method of a path."""
 Target = TypeVar("Target")
 
@@ -57,7 +57,7 @@ class Resource:
     def __init__(self, endpoints: Mapping[str, Endpoint], pages: Pages) -> None:
         """Take an endpoint a method."""
         self._pages = pages
-        self._dialect = next(iter(endpoints.values())).operation.dialect
+        self._dialect = next(iter(endpoints.values())).operation.error_format
         self._methods: dict[str, Method] = {
             name: endpoint.answer for name, endpoint in endpoints.items()
         }
@@ -69,24 +69,24 @@ class Resource:
     async def handle(self, request: Request, path: Mapping[str, str]) -> web.StreamResponse:
         """Answer one request, whatever happens."""
         try:
-            wire = await self._methods.get(request.method, self._refuse)(request, path)
+            response = await self._methods.get(request.method, self._refuse)(request, path)
         except Problem as problem:
-            wire = await self._tell(problem, request)
+            response = await self._tell(problem, request)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
-            wire = await self._tell(problem_of(fault), request)
-        return send(wire, request)
+            response = await self._tell(problem_of(fault), request)
+        return send(response, request)
 
-    async def _tell(self, problem: Problem, request: Request) -> Wire:
+    async def _tell(self, problem: Problem, request: Request) -> PreparedResponse:
         problem.headers = tell_limits(request, problem.headers)
         if self._dialect == "page":
             accepted = whole_list(request.headers, "Accept") or ""
             return await error_page(self._pages, problem, accepted)
         return error_answer(problem, self._dialect)
 
-    async def _offer(self, _request: Request, _path: Mapping[str, str]) -> Wire:
+    async def _offer(self, _request: Request, _path: Mapping[str, str]) -> PreparedResponse:
         return options(self._allow) if self._dialect == "page" else preflight(self._allow)
 
-    async def _refuse(self, _request: Request, _path: Mapping[str, str]) -> Wire:
+    async def _refuse(self, _request: Request, _path: Mapping[str, str]) -> PreparedResponse:
         raise Problem("method_not_allowed", headers={"Allow": self._allow})
 
 
@@ -101,10 +101,10 @@ class Elsewhere:
         try:
             return await self._answer(request)
         except Problem as problem:
-            wire = error_answer(problem)
+            response = error_answer(problem)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
-            wire = error_answer(problem_of(fault))
-        return send(wire, request)
+            response = error_answer(problem_of(fault))
+        return send(response, request)
 
     def _answer(self, request: Request) -> Awaitable[web.StreamResponse]:
         if f"{request.path}/".startswith(API_PREFIX):

@@ -18,9 +18,9 @@ from edge_api.http.body import check_media_type, decode, read_bytes
 from edge_api.http.conditional import DocumentAnswers, compress
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, page_headers
 from edge_api.http.request import Callers, Fields, Request, secret_of
-from edge_api.http.response import Wire, tell_limits
-from edge_api.operation.model import Ask, Operation, authorise, check_query
-from edge_api.operation.result import Document, Page, Reply
+from edge_api.http.response import PreparedResponse, tell_limits
+from edge_api.operation.model import Operation, OperationRequest, authorise, check_query
+from edge_api.operation.result import Document, OperationResult, Page
 from edge_api.operation.service import Service
 from edge_api.schema.site_policy import Headers
 
@@ -33,7 +33,7 @@ _SECONDS: Final = 86400
 """How long a browser may remember that it may ask; browsers cap it themselves."""
 
 
-def preflight(allow: str) -> Wire:
+def preflight(allow: str) -> PreparedResponse:
     """Return the answer to `OPTIONS`: any origin may ask, without cookies (Fetch, 3.2)."""
     headers = [
         ("Allow", allow),
@@ -42,12 +42,12 @@ def preflight(allow: str) -> Wire:
         ("Access-Control-Max-Age", str(_SECONDS)),
         *API_HEADERS,
     ]
-    return Wire(204, headers)
+    return PreparedResponse(204, headers)
 
 
-def options(allow: str) -> Wire:
+def options(allow: str) -> PreparedResponse:
     """Return the answer to `OPTIONS` where no other origin's script has any business."""
-    return Wire(204, [("Allow", allow), *PAGE_HEADERS])
+    return PreparedResponse(204, [("Allow", allow), *PAGE_HEADERS])
 
 
 class Endpoint:
@@ -65,14 +65,14 @@ class Endpoint:
         self._documents = documents
         self._callers = callers
 
-    async def answer(self, request: Request, path: Mapping[str, str]) -> Wire:
+    async def answer(self, request: Request, path: Mapping[str, str]) -> PreparedResponse:
         """Return the answer to a request. Raises Problem."""
         operation = self.operation
         actor = None if operation.credential == "none" else await self._actor(request)
         address = await self._admit(request, actor)
         if operation.check_names is not None:
             operation.check_names(request.query)
-        ask = Ask(
+        ask = OperationRequest(
             actor=actor,
             address=address,
             path=path,
@@ -82,14 +82,14 @@ class Endpoint:
             headers=Fields(request.headers),
         )
         request.ends_with_client = operation.ends_with_client
-        reply = await operation.do(self._service, ask)
+        reply = await operation.handler(self._service, ask)
         if isinstance(reply.value, Document):
             return await self._documents.answer(reply.value, request, _always(reply))
         reply.headers = tell_limits(request, reply.headers)
-        wire = encode(reply)
+        response = encode(reply)
         if operation.is_page or operation.hands_out_secrets:
-            return wire
-        return await compress(wire, request)
+            return response
+        return await compress(response, request)
 
     async def _actor(self, request: Request) -> Actor | None:
         """Return whose credential was sent, if it need be or was. Raises Problem."""
@@ -115,8 +115,8 @@ class Endpoint:
         assert body is not None  # noqa: S101  the caller looked
         check_media_type(request, body)
         raw = await read_bytes(request, body.most)
-        if body.vouch is not None:
-            body.vouch(self._service, Fields(request.headers), raw)
+        if body.verify_signature is not None:
+            body.verify_signature(self._service, Fields(request.headers), raw)
         return decode(raw, body)
 
 
@@ -147,7 +147,7 @@ def _default(model: type[BaseModel]) -> BaseModel:
     return model()
 
 
-def encode(reply: Reply) -> Wire:
+def encode(reply: OperationResult) -> PreparedResponse:
     """Return a reply in its wire form."""
     body = reply.value if isinstance(reply.value, bytes) else orjson.dumps(reply.value)
     headers = [
@@ -156,8 +156,8 @@ def encode(reply: Reply) -> Wire:
         *_always(reply),
         *reply.headers.items(),
     ]
-    return Wire(reply.status, headers, body)
+    return PreparedResponse(reply.status, headers, body)
 
 
-def _always(reply: Reply) -> Headers:
+def _always(reply: OperationResult) -> Headers:
     return page_headers(reply.form_action) if isinstance(reply, Page) else API_HEADERS

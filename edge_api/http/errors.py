@@ -10,16 +10,16 @@ import orjson
 
 from edge_api.db.problems import Problem
 from edge_api.http.headers import API_HEADERS
-from edge_api.http.response import Wire
-from edge_api.operation.model import Dialect
+from edge_api.http.response import PreparedResponse
+from edge_api.operation.model import ErrorFormat
 from edge_api.operation.result import JSON, NO_STORE
 
 _log = logging.getLogger(__name__)
 
 
-def error_body(problem: Problem, dialect: Dialect = "plain") -> bytes:
+def error_body(problem: Problem, error_format: ErrorFormat = "plain") -> bytes:
     """Return the JSON of a problem in the words of a dialect."""
-    return orjson.dumps(_MEMBERS[dialect](problem))
+    return orjson.dumps(_MEMBERS[error_format](problem))
 
 
 def _plain(problem: Problem) -> dict[str, str]:
@@ -52,7 +52,7 @@ def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
-_MEMBERS: Mapping[Dialect, Callable[[Problem], Mapping[str, Any]]] = {
+_MEMBERS: Mapping[ErrorFormat, Callable[[Problem], Mapping[str, Any]]] = {
     "plain": _plain,
     "postgrest": _postgrest,
     "oauth": _oauth,
@@ -61,7 +61,7 @@ _MEMBERS: Mapping[Dialect, Callable[[Problem], Mapping[str, Any]]] = {
 }
 
 
-def error_answer(problem: Problem, dialect: Dialect = "plain") -> Wire:
+def error_answer(problem: Problem, error_format: ErrorFormat = "plain") -> PreparedResponse:
     """Return the answer that tells the client of a problem."""
     headers = [
         ("Content-Type", JSON),
@@ -69,7 +69,7 @@ def error_answer(problem: Problem, dialect: Dialect = "plain") -> Wire:
         *API_HEADERS,
         *problem.headers.items(),
     ]
-    return Wire(problem.status, headers, error_body(problem, dialect))
+    return PreparedResponse(problem.status, headers, error_body(problem, error_format))
 
 
 def problem_of(fault: BaseException) -> Problem:

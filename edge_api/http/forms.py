@@ -16,13 +16,12 @@ from edge_api.http.errors import error_answer
 from edge_api.http.headers import PAGE_HEADERS
 from edge_api.http.pages import EdgePages
 from edge_api.http.request import Callers, Request, whole_list
-from edge_api.http.response import Wire
+from edge_api.http.response import PreparedResponse
 from edge_api.leads.input import FormFaults, read_form
 from edge_api.leads.operations import IDEMPOTENCY_KEY, reply_with
 from edge_api.leads.service import Created, Leads, Sender
-from edge_api.operation.markdown import escape
 from edge_api.operation.negotiation import prefers_json, prefers_markdown
-from edge_api.operation.result import FORM, HTML, MARKDOWN, NO_STORE
+from edge_api.operation.result import FORM, HTML, MARKDOWN, NO_STORE, escape
 from edge_api.operation.service import Pages, Service
 from edge_api.schema.edge_pages import ACCESS_FORM, CONTACT_FORM, Form
 from edge_api.schema.paths import CLAIM_CREDENTIAL
@@ -50,7 +49,7 @@ class FormDesk:
             raise Problem("unsupported_media_type", f"Send the form as {FORM}")
         return _decode(await read_bytes(request, FORM_MOST))
 
-    async def give_back(self, fields: Fields, fault: FormFaults | Problem) -> Wire:
+    async def give_back(self, fields: Fields, fault: FormFaults | Problem) -> PreparedResponse:
         """Return the page with the form as it was filled in, and what is wrong with it."""
         if isinstance(fault, FormFaults):
             problem, told = Problem("invalid"), self._tell(fault)
@@ -71,14 +70,14 @@ class FormDesk:
 
 def answer_page(
     body: bytes, status: int = 200, headers: Headers = (), media_type: str = HTML
-) -> Wire:
+) -> PreparedResponse:
     """Return a page that is one person's."""
-    return Wire(status, (("Content-Type", media_type), *headers, *_ALWAYS), body)
+    return PreparedResponse(status, (("Content-Type", media_type), *headers, *_ALWAYS), body)
 
 
-def lead_on(address: str) -> Wire:
+def lead_on(address: str) -> PreparedResponse:
     """Return what sends a browser on to another page with GET (RFC 9110, section 15.4.4)."""
-    return Wire(303, (("Location", address), *_ALWAYS))
+    return PreparedResponse(303, (("Location", address), *_ALWAYS))
 
 
 _ALWAYS: Final[Headers] = (("Cache-Control", NO_STORE), *PAGE_HEADERS)
@@ -112,7 +111,7 @@ def _decode(raw: bytes) -> dict[str, str]:
     return dict(pairs)
 
 
-async def error_page(pages: Pages, problem: Problem, accepted: str = "") -> Wire:
+async def error_page(pages: Pages, problem: Problem, accepted: str = "") -> PreparedResponse:
     """Return the page that tells of a problem; without a build that has one, as JSON.
 
     It is Markdown for whoever prefers that by `accepted`, the field `Accept`.
@@ -143,7 +142,7 @@ class Contact:
         self._callers = Callers(service)
         self._desk = FormDesk(CONTACT_FORM, pages, service.settings.site_url)
 
-    async def answer(self, request: Request) -> Wire:
+    async def answer(self, request: Request) -> PreparedResponse:
         """Store the lead and answer in the form that is wanted.
 
         Raises Problem for what no person with a browser sends, and where JSON is wanted, for
@@ -154,7 +153,7 @@ class Contact:
             return await self._answer_script(request, fields)
         return await self._answer_person(request, fields)
 
-    async def _answer_person(self, request: Request, fields: Fields) -> Wire:
+    async def _answer_person(self, request: Request, fields: Fields) -> PreparedResponse:
         """Lead on to the thanks, or show the form again with its faults."""
         try:
             await self._take(request, fields)
@@ -162,7 +161,7 @@ class Contact:
             return await self._desk.give_back(fields, fault)
         return lead_on(THANKS)
 
-    async def _answer_script(self, request: Request, fields: Fields) -> Wire:
+    async def _answer_script(self, request: Request, fields: Fields) -> PreparedResponse:
         """Answer as the API does, but that an Error names every fault of the form at once."""
         try:
             return encode(reply_with(await self._take(request, fields)))
@@ -188,7 +187,7 @@ class AccessForm:
         self._callers = Callers(service)
         self._desk = FormDesk(ACCESS_FORM, pages, service.settings.site_url)
 
-    async def answer(self, request: Request) -> Wire:
+    async def answer(self, request: Request) -> PreparedResponse:
         """File the request and show its claim token, or show the form again with its faults.
 
         Raises Problem for what no person with a browser sends.

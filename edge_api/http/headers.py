@@ -26,7 +26,7 @@ API_LINKS: Final = (
     f'<{paths.API_CATALOG}>; rel="api-catalog"',
     f'<{paths.OPENAPI}>; rel="service-desc"; type="application/json"',
     f'<{paths.DOCS}>; rel="service-doc"; type="text/html"',
-    f'<{paths.DOORS["rest"]}/readiness>; rel="status"; type="application/json"',
+    f'<{paths.AUDIENCES["rest"]}/readiness>; rel="status"; type="application/json"',
 )
 """Where programs find more (RFC 8288, RFC 8631, RFC 9727), whatever page they came upon."""
 

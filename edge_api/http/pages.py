@@ -16,7 +16,7 @@ import jinja2
 
 from edge_api.db.problems import Problem
 from edge_api.http.try_out import SCRIPTS, SHEETS, read_parts
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.journal.site_files import CODINGS, INDEX, TWIN, SiteFile
 from edge_api.operation.reference.pages import write_markdown
 from edge_api.operation.reference.values import Page
@@ -43,8 +43,8 @@ _RETRY_SECONDS = 60
 class EdgePages:
     """Renders with the templates of the current build, beside the event loop."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, builds: BuildManager) -> None:
+        self._shelf = builds
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page; `values` are those that its template is declared to be given.
@@ -63,11 +63,11 @@ class EdgePages:
     async def _make(self, make: Callable[[Path], bytes]) -> bytes:
         """Make a page of the current build; once more if that was swapped and cleared meanwhile."""
         for _ in range(2):
-            folder = self._shelf.edition().folder
+            folder = self._shelf.build().folder
             try:
                 return await asyncio.to_thread(make, folder)
             except OSError:
-                if self._shelf.edition().folder == folder:
+                if self._shelf.build().folder == folder:
                     break
         raise unavailable_page()
 

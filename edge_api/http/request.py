@@ -18,7 +18,7 @@ from edge_api.auth.client_address import client_address
 from edge_api.db.problems import Problem
 from edge_api.health import Health
 from edge_api.operation.service import Service
-from edge_api.schema.paths import Door
+from edge_api.schema.paths import Audience
 from edge_api.schema.site_policy import Headers
 
 
@@ -91,7 +91,7 @@ class Callers:
             self._health.untrusted_forwarding = True
         return caller.key
 
-    async def identify(self, request: Request, door: Door = "rest") -> tuple[str, Actor]:
+    async def identify(self, request: Request, audience: Audience = "rest") -> tuple[str, Actor]:
         """Return the credential that was sent and its holder.
 
         A failure is counted for its address. Raises Problem.
@@ -99,8 +99,8 @@ class Callers:
         try:
             secret = secret_of(request.headers)
             if secret is None:
-                raise self._access.no_credential(door)
-            return secret, await self._access.actor_for(secret, door)
+                raise self._access.no_credential(audience)
+            return secret, await self._access.actor_for(secret, audience)
         except Problem as problem:
             if problem.code == "unauthenticated":
                 await self._limiter.hit("failed_auth", self.address_of(request))

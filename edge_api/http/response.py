@@ -1,8 +1,8 @@
-"""An answer in its wire form: the head and the body as bytes, written at once.
+"""A response that is serialized once: the head and the body as bytes, written together.
 
-One `Wire` may answer any number of requests; only the date and what belongs to the request
-(its id, its rate limit) are added. It goes past aiohttp's header machinery, which costs as much
-as everything else together, so signals do not see it and every header must be in its head.
+One `PreparedResponse` may answer any number of requests; only the date and what belongs to one
+request (its id, its rate limit) are added. It bypasses aiohttp's header machinery, which costs as
+much as everything else together, so signals do not see it and every header must be in its head.
 """
 
 import time
@@ -66,7 +66,7 @@ def _join_policies(*fields: str) -> str:
     return ", ".join({item.partition(";")[0]: item for item in items}.values())
 
 
-class Wire(web.StreamResponse):
+class PreparedResponse(web.StreamResponse):
     """An immutable answer, ready to be sent."""
 
     def __init__(self, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
@@ -80,12 +80,12 @@ class Wire(web.StreamResponse):
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self._head = start_line + header_lines((*headers, *announced))
 
-    def coded(self, *headers: Header, body: bytes | None = None) -> "Wire":
+    def coded(self, *headers: Header, body: bytes | None = None) -> "PreparedResponse":
         """Return the same answer with more headers, and with another form of its body."""
         sent = self.sent_body if body is None else body
-        return Wire(self.status, [*self._sent_headers, *headers], sent)
+        return PreparedResponse(self.status, [*self._sent_headers, *headers], sent)
 
-    def closing(self) -> "Wire":
+    def closing(self) -> "PreparedResponse":
         """Return the same answer with the connection closed behind it."""
         if not self._keep_alive:
             return self
@@ -127,11 +127,11 @@ def _date_line() -> bytes:
     return _Date.line
 
 
-def send(wire: Wire, request: Request) -> Wire:
-    """Return `wire`, or its closing form where the client asked for that.
+def send(response: PreparedResponse, request: Request) -> PreparedResponse:
+    """Return `response`, or its closing form where the client asked for that.
 
     A shared answer cannot carry one request's wish: HTTP/1.0 clients are always closed.
     """
     if request.version.minor and request.keep_alive and not request.is_last:
-        return wire
-    return wire.closing()
+        return response
+    return response.closing()

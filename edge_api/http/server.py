@@ -67,7 +67,7 @@ class Protocol(RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, where there is room for one more connection."""
         # Kept here too: aiohttp lets go of a transport that it has closed and that still sends.
-        self.wire = cast("asyncio.Transport", transport)
+        self.response = cast("asyncio.Transport", transport)
         super().connection_made(transport)
         self._connections.add(self)
 
@@ -191,7 +191,7 @@ class Connections:
 
     def note_sending(self, connection: Protocol) -> None:
         """Note that an answer waits for its client to read."""
-        size = connection.wire.get_write_buffer_size()
+        size = connection.response.get_write_buffer_size()
         self._sending[connection] = (size, self._loop.time())
 
     def note_sent(self, connection: Protocol) -> None:
@@ -209,7 +209,7 @@ class Connections:
     def _close(self, connection: Protocol) -> None:
         self._leave(connection)
         self.note_sent(connection)
-        connection.wire.abort()  # to close it would wait until the client has read its answer
+        connection.response.abort()  # to close it would wait until the client has read its answer
         connection.force_close()
 
     def _sweep(self) -> None:
@@ -218,7 +218,7 @@ class Connections:
         latest = now - self._head_seconds
         overdue = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
         for connection, (size, since) in list(self._sending.items()):
-            if connection.wire.get_write_buffer_size() < size:
+            if connection.response.get_write_buffer_size() < size:
                 self.note_sent(connection)
                 self.note_sending(connection)
             elif since < now - SEND_SECONDS:

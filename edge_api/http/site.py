@@ -14,13 +14,13 @@ from aiohttp import web
 
 from edge_api.access.operations import CONTACT_FORM
 from edge_api.db.problems import Problem
-from edge_api.db.versioned_cache import SharedWork, SizedCache
+from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import options, preflight
 from edge_api.http.forms import ACCESS, CONTACT, AccessForm, Contact, lead_on
 from edge_api.http.headers import PAGE_HEADERS
 from edge_api.http.pages import EdgePages, Ground, Reference
 from edge_api.http.request import Request, whole_list
-from edge_api.http.response import Wire, send
+from edge_api.http.response import PreparedResponse, send
 from edge_api.http.static import (
     BRIEFLY,
     Representation,
@@ -34,11 +34,10 @@ from edge_api.http.static import (
     load,
     twin_of,
 )
-from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import Nearby, SiteFile
-from edge_api.operation.markdown import escape
 from edge_api.operation.negotiation import best_coding, prefers_markdown
-from edge_api.operation.result import NEGOTIATED
+from edge_api.operation.result import NEGOTIATED, escape
 from edge_api.operation.service import Service
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.paths import SEARCH
@@ -70,17 +69,17 @@ class _Choice(NamedTuple):
 class Pages:
     """The files of one edition's site and the reference, and what was made ready of them."""
 
-    def __init__(self, edition: Edition, reference: Reference) -> None:
+    def __init__(self, build: Build, reference: Reference) -> None:
         """Take from the edition what is needed, not the edition: its search may be closed first."""
-        self.built = edition.files
-        self.files = {**edition.files, **reference.files}
-        self._folder = edition.folder / SITE_FOLDER
-        self._moved = dict(list_redirects(edition.head.moved, self.files))
+        self.built = build.files
+        self.files = {**build.files, **reference.files}
+        self._folder = build.folder / SITE_FOLDER
+        self._moved = dict(list_redirects(build.head.moved, self.files))
         self._reference = reference
-        self._ground = Ground(edition.folder, edition.newest_slug)
+        self._ground = Ground(build.folder, build.newest_slug)
         self._ready: SizedCache[Representation] = SizedCache()
-        self._work: SharedWork[Representation] = SharedWork()
-        self._missing = MissingPages(edition.files)
+        self._work: SingleFlight[Representation] = SingleFlight()
+        self._missing = MissingPages(build.files)
 
     async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
@@ -94,7 +93,7 @@ class Pages:
                 return send(self._redirect(status, elsewhere, query), request)
             file, status = self._find_stand_in(), 404
         choice = self._choose(file, status, request)
-        form = self._ready.get(choice) or await self._work.do(
+        form = self._ready.get(choice) or await self._work.run(
             choice, partial(self._prepare, choice)
         )
         if status == HTTPStatus.NOT_FOUND and choice.negotiated and form.body is not None:
@@ -137,22 +136,24 @@ class Pages:
         except KeyError:
             raise Problem("not_found", "There is no page at this address") from None
 
-    def _redirect(self, status: int, address: str, query: str) -> Wire:
+    def _redirect(self, status: int, address: str, query: str) -> PreparedResponse:
         location = f"{address}?{query}" if query else address
-        return Wire(status, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS))
+        return PreparedResponse(
+            status, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS)
+        )
 
 
 class Site:
     """Serves the current edition's site, and takes the forms of the contact page."""
 
     def __init__(self, service: Service) -> None:
-        self._shelf = service[Shelf]
-        edge_pages = EdgePages(service[Shelf])
+        self._shelf = service[BuildManager]
+        edge_pages = EdgePages(service[BuildManager])
         self._forms: dict[str, Contact | AccessForm] = {
             CONTACT: Contact(service, edge_pages),
             ACCESS: AccessForm(service, edge_pages),
         }
-        self._reference = Reference(service.papers.reference, service.settings.site_url)
+        self._reference = Reference(service.documents.reference, service.settings.site_url)
         self._pages: Pages | None = None
 
     async def answer(self, request: Request) -> web.StreamResponse:
@@ -183,12 +184,12 @@ class Site:
         raise Problem("unavailable", "This file cannot be read now", headers=headers)
 
     def _current(self) -> Pages:
-        edition = self._shelf.edition()
-        if self._pages is None or self._pages.built is not edition.files:
-            self._pages = Pages(edition, self._reference)
+        build = self._shelf.build()
+        if self._pages is None or self._pages.built is not build.files:
+            self._pages = Pages(build, self._reference)
         return self._pages
 
-    def _refuse_method(self, request: Request) -> Wire:
+    def _refuse_method(self, request: Request) -> PreparedResponse:
         allowed = _ALLOWED_FORM if request.path in self._forms else _ALLOWED
         if request.method == "OPTIONS":
             file = self._current().files.get(request.path)
@@ -205,13 +206,13 @@ class MissingPages:
 
     def __init__(self, files: Mapping[str, SiteFile]) -> None:
         self._files = files
-        self._work: SharedWork[Nearby] = SharedWork()
+        self._work: SingleFlight[Nearby] = SingleFlight()
         self._nearby: Nearby | None = None
         """The paths that are worth naming, made ready when somebody first needs them."""
 
-    async def answer(self, path: str, general: bytes) -> Wire:
+    async def answer(self, path: str, general: bytes) -> PreparedResponse:
         """Return a 404 for `path`; `general` is the Markdown that holds for all of them."""
-        nearby = self._nearby or await self._work.do("nearby", self._prepare)
+        nearby = self._nearby or await self._work.run("nearby", self._prepare)
         closest = await asyncio.to_thread(nearby.find, path, _MOST)
         lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
         near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
@@ -221,7 +222,7 @@ class MissingPages:
             ("Vary", "Accept, Accept-Encoding"),
             *PAGE_HEADERS,
         )
-        return Wire(404, headers, general + near.encode())
+        return PreparedResponse(404, headers, general + near.encode())
 
     async def _prepare(self) -> Nearby:
         self._nearby = await asyncio.to_thread(Nearby, self._list_pages())

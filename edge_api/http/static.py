@@ -21,7 +21,7 @@ from edge_api.http.conditional import CODERS
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, embedding
 from edge_api.http.negotiation import Span, asked_span, etag_matches, range_holds
 from edge_api.http.request import Request, whole_list
-from edge_api.http.response import Wire, send
+from edge_api.http.response import PreparedResponse, send
 from edge_api.journal.site_files import CODINGS, INDEX, TWIN, WELL_KNOWN, SiteFile
 from edge_api.operation.result import NEGOTIATED, REVALIDATED
 from edge_api.schema.site_policy import (
@@ -163,8 +163,8 @@ class Representation:
     """Everything that the whole is sent with, but its length."""
     body: bytes | None
     """`None` where it is too large to be kept."""
-    whole: Wire | None
-    unchanged: Wire
+    whole: PreparedResponse | None
+    unchanged: PreparedResponse
 
 
 def load(folder: Path, file: SiteFile, coding: str, said: Said) -> Representation:
@@ -196,8 +196,8 @@ def _represent(  # noqa: PLR0913, PLR0917  what a form is made of
         status=said.status,
         headers=headers,
         body=body,
-        whole=None if body is None else Wire(said.status, headers, body),
-        unchanged=Wire(304, [field for field in headers if field[0] not in _KNOWN]),
+        whole=None if body is None else PreparedResponse(said.status, headers, body),
+        unchanged=PreparedResponse(304, [field for field in headers if field[0] not in _KNOWN]),
     )
 
 
@@ -251,7 +251,9 @@ async def _part(form: Representation, span: Span, request: Request) -> web.Strea
     headers = (*form.headers, ("Content-Range", span.content_range(form.size)))
     if form.body is None:
         return await _stream(form, 206, headers, span, request)
-    return send(Wire(206, headers, form.body[span.start : span.start + span.length]), request)
+    return send(
+        PreparedResponse(206, headers, form.body[span.start : span.start + span.length]), request
+    )
 
 
 async def _stream(

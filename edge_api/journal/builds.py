@@ -147,7 +147,7 @@ OpenSearch = Callable[[Iterable[SearchText]], Awaitable[Search]]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Edition:
+class Build:
     """One build, open."""
 
     head: IndexHead
@@ -188,7 +188,7 @@ class _Sighting:
     site: tuple[int, ...]
 
 
-class Shelf:
+class BuildManager:
     """Holds the current edition and follows `BUILD_DIR/current`."""
 
     def __init__(
@@ -203,14 +203,14 @@ class Shelf:
         self._open_search = open_search
         self._seen: _Sighting | None = None
         self._retry_at = float("inf")
-        self._retired: list[tuple[weakref.ref[Edition], Search]] = []
+        self._retired: list[tuple[weakref.ref[Build], Search]] = []
         self._turn = asyncio.Lock()
         self.site_url = site_url
-        self.current: Edition | None = None
-        self.trouble = NO_BUILD
+        self.current: Build | None = None
+        self.error = NO_BUILD
         """Why the newest build is not served as it should be; empty when it is. Names no path."""
 
-    def edition(self) -> Edition:
+    def build(self) -> Build:
         """Return the current edition. Raises Problem `unavailable` while there is none."""
         if self.current is None:
             headers = {"Retry-After": "5"}
@@ -240,17 +240,17 @@ class Shelf:
     async def _take(self, folder: Path) -> None:
         """Open a build and serve it. The edition before stays whatever happens."""
         try:
-            edition = await self._open(folder)
+            build = await self._open(folder)
         except Exception as fault:  # noqa: BLE001  the next build must find someone who looks
             self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
             self._report(f"the newest build is not served: {_sentence(fault)}", fault)
             return
-        self._swap(edition)
-        _log.info("serving build %s with %d posts", edition.build_id, edition.count)
-        is_ours = edition.site_url == self.site_url
-        self._report("" if is_ours else f"the build was made for {edition.site_url}: build again")
+        self._swap(build)
+        _log.info("serving build %s with %d posts", build.build_id, build.count)
+        is_ours = build.site_url == self.site_url
+        self._report("" if is_ours else f"the build was made for {build.site_url}: build again")
 
-    async def _open(self, folder: Path) -> Edition:
+    async def _open(self, folder: Path) -> Build:
         """Open a build, off the event loop. Raises BuildRefusal, Problem."""
         before = self.current.posts.entries if self.current else ()
         head, posts = await asyncio.to_thread(read_index, folder / INDEX_FILE, before)
@@ -265,9 +265,9 @@ class Shelf:
             raise BuildRefusal("pages of its site are missing: build again")
         # Pages at former addresses are for servers that cannot redirect.
         files = {path: file for path, file in files.items() if path not in head.moved}
-        return Edition(head, posts, await self._open_search(posts.texts()), folder, files)
+        return Build(head, posts, await self._open_search(posts.texts()), folder, files)
 
-    def _swap(self, successor: Edition | None) -> None:
+    def _swap(self, successor: Build | None) -> None:
         """Replace the edition in one assignment: nobody sees half of two."""
         replaced, self.current = self.current, successor
         if replaced is not None:
@@ -275,17 +275,17 @@ class Shelf:
 
     async def _close_retired(self) -> None:
         """Close what was replaced and is not used any more: the last request has let go of it."""
-        due = [search for edition, search in self._retired if edition() is None]
+        due = [search for build, search in self._retired if build() is None]
         self._retired = [entry for entry in self._retired if entry[1] not in due]
         for search in due:
             await search.close()
 
-    def _report(self, trouble: str, fault: Exception | None = None) -> None:
+    def _report(self, error: str, fault: Exception | None = None) -> None:
         """Remember what is wrong, and log it once; a fault that nobody foresaw, with its trace."""
-        if trouble and trouble != self.trouble:
+        if error and error != self.error:
             is_foreseen = fault is None or isinstance(fault, BuildRefusal | Problem)
-            _log.error("%s", trouble, exc_info=None if is_foreseen else fault)
-        self.trouble = trouble
+            _log.error("%s", error, exc_info=None if is_foreseen else fault)
+        self.error = error
 
 
 def _look(link: Path) -> _Sighting | None:

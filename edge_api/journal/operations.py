@@ -14,19 +14,19 @@ from pydantic import (
 )
 
 from edge_api.db.types import PATTERNS, Kind, Timestamp, parse_integer, refuse_nul
-from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.posts import CACHING, Place, Selection, Slice, encode_list
 from edge_api.journal.tools import FETCH, GET, list_tool
 from edge_api.operation.model import (
     ETAG,
     UNCHANGED,
-    Ask,
     Operation,
+    OperationRequest,
     Parameter,
-    Success,
+    SuccessResponse,
     output_schema,
 )
-from edge_api.operation.result import Document, Reply
+from edge_api.operation.result import Document, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.index import WORDS_LONGEST, PostRecord, PostSummary
 from edge_api.schema.paths import PREFIX
@@ -98,30 +98,30 @@ class PostList(BaseModel, extra="forbid"):
     )
 
 
-async def list_posts(service: Service, ask: Ask) -> Reply:
+async def list_posts(service: Service, request: OperationRequest) -> OperationResult:
     """List posts: the whole list without a parameter, and a part of it with one."""
-    edition = service[Shelf].edition()
-    query: ListQuery = ask.query
+    build = service[BuildManager].build()
+    query: ListQuery = request.query
     if not query.model_fields_set:
-        return Reply(edition.posts.whole)
-    return await _part(edition, query)
+        return OperationResult(build.posts.whole)
+    return await _part(build, query)
 
 
-async def get_post(service: Service, ask: Ask) -> Reply:
+async def get_post(service: Service, request: OperationRequest) -> OperationResult:
     """Give one post."""
-    return Reply(service[Shelf].edition().posts.document(ask.path["slug"]))
+    return OperationResult(service[BuildManager].build().posts.document(request.path["slug"]))
 
 
-async def _part(edition: Edition, query: ListQuery) -> Reply:
+async def _part(build: Build, query: ListQuery) -> OperationResult:
     found = None
     if query.q is not None:
-        found = frozenset(await edition.search.find(query.q, edition.count))
+        found = frozenset(await build.search.find(query.q, build.count))
     wanted = Selection(query.limit, _place(query.cursor), query.tag, query.since)
-    part = edition.posts.select(wanted, found)
+    part = build.posts.select(wanted, found)
     following = _next(query, part)
     body = encode_list(part.entries, following)
     link = (("Link", f'<{following}>; rel="next"'),) if following else ()
-    return Reply(Document(body, cache_control=CACHING, headers=link, is_lasting=False))
+    return OperationResult(Document(body, cache_control=CACHING, headers=link, is_lasting=False))
 
 
 def _place(cursor: str | None) -> Place | None:
@@ -157,10 +157,10 @@ OPERATIONS: tuple[Operation, ...] = (
         credential="required",
         scope="posts:read",
         ends_with_client=True,
-        do=list_posts,
+        handler=list_posts,
         query=ListQuery,
-        successes=(
-            Success(
+        responses=(
+            SuccessResponse(
                 200,
                 "Posts",
                 _LIST,
@@ -178,7 +178,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="posts",
         credential="required",
         scope="posts:read",
-        do=get_post,
+        handler=get_post,
         parameters=(
             Parameter(
                 "slug",
@@ -188,7 +188,10 @@ OPERATIONS: tuple[Operation, ...] = (
                 required=True,
             ),
         ),
-        successes=(Success(200, "The post", output_schema(PostRecord), headers=ETAG), UNCHANGED),
+        responses=(
+            SuccessResponse(200, "The post", output_schema(PostRecord), headers=ETAG),
+            UNCHANGED,
+        ),
         problems=("not_found",),
         tools=(FETCH, GET),
     ),

@@ -20,7 +20,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.problems import Problem
 from edge_api.db.types import spell_instant
-from edge_api.operation.document import Document
+from edge_api.operation.result import Document
 from edge_api.schema.index import PostRecord, SearchText
 
 CACHING: Final = "private, no-cache"

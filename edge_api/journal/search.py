@@ -9,7 +9,7 @@ import orjson
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
 
 from edge_api.db.types import parse_integer
-from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.operations import AnyWords, link_to_post
 from edge_api.journal.search_results import (
     LEAF_SIZE,
@@ -21,10 +21,25 @@ from edge_api.journal.search_results import (
 )
 from edge_api.journal.site_files import TWIN
 from edge_api.journal.tools import FOUND, SEARCH
-from edge_api.operation.markdown import escape
-from edge_api.operation.model import ETAG, UNCHANGED, Ask, Operation, Parameter, Success
+from edge_api.operation.model import (
+    ETAG,
+    UNCHANGED,
+    Operation,
+    OperationRequest,
+    Parameter,
+    SuccessResponse,
+)
 from edge_api.operation.negotiation import prefers_markdown
-from edge_api.operation.result import HTML, MARKDOWN, NEGOTIATED, REVALIDATED, Document, Page, Reply
+from edge_api.operation.result import (
+    HTML,
+    MARKDOWN,
+    NEGOTIATED,
+    REVALIDATED,
+    Document,
+    OperationResult,
+    Page,
+    escape,
+)
 from edge_api.operation.service import Service
 from edge_api.schema import paths
 from edge_api.schema.index import Segments
@@ -92,25 +107,25 @@ class SearchAnswer(BaseModel, extra="forbid"):
     ]
 
 
-async def show_search(service: Service, ask: Ask) -> Reply:
+async def show_search(service: Service, request: OperationRequest) -> OperationResult:
     """Show a page of results, or the form alone where nothing is asked."""
-    given = dict(ask.pairs)
+    given = dict(request.pairs)
     words, page = clean_words(given.get("q", "")), read_page(given.get("page", ""))
-    results = await find_results(service[Shelf].edition(), words, page)
-    if prefers_markdown(ask.headers.get("Accept", "")):
+    results = await find_results(service[BuildManager].build(), words, page)
+    if prefers_markdown(request.headers.get("Accept", "")):
         text = write_results(results, service.settings.site_url)
         return _page(text.encode(), MARKDOWN, NEGOTIATED)
     values = {"words": words, "results": results, "leaf_size": LEAF_SIZE}
     body = await service.pages.render("search", title_of(words), **values)
-    return _page(body, HTML, REVALIDATED, _links(service[Shelf].edition(), results))
+    return _page(body, HTML, REVALIDATED, _links(service[BuildManager].build(), results))
 
 
-def _links(edition: Edition, results: Results) -> Headers:
+def _links(build: Build, results: Results) -> Headers:
     """Return where programs read the same, and what describes the site (RFC 8288)."""
     links = []
     if len(address := results.address(results.page)) <= _ADDRESS_LONGEST:
         links.append(f'<{address}>; rel="alternate"; type="text/markdown"')
-    if _DESCRIPTION in edition.files:
+    if _DESCRIPTION in build.files:
         links.append(f'<{_DESCRIPTION}>; rel="describedby"; type="text/plain"')
     return (("Link", ", ".join(links)),) if links else ()
 
@@ -128,11 +143,11 @@ def title_of(words: str) -> str:
     return f"Search: {words[: _TITLE_LONGEST - 1]}\u2026" if is_long else f"Search: {words}"
 
 
-async def search_posts(service: Service, ask: Ask) -> Reply:
+async def search_posts(service: Service, request: OperationRequest) -> OperationResult:
     """Give the best results as data."""
-    query: SearchQuery = ask.query
-    results = await find_results(service[Shelf].edition(), query.q, size=query.limit)
-    return Reply(
+    query: SearchQuery = request.query
+    results = await find_results(service[BuildManager].build(), query.q, size=query.limit)
+    return OperationResult(
         Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
     )
 
@@ -199,14 +214,14 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="search",
         limit="search",
         ends_with_client=True,
-        dialect="page",
-        do=show_search,
+        error_format="page",
+        handler=show_search,
         parameters=(
             Parameter("q", "query", _ANY_TEXT, "The words that posts should have.", example="a"),
             Parameter("page", "query", _ANY_TEXT, "Which page of the results, from 1 on."),
         ),
-        successes=(
-            Success(
+        responses=(
+            SuccessResponse(
                 200,
                 "The results",
                 _ANY_TEXT,
@@ -227,10 +242,10 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="search",
         limit="search",
         ends_with_client=True,
-        do=search_posts,
+        handler=search_posts,
         query=SearchQuery,
-        successes=(
-            Success(
+        responses=(
+            SuccessResponse(
                 200,
                 "The best results",
                 TypeAdapter(SearchAnswer).json_schema(mode="serialization"),

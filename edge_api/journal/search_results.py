@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from edge_api.journal.builds import Edition
+from edge_api.journal.builds import Build
 from edge_api.schema.index import WORDS_LONGEST, Finding, Segments
 from edge_api.schema.paths import SEARCH
 
@@ -95,18 +95,16 @@ class Results:
         return self.address(self.page + 1) if self.page < self.pages else None
 
 
-async def find_results(
-    edition: Edition, words: str, page: int = 1, size: int = LEAF_SIZE
-) -> Results:
+async def find_results(build: Build, words: str, page: int = 1, size: int = LEAF_SIZE) -> Results:
     """Return a page of results, or the last one where there are fewer.
 
     Raises Problem `unavailable`.
     """
-    found = await edition.search.look_up(words, size, (page - 1) * size)
+    found = await build.search.look_up(words, size, (page - 1) * size)
     pages = max(1, -(-found.total // size))
     if page > pages:
-        return await find_results(edition, words, pages, size)
-    results = (_join(finding, edition.posts.summary(finding.slug)) for finding in found.findings)
+        return await find_results(build, words, pages, size)
+    results = (_join(finding, build.posts.summary(finding.slug)) for finding in found.findings)
     return Results(words, found.total, page, pages, tuple(results), found.suggestion)
 
 

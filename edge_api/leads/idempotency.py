@@ -16,7 +16,7 @@ from typing import Final
 
 from edge_api.auth.actor import Clock
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Delete, Insert, Plan, Read, Store
+from edge_api.db.query import Delete, Filter, Insert, Query, Read, Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import spell_instant
 
@@ -49,7 +49,7 @@ class Kept:
     response: str
 
 
-Remember = Callable[[str], tuple[Plan, ...]]
+Remember = Callable[[str], tuple[Query, ...]]
 """Takes the answer and returns the plans that keep it."""
 Act = Callable[[Remember], Awaitable[str]]
 """Does what was asked for, together with the plans that keep its answer, and returns that."""
@@ -145,12 +145,12 @@ class Idempotency:
 
     async def _find(self, claim: Claim) -> Kept | None:
         now = spell_instant(self._clock())
-        where = (Condition("id", "eq", claim.id), Condition("expires_at", "gt", now))
+        where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))
         (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
         kept = [Kept(row["request_digest"], row["response"]) for row in outcome.rows]
         return kept[0] if kept else None
 
-    def _remember(self, claim: Claim, response: str) -> tuple[Plan, ...]:
+    def _remember(self, claim: Claim, response: str) -> tuple[Query, ...]:
         """Return the plans that keep an answer."""
         now = self._clock()
         row = {
@@ -163,5 +163,5 @@ class Idempotency:
         }
         return Delete(IDEMPOTENCY_KEYS, self._expired()), Insert(IDEMPOTENCY_KEYS, [row])
 
-    def _expired(self) -> tuple[Condition, ...]:
-        return (Condition("expires_at", "lte", spell_instant(self._clock())),)
+    def _expired(self) -> tuple[Filter, ...]:
+        return (Filter("expires_at", "lte", spell_instant(self._clock())),)

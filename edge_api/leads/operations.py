@@ -11,15 +11,15 @@ from edge_api.leads.input import LeadInput
 from edge_api.leads.service import Created, Leads, Sender
 from edge_api.operation.model import (
     ADDS,
-    Ask,
     Body,
     HeaderArgument,
     Operation,
-    Success,
+    OperationRequest,
+    SuccessResponse,
     Tool,
     output_schema,
 )
-from edge_api.operation.result import Reply
+from edge_api.operation.result import OperationResult
 from edge_api.operation.service import Service
 
 PATH: Final = "/api/public/v1/leads"
@@ -68,26 +68,28 @@ class RecentQuery(BaseModel):
     ] = 50
 
 
-async def create_lead(service: Service, ask: Ask) -> Reply:
+async def create_lead(service: Service, request: OperationRequest) -> OperationResult:
     """Take a lead and answer once it is kept for good."""
-    sender = Sender(ask.actor, ask.address, "mcp" if ask.door == "mcp" else "api")
-    created = await service[Leads].create(ask.body, sender, ask.headers.get(IDEMPOTENCY_KEY))
+    sender = Sender(request.actor, request.address, "mcp" if request.audience == "mcp" else "api")
+    created = await service[Leads].create(
+        request.body, sender, request.headers.get(IDEMPOTENCY_KEY)
+    )
     return reply_with(created)
 
 
-def reply_with(created: Created) -> Reply:
+def reply_with(created: Created) -> OperationResult:
     """Return the answer to whoever sent a lead, by whichever door."""
     headers = {"Location": f"{ROW_PATH}?id=eq.{created.row['id']}"}
     if created.replayed:
         headers[REPLAYED] = "true"
     if created.quota is not None:
         headers.update(created.quota.headers)
-    return Reply(created.body, status=201, headers=headers)
+    return OperationResult(created.body, status=201, headers=headers)
 
 
-async def list_leads(service: Service, ask: Ask) -> Reply:
+async def list_leads(service: Service, request: OperationRequest) -> OperationResult:
     """List the newest leads that are not spam."""
-    return Reply(await service[Leads].recent(ask.query.limit))
+    return OperationResult(await service[Leads].recent(request.query.limit))
 
 
 # The header stands in words, not among the parameters: there it would say that each of its values
@@ -168,14 +170,14 @@ OPERATIONS: tuple[Operation, ...] = (
         scope="leads:write",
         limit="leads_attempts",
         success_limit="leads",
-        do=create_lead,
+        handler=create_lead,
         body=Body(
             TypeAdapter(LeadInput),
             LeadInput.model_json_schema(),
             MappingProxyType({"enquiry": _INPUT_EXAMPLE}),
         ),
-        successes=(
-            Success(
+        responses=(
+            SuccessResponse(
                 201,
                 "The lead is kept",
                 output_schema(LeadCreated),
@@ -200,11 +202,11 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="leads",
         credential="required",
         scope="leads:read",
-        do=list_leads,
+        handler=list_leads,
         ends_with_client=True,
         query=RecentQuery,
-        successes=(
-            Success(
+        responses=(
+            SuccessResponse(
                 200,
                 "The newest leads",
                 output_schema(RecentLeads),

@@ -15,11 +15,11 @@ from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.db.email_address import fold_address
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Depending, Insert, Order, Plan, Read, Store
+from edge_api.db.query import CaseResult, Filter, Insert, Order, Query, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import spell_instant
-from edge_api.db.versioned_cache import KeptAnswers
+from edge_api.db.versioned_cache import VersionedCache
 from edge_api.leads.idempotency import Idempotency, Remember, make_claim
 from edge_api.leads.input import LeadInput, Verdict, judge, likeness
 
@@ -58,10 +58,10 @@ class Created:
     """What the sender has left; `None` where leads are not counted."""
 
 
-class Herald(Protocol):
+class LeadListener(Protocol):
     """Tells others of a new lead, later and for certain: what it has to do stands in the store."""
 
-    async def plans(self, lead: Row) -> tuple[Plan, ...]:
+    async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return what is to be written in the transaction that stores the lead. Raises Problem."""
 
     def wake(self) -> None:
@@ -77,7 +77,7 @@ class Leads:
         clock: Clock,
         limiter: Limiter,
         secret: bytes,
-        heralds: Sequence[Herald] = (),
+        heralds: Sequence[LeadListener] = (),
     ) -> None:
         self._store = store
         self._clock = clock
@@ -85,7 +85,7 @@ class Leads:
         self._secret = secret
         self._heralds = heralds
         self._idempotency = Idempotency(store, clock)
-        self._lists = KeptAnswers[bytes](store, len)
+        self._lists = VersionedCache[bytes](store, len)
 
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
@@ -117,7 +117,7 @@ class Leads:
         plan = Read(
             LEADS,
             columns=PUBLIC,
-            where=(Condition("status", "neq", "spam"),),
+            where=(Filter("status", "neq", "spam"),),
             order=(Order("created_at", descending=True), Order("id", descending=True)),
             limit=limit,
         )
@@ -132,11 +132,11 @@ class Leads:
             row = self._row(lead, sender)
             answer = _answer(row)
             before = remember(answer)
-            after = [plan for herald in self._heralds for plan in await herald.plans(row)]
+            after = [plan for herald in self._heralds for plan in await herald.outbox_entries(row)]
             await self._store.run(*before, *_keep(row, sender, len(before)), *after)
         except Problem:
             if sender.actor is None:
-                await self._limiter.take_back(_LIMIT, sender.address)
+                await self._limiter.refund(_LIMIT, sender.address)
             raise
         for herald in self._heralds:
             herald.wake()
@@ -159,10 +159,10 @@ class Leads:
             "consent_text": lead.consent_text if lead.consent else None,
             "dedupe_hash": likeness(lead),
         }
-        return LEADS.own_row(given, present, partial(new_id, now))
+        return LEADS.trusted_row(given, present, partial(new_id, now))
 
 
-def _keep(row: Row, sender: Sender, step: int) -> tuple[Plan, ...]:
+def _keep(row: Row, sender: Sender, step: int) -> tuple[Query, ...]:
     """Return the plans that store a new lead; `step` plans stand before them.
 
     Whether it repeats another is seen in the transaction that stores it, so that of two at once
@@ -171,13 +171,13 @@ def _keep(row: Row, sender: Sender, step: int) -> tuple[Plan, ...]:
     if sender.actor is not None:
         return (Insert(LEADS, [row]),)
     since = spell_instant(datetime.fromisoformat(row["created_at"]) - REPEATED_WITHIN)
-    same = Condition("dedupe_hash", "eq", row["dedupe_hash"])
-    earlier = Read(LEADS, ("id",), (same, Condition("created_at", "gte", since)), limit=1)
+    same = Filter("dedupe_hash", "eq", row["dedupe_hash"])
+    earlier = Read(LEADS, ("id",), (same, Filter("created_at", "gte", since)), limit=1)
     score, reasons = row["spam_score"], row["spam_reasons"]
     repeat = Verdict(score, tuple(reasons or ())).repeated
     judged = {
-        "spam_score": Depending(step, repeat.score, score),
-        "spam_reasons": Depending(step, list(repeat.reasons), reasons),
+        "spam_score": CaseResult(step, repeat.score, score),
+        "spam_reasons": CaseResult(step, list(repeat.reasons), reasons),
     }
     return earlier, Insert(LEADS, [{**row, **judged}])
 

@@ -45,7 +45,9 @@ def make_mailing(
 
     Without a `transport` it is the one of the settings.
     """
-    carrier = transport or (open_transport(settings.smtp_url) if settings.smtp_url else NoRelay())
+    carrier = transport or (
+        open_transport(settings.smtp_url) if settings.smtp_url else NullTransport()
+    )
     sender = settings.mail_from or NO_SENDER
     links = UnsubscribeLinks(store, clock, settings.site_url)
     preparation = Preparation(
@@ -79,7 +81,7 @@ def site_title(settings: Settings) -> str:
         return urlsplit(settings.site_url).hostname or settings.site_url
 
 
-class NoRelay(AbstractAsyncContextManager[Session]):
+class NullTransport(AbstractAsyncContextManager[Session]):
     """A transport that carries nothing, where no relay is configured.
 
     Messages that were queued while there was one wait as they would for a relay that is down.

@@ -17,7 +17,7 @@ from edge_api import outbox
 from edge_api.auth.actor import Clock
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Plan, Store, Update
+from edge_api.db.query import Delete, Query, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.types import spell_instant
 from edge_api.mail.messages import Refused, Session, Stage, Transport
@@ -136,14 +136,16 @@ class Ledger(Claims):
         The entry goes, or is given up where it must not get lost.
         """
         now, address = self._clock(), entry["recipient_email"]
-        plans: tuple[Plan, ...] = (transition(entry, "bounced", now, reason),)
+        outbox_entries: tuple[Query, ...] = (transition(entry, "bounced", now, reason),)
         if not await is_suppressed(self._store, address):
-            plans += (Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now),)
+            outbox_entries += (
+                Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now),
+            )
         if persists_for(entry):
             said = transition(entry, "dlq", now + _AFTER, f"given up: {reason}")
-            await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), *plans, said)
+            await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), *outbox_entries, said)
         else:
-            await self._end(entry, *plans)
+            await self._end(entry, *outbox_entries)
 
     async def paused(self, entry: Row, status: str, reason: str, until: datetime) -> None:
         """Have nobody send anything for a while; the attempt does not count.
@@ -155,11 +157,13 @@ class Ledger(Claims):
         pausing = await pause(self._store, until, now)
         await self._write(entry, values, transition(entry, status, now, reason), pausing)
 
-    async def _end(self, entry: Row, *plans: Plan) -> None:
-        await self._write(entry, {"lease": entry["lease"]}, *plans, _drop(entry))
+    async def _end(self, entry: Row, *outbox_entries: Query) -> None:
+        await self._write(entry, {"lease": entry["lease"]}, *outbox_entries, _drop(entry))
 
-    async def _write(self, entry: Row, values: Row, *plans: Plan) -> None:
-        if not await outbox.run_unless_conflict(self._store, self.change(entry, values), *plans):
+    async def _write(self, entry: Row, values: Row, *outbox_entries: Query) -> None:
+        if not await outbox.run_unless_conflict(
+            self._store, self.change(entry, values), *outbox_entries
+        ):
             _log.warning("mail %s: another dispatcher has it; nothing is written here", entry["id"])
 
 
@@ -218,9 +222,9 @@ class Delivery:
         mine = await self._ledger.hold(entry, LEASE_LEAST)
         if mine is None:
             return True
-        doom = find_doom(mine, state, self._clock())
-        if doom is not None:
-            await self._ledger.dead(mine, doom)
+        expiry = find_expiry(mine, state, self._clock())
+        if expiry is not None:
+            await self._ledger.dead(mine, expiry)
             return True
         message = await self._prepare(mine)
         return True if message is None else await self._send(mine, message, line)
@@ -307,7 +311,7 @@ def next_attempt(entry: Row, now: datetime, least: timedelta = timedelta()) -> d
     return now + max(outbox.with_jitter(pause, 1 - outbox.JITTER), least)
 
 
-def find_doom(entry: Row, state: Row, now: datetime) -> str | None:
+def find_expiry(entry: Row, state: Row, now: datetime) -> str | None:
     """Return why an entry is given up before it is tried; `None` where it is not."""
     if entry["claims"] > CLAIMS_MOST:
         return f"the process ended {CLAIMS_MOST} times while this message was being sent"

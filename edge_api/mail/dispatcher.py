@@ -16,7 +16,7 @@ from edge_api import outbox
 from edge_api.auth.actor import Clock
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Read, Store
+from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.types import spell_instant
 from edge_api.health import Check
@@ -82,7 +82,7 @@ class Dispatcher(outbox.Dispatcher):
         return not self._ending.is_set()
 
 
-_LOST = Condition(
+_LOST = Filter(
     "template_name", "in", tuple(name for name, letter in LETTERS.items() if letter.persists_for)
 )
 """What somebody has to look after: anybody can have us write in vain to an address they made up."""
@@ -132,10 +132,8 @@ class MailStatus:
 
 def _late(queue: Queue, state: Row, now: datetime) -> Read:
     since = spell_instant(now - time_to_live(state, queue) / 2)
-    return _any(
-        outbox.WAITING, Condition("queue", "eq", queue), Condition("queued_at", "lte", since)
-    )
+    return _any(outbox.WAITING, Filter("queue", "eq", queue), Filter("queued_at", "lte", since))
 
 
-def _any(*where: Condition) -> Read:
+def _any(*where: Filter) -> Read:
     return Read(EMAIL_OUTBOX, ("id",), where, limit=1)

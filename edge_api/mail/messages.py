@@ -67,7 +67,7 @@ AutoSubmitted = Literal["auto-generated", "auto-replied"]
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class MessageType:
     """One kind of letter; its text and HTML are the files of its template's name."""
 
     template: TemplateName
@@ -85,7 +85,7 @@ class Letter:
 
 _SITE: Final = ("site_title", "site_url")
 
-NOTIFICATION: Final = Letter(
+NOTIFICATION: Final = MessageType(
     "lead_notification",
     "transactional",
     "{% if lead is suspect %}[looks like spam] {% elif lead is repeated %}[repeated] "
@@ -94,7 +94,7 @@ NOTIFICATION: Final = Letter(
     persists_for=timedelta(hours=72),
 )
 """To the owner. It may come late, but it must come: somebody waits for an answer."""
-ACKNOWLEDGEMENT: Final = Letter(
+ACKNOWLEDGEMENT: Final = MessageType(
     "lead_acknowledgement",
     "transactional",
     "Your enquiry has arrived: {{ site_title }}",
@@ -103,7 +103,7 @@ ACKNOWLEDGEMENT: Final = Letter(
     unsubscribable=True,
 )
 """To whoever sent a lead. Anybody can have it sent to anybody: it has not one word of theirs."""
-DECISION: Final = Letter(
+DECISION: Final = MessageType(
     "access_decision",
     "auth",
     "Your request for access is {{ 'approved' if approved else 'declined' }}: {{ site_title }}",
@@ -111,7 +111,7 @@ DECISION: Final = Letter(
 )
 """To whoever asked for access."""
 
-LETTERS: Mapping[str, Letter] = MappingProxyType(
+LETTERS: Mapping[str, MessageType] = MappingProxyType(
     {letter.template: letter for letter in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION)}
 )
 assert tuple(LETTERS) == get_args(TemplateName)  # noqa: S101  one list, stated twice for the type
@@ -123,7 +123,7 @@ _LABEL_SIGNS: Final = frozenset(" .'-&+\u2019")
 
 
 def _render(
-    letter: Letter, values: Mapping[str, Any], unsubscribe_url: str | None
+    letter: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None
 ) -> tuple[str, str, str]:
     """Return the subject, the text and the HTML of a message.
 

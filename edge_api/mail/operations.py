@@ -15,8 +15,16 @@ from edge_api.db.tables import EMAIL_LONGEST
 from edge_api.leads.operations import REPLAYED
 from edge_api.mail.suppressions import REPORT_TYPES, Feedback, Report, ReportType, Status
 from edge_api.net.signatures import SIGNED, is_signed
-from edge_api.operation.model import Ask, Body, Operation, Parameter, Schema, Success, check_body
-from edge_api.operation.result import Reply
+from edge_api.operation.model import (
+    Body,
+    Operation,
+    OperationRequest,
+    Parameter,
+    Schema,
+    SuccessResponse,
+    check_body,
+)
+from edge_api.operation.result import OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.paths import EMAIL_HOOK
 
@@ -90,18 +98,18 @@ def check_signature(service: Service, headers: Mapping[str, str], raw: bytes) ->
         raise Problem("unauthenticated", sentence, headers=_CHALLENGE)
 
 
-async def take_email_event(service: Service, ask: Ask) -> Reply:
+async def take_email_event(service: Service, request: OperationRequest) -> OperationResult:
     """Log what came of a message, and mail nothing more where nothing arrives or is wanted."""
-    event: Event = ask.body
+    event: Event = request.body
     if event.type not in REPORT_TYPES:
         sentence = f"Of {event.type} nothing is made here; known are {', '.join(REPORT_TYPES)}"
-        return Reply({"status": "ignored", "sentence": sentence}, status=202)
+        return OperationResult({"status": "ignored", "sentence": sentence}, status=202)
     known: EmailEvent = check_body(_EMAIL_EVENT, event.model_dump())
     facts = known.data
     is_transient = known.type == "email.bounced" and facts.bounce_type == "transient"
     report = Report(known.type, facts.email, facts.message_id, is_transient)
-    answer, replayed = await service[Feedback].take(report, ask.headers[SIGNED[0]])
-    return Reply(answer, headers={REPLAYED: "true"} if replayed else {})
+    answer, replayed = await service[Feedback].take(report, request.headers[SIGNED[0]])
+    return OperationResult(answer, headers={REPLAYED: "true"} if replayed else {})
 
 
 _EMAIL_EVENT: Final = TypeAdapter(EmailEvent)
@@ -148,21 +156,21 @@ OPERATIONS: tuple[Operation, ...] = (
             "A message whose id came before is answered as before, and has no second effect."
         ),
         tag="mail",
-        do=take_email_event,
+        handler=take_email_event,
         parameters=tuple(
             Parameter(name, "header", {"type": "string", "minLength": 1}, sentence, required=True)
             for name, sentence in zip(SIGNED, _SENTENCES, strict=True)
         ),
-        body=Body(TypeAdapter(Event), _EVENT_SCHEMA, _EXAMPLES, vouch=check_signature),
-        successes=(
-            Success(
+        body=Body(TypeAdapter(Event), _EVENT_SCHEMA, _EXAMPLES, verify_signature=check_signature),
+        responses=(
+            SuccessResponse(
                 200,
                 "It is logged, and the address suppressed where that is due",
                 Taken.model_json_schema(),
                 {"status": "bounced", "suppressed": True},
                 headers={REPLAYED: "`true` where the message came before."},
             ),
-            Success(
+            SuccessResponse(
                 202,
                 "Nothing is made of events of this type",
                 Ignored.model_json_schema(),

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from edge_api.auth.actor import Clock
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
-from edge_api.db.query import Condition, Delete, Insert, Read, Store
+from edge_api.db.query import Delete, Filter, Insert, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import spell_instant
@@ -41,7 +41,7 @@ class Acknowledgements:
         self._secret = secret
         self._per_hour = per_hour
 
-    async def hindrance(self, entry: Row, lead: Row) -> str | None:
+    async def suppression_reason(self, entry: Row, lead: Row) -> str | None:
         """Return why a lead is not acknowledged; `None` where it may be, which is then its turn.
 
         Raises Problem.
@@ -56,9 +56,9 @@ class Acknowledgements:
 
     async def _count_sent(self) -> int:
         where = (
-            Condition("template_name", "eq", "lead_acknowledgement"),
-            Condition("status", "eq", "sent"),
-            Condition("created_at", "gt", spell_instant(self._clock() - _HOUR)),
+            Filter("template_name", "eq", "lead_acknowledgement"),
+            Filter("status", "eq", "sent"),
+            Filter("created_at", "gt", spell_instant(self._clock() - _HOUR)),
         )
         (outcome,) = await self._store.run(
             Read(EMAIL_SEND_LOG, ("id",), where, limit=1, counted=True)
@@ -72,10 +72,10 @@ class Acknowledgements:
         """
         now = self._clock()
         row = self._reservation(entry, now)
-        mine = Condition("id", "eq", row["id"])
-        over = (mine, Condition("expires_at", "lte", spell_instant(now)))
-        plans = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
-        if await run_unless_conflict(self._store, *plans):
+        mine = Filter("id", "eq", row["id"])
+        over = (mine, Filter("expires_at", "lte", spell_instant(now)))
+        outbox_entries = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
+        if await run_unless_conflict(self._store, *outbox_entries):
             return True
         (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(mine,)))
         return any(kept["request_digest"] == row["request_digest"] for kept in outcome.rows)
@@ -133,7 +133,7 @@ class Preparation:
         if subject is None:
             return Withheld(f"the {'request' if letter_of(entry) == DECISION else 'lead'} is gone")
         if letter_of(entry) == ACKNOWLEDGEMENT:
-            reason = await self.acknowledgements.hindrance(entry, subject)
+            reason = await self.acknowledgements.suppression_reason(entry, subject)
             if reason is not None:
                 return Withheld(reason)
         values = self._values(entry, subject)

@@ -16,14 +16,14 @@ from edge_api.db.email_address import fold_address, parse_mailbox
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    AffectedBy,
-    Condition,
     Delete,
+    Filter,
     Insert,
     Order,
-    Outcome,
-    Plan,
+    Query,
+    QueryResult,
     Read,
+    RowCount,
     Store,
     Update,
     Where,
@@ -37,7 +37,7 @@ from edge_api.mail.messages import (
     LETTERS,
     NOTIFICATION,
     QUEUES,
-    Letter,
+    MessageType,
     Queue,
 )
 from edge_api.outbox import GIVEN_UP, Leases, due, queued_again, run_unless_conflict
@@ -70,7 +70,7 @@ async def pause(store: Store, until: datetime, now: datetime) -> Update:
     values = EMAIL_SEND_STATE.new_values(
         {"retry_after_until": spell_instant(until)}, spell_instant(now)
     )
-    return Update(EMAIL_SEND_STATE, values, (Condition("id", "eq", 1),))
+    return Update(EMAIL_SEND_STATE, values, (Filter("id", "eq", 1),))
 
 
 def _default_row(now: datetime) -> Row:
@@ -81,7 +81,7 @@ REASON_LONGEST: Final = 1000
 """Characters that the log keeps of why."""
 
 
-def new_entry(letter: Letter, recipient: str, subject_id: str, now: datetime) -> Row:
+def new_entry(letter: MessageType, recipient: str, subject_id: str, now: datetime) -> Row:
     """Return an entry that is due at once; `subject_id` is the row that it is about."""
     given = {
         "queue": letter.queue,
@@ -89,10 +89,10 @@ def new_entry(letter: Letter, recipient: str, subject_id: str, now: datetime) ->
         "recipient_email": recipient,
         "subject_id": subject_id,
     }
-    return EMAIL_OUTBOX.own_row(given, spell_instant(now), partial(new_id, now))
+    return EMAIL_OUTBOX.trusted_row(given, spell_instant(now), partial(new_id, now))
 
 
-def letter_of(entry: Row) -> Letter | None:
+def letter_of(entry: Row) -> MessageType | None:
     """Return what kind of letter an entry is; `None` for one of another version of the service."""
     return LETTERS.get(entry["template_name"])
 
@@ -122,7 +122,7 @@ def transition(
         "error_message": reason[:REASON_LONGEST] if reason else None,
         "metadata": metadata,
     }
-    row = EMAIL_SEND_LOG.own_row(given, spell_instant(at), partial(new_id, at))
+    row = EMAIL_SEND_LOG.trusted_row(given, spell_instant(at), partial(new_id, at))
     return Insert(EMAIL_SEND_LOG, [row])
 
 
@@ -152,7 +152,7 @@ class Claims(Leases):
     async def take(self, most: int) -> Batch:
         """Claim up to so many entries that are due. Raises Problem."""
         now = self._clock()
-        wheres = ((*due(now), Condition("queue", "eq", queue)) for queue in QUEUES)
+        wheres = ((*due(now), Filter("queue", "eq", queue)) for queue in QUEUES)
         reads = (Read(EMAIL_OUTBOX, where=where, order=_ORDER, limit=most) for where in wheres)
         outcomes = await self._store.run(*reads)
         found = [row for outcome in outcomes for row in outcome.rows]
@@ -201,33 +201,37 @@ class Outbox:
         self._clock = clock
         self._wake = wake
 
-    async def plans(self, lead: Row) -> tuple[Plan, ...]:
+    async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return what tells the owner of a lead and, where that is wanted, thanks its sender."""
         if lead["status"] == "spam":
             return ()
         # The owner's address is the operator's word: `owner@localhost` is good in a maildir.
         owner = self._rules.owner
-        plans = self._post(NOTIFICATION, owner or NOBODY, lead, None if owner else NO_OWNER)
+        outbox_entries = self._post(
+            NOTIFICATION, owner or NOBODY, lead, None if owner else NO_OWNER
+        )
         if self._rules.acknowledges:
-            plans += self._post(ACKNOWLEDGEMENT, lead["email"], lead, undeliverable(lead["email"]))
-        return plans
+            outbox_entries += self._post(
+                ACKNOWLEDGEMENT, lead["email"], lead, undeliverable(lead["email"])
+            )
+        return outbox_entries
 
     def wake(self) -> None:
         """Have what was written sent at once."""
         self._wake()
 
-    def decision(self, request: Row) -> tuple[Plan, ...]:
+    def decision(self, request: Row) -> tuple[Query, ...]:
         """Return what tells somebody that their request for access is decided."""
         if not self._rules.configured or request["email"] is None:
             return ()
         return self._post(DECISION, request["email"], request, undeliverable(request["email"]))
 
     def _post(
-        self, letter: Letter, recipient: str, subject: Row, hindrance: str | None
-    ) -> tuple[Plan, ...]:
+        self, letter: MessageType, recipient: str, subject: Row, suppression_reason: str | None
+    ) -> tuple[Query, ...]:
         now = self._clock()
         entry = new_entry(letter, recipient, subject["id"], now)
-        reason = hindrance if self._rules.configured else NO_RELAY
+        reason = suppression_reason if self._rules.configured else NO_RELAY
         if reason is not None:
             return (transition(entry, "suppressed", now, reason),)
         return Insert(EMAIL_OUTBOX, [entry]), transition(entry, "pending", now)
@@ -291,7 +295,7 @@ class MailByHand:
 
         Raises Problem `not_found` for an id that was not given up.
         """
-        change = Change("discard", EMAIL_OUTBOX, AffectedBy(0), ("id",))
+        change = Change("discard", EMAIL_OUTBOX, RowCount(0), ("id",))
         (gone, _) = await self._store.run(
             Delete(EMAIL_OUTBOX, _given_up(entry_id)), audit_entry(OPERATOR, change, self._clock())
         )
@@ -299,15 +303,15 @@ class MailByHand:
 
     async def _requeue(self, dead: Sequence[Row]) -> None:
         now = self._clock()
-        ids = Condition("id", "in", tuple(entry["id"] for entry in dead))
+        ids = Filter("id", "in", tuple(entry["id"] for entry in dead))
         fresh = {**queued_again(EMAIL_OUTBOX, now), "queued_at": spell_instant(now)}
         update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead))
         told = (transition(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
-        change = Change("retry", EMAIL_OUTBOX, AffectedBy(0), ("id",))
+        change = Change("retry", EMAIL_OUTBOX, RowCount(0), ("id",))
         await self._store.run(update, *told, audit_entry(OPERATOR, change, now))
 
     async def _read_reasons(self, entries: Sequence[Row]) -> dict[str, str | None]:
-        ids = Condition("message_id", "in", tuple(entry["id"] for entry in entries))
+        ids = Filter("message_id", "in", tuple(entry["id"] for entry in entries))
         order = (Order("created_at"), Order("id"))
         columns = ("message_id", "error_message", "created_at", "id")
         (outcome,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, (ids,), order))
@@ -319,12 +323,12 @@ def _given_up(entry_id: str | None) -> Where:
     if entry_id is None:
         return (GIVEN_UP,)
     try:
-        return GIVEN_UP, Condition("id", "eq", parse_uuid(entry_id))
+        return GIVEN_UP, Filter("id", "eq", parse_uuid(entry_id))
     except ValueError:
         raise _missing(entry_id) from None
 
 
-def _count(found: Outcome, entry_id: str | None) -> int:
+def _count(found: QueryResult, entry_id: str | None) -> int:
     """Return how many there were. Raises Problem where it is not the one that was named."""
     if entry_id is not None and not found.rows:
         raise _missing(entry_id)

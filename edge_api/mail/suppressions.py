@@ -19,7 +19,7 @@ import orjson
 from edge_api.auth.actor import Clock, new_id
 from edge_api.db.email_address import fold_address
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Insert, Order, Plan, Read, Store, Update
+from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
 from edge_api.db.types import spell_instant
@@ -44,7 +44,7 @@ def read_suppression(address: str) -> Read:
     Administrators may have written a domain as `xn--`, where the service writes Unicode.
     """
     spellings = tuple({fold_recipient(address), address.lower()})
-    return Read(SUPPRESSED_EMAILS, ("id",), (Condition("email", "in", spellings),), limit=1)
+    return Read(SUPPRESSED_EMAILS, ("id",), (Filter("email", "in", spellings),), limit=1)
 
 
 async def is_suppressed(store: Store, address: str) -> bool:
@@ -72,7 +72,7 @@ class Suppression:
         return Insert(SUPPRESSED_EMAILS, [row])
 
 
-async def suppress(store: Store, suppression: Suppression, now: datetime, *others: Plan) -> bool:
+async def suppress(store: Store, suppression: Suppression, now: datetime, *others: Query) -> bool:
     """Carry out the other plans together with a suppression, unless the address has one.
 
     Returns whether it is new. Raises Problem, those of the other plans among them.
@@ -135,13 +135,13 @@ class UnsubscribeLinks:
         `not_found`.
         """
         subscriber, now = await self.look(token), self._clock()
-        unused = (Condition("token", "eq", token), Condition("used_at", "is", None))
+        unused = (Filter("token", "eq", token), Filter("used_at", "is", None))
         use = Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": spell_instant(now)}, unused)
         suppression = Suppression(subscriber.address, "unsubscribe")
         return await suppress(self._store, suppression, now, use)
 
     async def _find(self, column: Literal["email", "token"], value: str) -> Row | None:
-        where = (Condition(column, "eq", value),)
+        where = (Filter(column, "eq", value),)
         (outcome,) = await self._store.run(Read(EMAIL_UNSUBSCRIBE_TOKENS, where=where))
         return outcome.rows[0] if outcome.rows else None
 
@@ -220,12 +220,12 @@ class Feedback:
     async def _take(self, report: Report, delivery_id: str, remember: Remember) -> str:
         status, reason = report.effect
         answer = orjson.dumps({"status": status, "suppressed": reason is not None}).decode()
-        plans = (*remember(answer), await self._logged(report, status, delivery_id))
+        outbox_entries = (*remember(answer), await self._logged(report, status, delivery_id))
         if reason is None:
-            await self._store.run(*plans)
+            await self._store.run(*outbox_entries)
         else:
             suppression = Suppression(report.email, reason, {"webhook_id": delivery_id})
-            await suppress(self._store, suppression, self._clock(), *plans)
+            await suppress(self._store, suppression, self._clock(), *outbox_entries)
         return answer
 
     async def _logged(self, report: Report, status: Status, delivery_id: str) -> Insert:
@@ -248,7 +248,7 @@ class Feedback:
             return None, _UNKNOWN_TEMPLATE
         bare = given.strip().removeprefix("<").removesuffix(">")
         names = tuple({given, bare, bare.partition("@")[0]})
-        where = (Condition("message_id", "in", names),)
+        where = (Filter("message_id", "in", names),)
         newest = (Order("created_at", descending=True),)
         columns = ("message_id", "template_name")
         (found,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, where, newest, limit=1))

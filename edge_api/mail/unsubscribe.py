@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from edge_api.db.problems import Problem
 from edge_api.mail.suppressions import UnsubscribeLinks
-from edge_api.operation.model import Ask, Operation, Parameter, Success
-from edge_api.operation.result import HTML, Page, Reply
+from edge_api.operation.model import Operation, OperationRequest, Parameter, SuccessResponse
+from edge_api.operation.result import HTML, OperationResult, Page
 from edge_api.operation.service import PageName, Service
 from edge_api.schema.paths import UNSUBSCRIBE
 
@@ -19,23 +19,23 @@ _PLAIN: Final = "text/plain; charset=utf-8"
 _NOTHING_MORE: Final = "Nothing more is mailed to {address} by this site."
 
 
-async def show(service: Service, ask: Ask) -> Reply:
+async def show(service: Service, request: OperationRequest) -> OperationResult:
     """Ask whether to unsubscribe, or say that this was done or cannot be."""
     try:
-        subscriber = await service[UnsubscribeLinks].look(_token(ask))
+        subscriber = await service[UnsubscribeLinks].look(_token(request))
     except Problem as problem:
         return await _refuse(service, problem)
     if subscriber.is_suppressed:
         return await _say_done(service, subscriber.masked, "Already unsubscribed")
-    action = f"{UNSUBSCRIBE}?{urlencode({'token': _token(ask)})}"
+    action = f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}"
     return await _page(
         service, "unsubscribe", "Unsubscribe", action=action, address=subscriber.masked
     )
 
 
-async def unsubscribe(service: Service, ask: Ask) -> Reply:
+async def unsubscribe(service: Service, request: OperationRequest) -> OperationResult:
     """Unsubscribe at once, whoever posts and whatever the body says."""
-    links, token = service[UnsubscribeLinks], _token(ask)
+    links, token = service[UnsubscribeLinks], _token(request)
     try:
         subscriber = await links.look(token)
         is_new = await links.unsubscribe(token)
@@ -48,8 +48,8 @@ async def unsubscribe(service: Service, ask: Ask) -> Reply:
         return Page(f"{title}.\n".encode(), headers=_HEADERS, media_type=_PLAIN)
 
 
-def _token(ask: Ask) -> str:
-    return dict(ask.pairs).get("token", "")
+def _token(request: OperationRequest) -> str:
+    return dict(request.pairs).get("token", "")
 
 
 async def _say_done(service: Service, masked: str, title: str) -> Page:
@@ -87,7 +87,7 @@ _PARAMETERS: Final = (
     ),
 )
 _HTML: Final = (HTML.partition(";")[0],)
-_UNKNOWN: Final = Success(
+_UNKNOWN: Final = SuccessResponse(
     404, "A page: nobody was given this link", {"type": "string"}, media_types=_HTML
 )
 
@@ -98,11 +98,11 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Ask whether to unsubscribe the address that a link belongs to",
         description="Nothing is changed: programs fetch links to look at them.",
         tag="mail",
-        dialect="page",
-        do=show,
+        error_format="page",
+        handler=show,
         parameters=_PARAMETERS,
-        successes=(
-            Success(200, "The question", {"type": "string"}, media_types=_HTML),
+        responses=(
+            SuccessResponse(200, "The question", {"type": "string"}, media_types=_HTML),
             _UNKNOWN,
         ),
         problems=("unavailable",),
@@ -117,11 +117,11 @@ OPERATIONS: tuple[Operation, ...] = (
             "another, in whatever media type. Again is as good as once."
         ),
         tag="mail",
-        dialect="page",
-        do=unsubscribe,
+        error_format="page",
+        handler=unsubscribe,
         parameters=_PARAMETERS,
-        successes=(
-            Success(
+        responses=(
+            SuccessResponse(
                 200,
                 "Nothing more is mailed there",
                 {"type": "string"},

@@ -26,7 +26,7 @@ from edge_api.db.problems import Problem
 from edge_api.http.errors import jsonrpc_error
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, whole_list
-from edge_api.http.response import Wire, tell_limits
+from edge_api.http.response import PreparedResponse, tell_limits
 from edge_api.mcp.caller import Caller
 from edge_api.mcp.message import Call, Rejection, decode, read_message
 from edge_api.mcp.transport import Conversation, Event, Message, Outbox
@@ -36,7 +36,7 @@ from edge_api.operation.result import JSON, NO_STORE
 LISTEN: Final = "subscriptions/listen"
 EVENTS: Final = "text/event-stream"
 
-_ACCEPTED: Final = Wire(202, [("Cache-Control", NO_STORE), *API_HEADERS])
+_ACCEPTED: Final = PreparedResponse(202, [("Cache-Control", NO_STORE), *API_HEADERS])
 """The answer to notifications."""
 _TOLD_BY_HTTP: Final = (401, 403, 429, 503)
 """Statuses of problems that HTTP tells, with their headers, whatever the revision."""
@@ -118,7 +118,9 @@ class Exchange:
         except Problem as problem:  # no stream can be had; the client waits for this id
             return _wire(problem.status, jsonrpc_error(problem, call.id), problem.headers)
 
-    async def _answer_batch(self, said: list[Any], request: Request, caller: Caller) -> Wire:
+    async def _answer_batch(
+        self, said: list[Any], request: Request, caller: Caller
+    ) -> PreparedResponse:
         """Return the answers to the messages of a batch that have one, in one body."""
         for _ in said[1:]:
             await caller.count()
@@ -193,7 +195,7 @@ class Serving:
             outbox,
         )
 
-    def _as_json(self, message: Message) -> Wire:
+    def _as_json(self, message: Message) -> PreparedResponse:
         """Return a message as the only one, with the status that problem and revision demand."""
         problem = self.problem
         if problem is not None and problem.status in _TOLD_BY_HTTP:
@@ -210,6 +212,6 @@ def _failure(request_id: str | int | None, error: ErrorData) -> Message:
 
 def _wire(
     status: int, message: Message | list[Message], headers: Mapping[str, str] | None = None
-) -> Wire:
+) -> PreparedResponse:
     said = [("Content-Type", JSON), ("Cache-Control", NO_STORE), *API_HEADERS]
-    return Wire(status, [*said, *(headers or {}).items()], orjson.dumps(message))
+    return PreparedResponse(status, [*said, *(headers or {}).items()], orjson.dumps(message))

@@ -14,14 +14,21 @@ from pydantic import TypeAdapter
 
 from edge_api.analysis import operations as analyze
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.mcp.schemas import ANSWER, BATCH_MOST, CARD, CATALOG, EARLIER_CARD, MESSAGE
-from edge_api.operation.model import UNCHANGED, VERSION, Ask, Body, Operation, Success
-from edge_api.operation.result import JSON, Document, Reply
+from edge_api.operation.model import (
+    UNCHANGED,
+    VERSION,
+    Body,
+    Operation,
+    OperationRequest,
+    SuccessResponse,
+)
+from edge_api.operation.result import JSON, Document, OperationResult
 from edge_api.operation.service import Service
-from edge_api.schema.paths import AI_CATALOG, DOCS, DOORS, SERVER_CARD, WELL_KNOWN_CARD
+from edge_api.schema.paths import AI_CATALOG, AUDIENCES, DOCS, SERVER_CARD, WELL_KNOWN_CARD
 
-PATH: Final = DOORS["mcp"]
+PATH: Final = AUDIENCES["mcp"]
 CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
@@ -66,8 +73,8 @@ def server_name(site_url: str) -> str:
 
 def site_title(service: Service) -> str:
     """Return the name of the site, by which people know it."""
-    edition = service[Shelf].current
-    return edition.head.site_title if edition else TITLE
+    build = service[BuildManager].current
+    return build.head.site_title if build else TITLE
 
 
 def _name_host(site_url: str) -> str:
@@ -137,16 +144,18 @@ def ai_catalog(site_url: str, title: str) -> Document:
     return Document(orjson.dumps(catalog), CATALOG_TYPE)
 
 
-def _give(make: Callable[[str, str], Document]) -> Callable[[Service, Ask], Awaitable[Reply]]:
+def _give(
+    make: Callable[[str, str], Document],
+) -> Callable[[Service, OperationRequest], Awaitable[OperationResult]]:
     """Return what answers with a document about the site."""
 
-    async def give(service: Service, _ask: Ask) -> Reply:
-        return Reply(make(service.settings.site_url, site_title(service)))
+    async def give(service: Service, _ask: OperationRequest) -> OperationResult:
+        return OperationResult(make(service.settings.site_url, site_title(service)))
 
     return give
 
 
-async def exchange(_service: Service, _ask: Ask) -> Reply:
+async def exchange(_service: Service, _ask: OperationRequest) -> OperationResult:
     """Refuse: whoever routes this operation without its own handler has made a mistake."""
     raise Problem("internal")
 
@@ -178,18 +187,18 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="mcp",
         credential="required",
         scope="mcp",
-        door="mcp",
-        dialect="jsonrpc",
-        do=exchange,
+        audience="mcp",
+        error_format="jsonrpc",
+        handler=exchange,
         body=BODY,
-        successes=(
-            Success(
+        responses=(
+            SuccessResponse(
                 200,
                 "The response, or a stream of events with the response last",
                 ANSWER,
                 media_types=(JSON, "text/event-stream"),
             ),
-            Success(202, "The notification is taken"),
+            SuccessResponse(202, "The notification is taken"),
         ),
         problems=("forbidden", "not_found", "not_acceptable"),
     ),
@@ -198,23 +207,26 @@ OPERATIONS: tuple[Operation, ...] = (
         path=SERVER_CARD,
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
-        do=_give(server_card),
-        successes=(Success(200, "The card", CARD, media_types=(CARD_TYPE,)), UNCHANGED),
+        handler=_give(server_card),
+        responses=(SuccessResponse(200, "The card", CARD, media_types=(CARD_TYPE,)), UNCHANGED),
     ),
     Operation(
         name="mcp_well_known_server_card",
         path=WELL_KNOWN_CARD,
         summary="The server card for clients that look for it in the root",
         tag="mcp",
-        do=_give(well_known_card),
-        successes=(Success(200, "The card", EARLIER_CARD), UNCHANGED),
+        handler=_give(well_known_card),
+        responses=(SuccessResponse(200, "The card", EARLIER_CARD), UNCHANGED),
     ),
     Operation(
         name="ai_catalog",
         path=AI_CATALOG,
         summary="What this site offers to agents (AI Catalog)",
         tag="mcp",
-        do=_give(ai_catalog),
-        successes=(Success(200, "The catalog", CATALOG, media_types=(CATALOG_TYPE,)), UNCHANGED),
+        handler=_give(ai_catalog),
+        responses=(
+            SuccessResponse(200, "The catalog", CATALOG, media_types=(CATALOG_TYPE,)),
+            UNCHANGED,
+        ),
     ),
 )

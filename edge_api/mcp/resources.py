@@ -4,9 +4,10 @@ A resource's URI is the address of its page, so that what an agent cites a perso
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, NoReturn
 from urllib.parse import unquote, urlsplit
 
+from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
@@ -28,13 +29,42 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.journal.tools import next_cursor
-from edge_api.mcp.context import Context, actor_of, refuse, refuse_cursor
 from edge_api.mcp.subscriptions import Journal, find_slug
 from edge_api.operation.model import Json
+
+Context = ServerRequestContext[Any, Any]
+
+NOT_FOUND = -32002
+"""A resource that is not there, up to 2025-11-25; later revisions call it bad parameters."""
+
+
+def actor_of(context: Context) -> Actor:
+    """Return who asks: whoever let the request in put that beside it."""
+    holder: Any = context.request
+    actor: Actor = holder.actor
+    return actor
+
+
+def refuse_cursor(params: PaginatedRequestParams | None) -> None:
+    """Raise MCPError for a cursor where everything is in the first answer."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(INVALID_PARAMS, "cursor: no answer gave this one")
+
+
+def refuse(problem: Problem, context: Context, *, is_resource: bool = False) -> NoReturn:
+    """Raise what a client did wrong as MCPError, anything else as it is."""
+    if problem.code == "not_found" and is_resource:
+        is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        raise MCPError(INVALID_PARAMS if is_modern else NOT_FOUND, problem.sentence) from None
+    if problem.code in ("invalid", "not_found"):
+        raise MCPError(INVALID_PARAMS, problem.sentence) from None
+    raise problem
+
 
 DIGESTED: Final = 50
 """Posts that one digest is made of, the newest."""
@@ -79,12 +109,12 @@ class ResourceHandlers:
     @property
     def post_template(self) -> str:
         """Form of the URIs of posts (RFC 6570)."""
-        return f"{self._site_url}{self._journal.edition.head.post_path}"
+        return f"{self._site_url}{self._journal.build.head.post_path}"
 
     @property
     def tag_template(self) -> str:
         """Form of the URIs of tags (RFC 6570)."""
-        path = self._journal.edition.head.tag_path.replace("{slug}", "{tag}")
+        path = self._journal.build.head.tag_path.replace("{slug}", "{tag}")
         return f"{self._site_url}{path}"
 
     async def list_resources(
@@ -125,7 +155,7 @@ class ResourceHandlers:
         """Return the Markdown of the page at `uri`. Raises Problem."""
         self._journal.demand(actor)
         path = self._path(uri)
-        head = self._journal.edition.head
+        head = self._journal.build.head
         if slug := find_slug(head.post_path, path):
             return await self._post(actor, slug, path)
         if find_slug(head.tag_path, path):

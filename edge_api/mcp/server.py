@@ -34,11 +34,18 @@ from mcp_types import (
 
 from edge_api.db.problems import Code, Problem
 from edge_api.health import Health
-from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.posts import Entry
-from edge_api.mcp.context import Context, actor_of, refuse_cursor
 from edge_api.mcp.operations import SENTENCE, server_name, site_title
-from edge_api.mcp.resources import DIGEST, SUMMARIZE, PromptHandlers, ResourceHandlers
+from edge_api.mcp.resources import (
+    DIGEST,
+    SUMMARIZE,
+    Context,
+    PromptHandlers,
+    ResourceHandlers,
+    actor_of,
+    refuse_cursor,
+)
 from edge_api.mcp.subscriptions import Journal
 from edge_api.mcp.tools import BoundTool, Toolbox
 from edge_api.operation.model import VERSION, Operation
@@ -86,16 +93,16 @@ class Announcements:
 
     async def _look(self) -> None:
         """Announce each edition that takes another's place; say farewell when the service ends."""
-        before = self._service[Shelf].current
+        before = self._service[BuildManager].current
         while not self._service[Health].draining:
             await asyncio.sleep(LOOK_SECONDS)
-            now = self._service[Shelf].current
+            now = self._service[BuildManager].current
             if now is not before:
                 await self._announce(before, now)
                 before = now
         self._handler.close()
 
-    async def _announce(self, before: Edition | None, now: Edition | None) -> None:
+    async def _announce(self, before: Build | None, now: Build | None) -> None:
         """Tell what differs; if that fails once, later editions are told of all the same."""
         try:
             for event in differences(before, now):
@@ -104,7 +111,7 @@ class Announcements:
             _log.exception("an edition could not be announced")
 
 
-def differences(before: Edition | None, now: Edition | None) -> Iterator[ServerEvent]:
+def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent]:
     """Yield what a reader of the one has to read again in the other."""
     old, new = _entries(before), _entries(now)
     if _listed(old) != _listed(new):
@@ -117,8 +124,8 @@ def differences(before: Edition | None, now: Edition | None) -> Iterator[ServerE
             yield ResourceUpdated(uri=orjson.loads(entry.summary)["url"])
 
 
-def _entries(edition: Edition | None) -> Mapping[str, Entry]:
-    return {entry.place.slug: entry for entry in edition.posts.entries} if edition else {}
+def _entries(build: Build | None) -> Mapping[str, Entry]:
+    return {entry.place.slug: entry for entry in build.posts.entries} if build else {}
 
 
 def _listed(entries: Mapping[str, Entry]) -> list[bytes]:

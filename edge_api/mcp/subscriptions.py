@@ -13,7 +13,7 @@ import orjson
 
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import Edition, Shelf
+from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import TWIN
 from edge_api.mcp.tools import Input, make_ask, operation_inputs, perform
 from edge_api.operation.model import Json, Operation, authorise
@@ -39,12 +39,12 @@ class Journal:
         by_name = {operation.name: operation for operation in operations}
         self._service = service
         self._list, self._get = _bind(by_name["list_posts"]), _bind(by_name["get_post"])
-        self._tags: WeakKeyDictionary[Edition, tuple[str, ...]] = WeakKeyDictionary()
+        self._tags: WeakKeyDictionary[Build, tuple[str, ...]] = WeakKeyDictionary()
 
     @property
-    def edition(self) -> Edition:
+    def build(self) -> Build:
         """The current edition. Raises Problem `unavailable` while there is none."""
-        return self._service[Shelf].edition()
+        return self._service[BuildManager].build()
 
     def is_open_to(self, actor: Actor) -> bool:
         """Tell whether the actor may read posts."""
@@ -64,12 +64,12 @@ class Journal:
 
     async def markdown(self, path: str) -> str:
         """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
-        edition = self.edition
+        build = self.build
         twin = f"{path}{TWIN}" if path.endswith("/") else f"{path.removesuffix('.html')}.md"
-        file = edition.files.get(twin)
+        file = build.files.get(twin)
         if file is None:
             raise Problem("not_found", "No page has this address")
-        where = edition.folder / SITE_FOLDER / file.name
+        where = build.folder / SITE_FOLDER / file.name
         try:
             return await asyncio.to_thread(where.read_text, encoding="utf-8")
         except OSError:
@@ -77,21 +77,21 @@ class Journal:
 
     def slugs(self) -> list[str]:
         """Return the slug of every post, newest first."""
-        return [entry.place.slug for entry in self.edition.posts.entries]
+        return [entry.place.slug for entry in self.build.posts.entries]
 
     def tags(self) -> tuple[str, ...]:
         """Return the name of every tag, in the order of the alphabet."""
-        edition = self.edition
-        if edition not in self._tags:
-            summaries = (orjson.loads(entry.summary) for entry in edition.posts.entries)
+        build = self.build
+        if build not in self._tags:
+            summaries = (orjson.loads(entry.summary) for entry in build.posts.entries)
             names = {tag for summary in summaries for tag in summary["tags"]}
-            self._tags[edition] = tuple(sorted(names, key=str.casefold))
-        return self._tags[edition]
+            self._tags[build] = tuple(sorted(names, key=str.casefold))
+        return self._tags[build]
 
     def tag_slugs(self) -> list[str]:
         """Return the slug of each tag, sorted."""
-        form = self.edition.head.tag_path
-        return sorted(filter(None, (find_slug(form, path) for path in self.edition.files)))
+        form = self.build.head.tag_path
+        return sorted(filter(None, (find_slug(form, path) for path in self.build.files)))
 
     async def _ask(self, bound: "_Bound", actor: Actor, given: Mapping[str, Any]) -> Json:
         operation, inputs = bound

@@ -13,9 +13,9 @@ import orjson
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.operation.model import (
-    Ask,
     Json,
     Operation,
+    OperationRequest,
     Schema,
     Tool,
     authorise,
@@ -23,7 +23,7 @@ from edge_api.operation.model import (
     check_query,
 )
 from edge_api.operation.openapi import present_schema
-from edge_api.operation.result import Document, Reply
+from edge_api.operation.result import Document, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
 
@@ -111,7 +111,7 @@ class _Parts:
 
 def make_ask(
     operation: Operation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
-) -> Ask:
+) -> OperationRequest:
     """Return what a tool's arguments ask of an operation, checked as its REST form is.
 
     Raises Problem `invalid` that names the faulty argument.
@@ -128,7 +128,7 @@ def make_ask(
             raise Problem("invalid", f"{argument}: is required")
     query = None if operation.query is None else check_query(operation.query, parts.query)
     body = None if operation.body is None else check_body(operation.body.check, parts.body)
-    return Ask(actor, "", parts.path, query, parts.pairs, body, parts.headers, "mcp")
+    return OperationRequest(actor, "", parts.path, query, parts.pairs, body, parts.headers, "mcp")
 
 
 def rename(problem: Problem, inputs: Mapping[str, Input]) -> None:
@@ -203,7 +203,7 @@ class BoundTool:
     @property
     def output_schema(self) -> Json:
         """The JSON Schema of the result."""
-        success = self._first.successes[0].schema
+        success = self._first.responses[0].schema
         assert success is not None  # noqa: S101  what answers nothing is no tool
         schema: Json = for_models(self.tool.output or success)
         return schema
@@ -262,9 +262,9 @@ def _is_noise(name: str, value: Any) -> bool:
     return name in ("title", "pattern") and isinstance(value, str)  # a member's schema is no string
 
 
-async def perform(operation: Operation, service: Service, ask: Ask) -> Any:
+async def perform(operation: Operation, service: Service, ask: OperationRequest) -> Any:
     """Return the JSON of what an operation answers. Raises Problem."""
-    reply: Reply = await operation.do(service, ask)
+    reply: OperationResult = await operation.handler(service, ask)
     value = reply.value.body if isinstance(reply.value, Document) else reply.value
     return orjson.loads(value) if isinstance(value, bytes) else value
 

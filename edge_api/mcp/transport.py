@@ -21,7 +21,7 @@ from edge_api.http.endpoint import preflight
 from edge_api.http.errors import error_answer
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, whole_list
-from edge_api.http.response import Wire, send, tell_limits
+from edge_api.http.response import PreparedResponse, send, tell_limits
 from edge_api.mcp.caller import Admit, Caller, Slots, check_origin
 from edge_api.mcp.operations import BODY
 from edge_api.operation.negotiation import media_weight
@@ -257,7 +257,7 @@ class McpEndpoint:
         except Exception:  # noqa: BLE001  the last place that can answer
             _log.exception("internal error")
             answer = error_answer(Problem("internal"), "jsonrpc")
-        if not isinstance(answer, Wire):
+        if not isinstance(answer, PreparedResponse):
             return answer
         return send(await compress(answer, request), request)
 

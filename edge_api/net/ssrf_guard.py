@@ -73,7 +73,7 @@ Found = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
 _places = BoundedSemaphore(LOOKUPS_MOST)
 
 
-class Forbidden(Exception):  # noqa: N818  a refusal, no fault
+class BlockedAddress(Exception):  # noqa: N818  a refusal, no fault
     """An address is not one that the service may connect to."""
 
 
@@ -88,7 +88,7 @@ async def ask_system(host: str, port: int) -> Sequence[str]:
     return [str(place[0]) for _, _, _, _, place in await look_up(host, port)]
 
 
-class Gate:
+class SsrfGuard:
     """Opens connections to allowed addresses alone."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Gate:
         """Return the addresses of a host. Raises Forbidden if one of them is not allowed."""
         found = await self._resolve(host, port)
         if not all(self._allowed(ip_address(address)) for address in found):
-            raise Forbidden
+            raise BlockedAddress
         return found
 
     def check(self, host: str) -> None:
@@ -138,23 +138,23 @@ class Gate:
         try:
             address = read_literal(host)
         except ValueError:
-            raise Forbidden from None
+            raise BlockedAddress from None
         if address is not None and not self._allowed(address):
-            raise Forbidden
+            raise BlockedAddress
 
     def _open_socket(self, place: aiohttp.AddrInfoType) -> socket.socket:
         """Look a last time at where a connection is about to go."""
         family, kind, protocol, _, where = place
         if not self._allowed(ip_address(where[0])):
-            raise Forbidden
+            raise BlockedAddress
         return socket.socket(family, kind, protocol)
 
 
 class _Resolver(AbstractResolver):
     """Answers aiohttp with what the gate has found."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, guard: SsrfGuard) -> None:
+        self._gate = guard
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC

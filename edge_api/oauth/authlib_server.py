@@ -8,24 +8,23 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from authlib.oauth2.rfc6749 import AuthorizationServer  # type: ignore[import-untyped]
+from authlib.oauth2.rfc6749 import AuthorizationServer as AuthlibServer  # type: ignore[import-untyped]
 from joserfc.jwk import ECKey
 
 from edge_api.auth.actor import Actor, Change, audit_entry, new_id
-from edge_api.auth.revocation import end_grants
 from edge_api.auth.secrets import digest_of, mint
-from edge_api.auth.tokens import TOKEN_LIFE, AccessToken, Issuer, sign
+from edge_api.auth.tokens import TOKEN_LIFE, AccessToken, Issuer, end_grants, sign
 from edge_api.db.oauth_tables import (
     OAUTH_GRANTS,
     REFRESH_TOKENS,
     REVOKED_TOKENS,
 )
-from edge_api.db.query import AffectedBy, Condition, Delete, Insert, Plan, Update
+from edge_api.db.query import Delete, Filter, Insert, Query, RowCount, Update
 from edge_api.db.table import Row, Table
 from edge_api.db.types import spell_instant
 from edge_api.oauth.client import Client
 from edge_api.oauth.request import AuthRequest
-from edge_api.oauth.token_context import Facts, InvalidTargetError
+from edge_api.oauth.token_context import InvalidTargetError, TokenContext
 from edge_api.schema.credentials import SCOPES
 
 REFRESH_LIFE: Final = timedelta(days=30)
@@ -35,14 +34,14 @@ UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="un
 """Whoever could not say which client it is; the audit log names it so."""
 
 
-class Judge(AuthorizationServer):  # type: ignore[misc]
+class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
     """Decides one request; `plans` is what the decision has to write."""
 
-    def __init__(self, issuer: Issuer, facts: Facts, signer: ECKey | None = None) -> None:
+    def __init__(self, issuer: Issuer, facts: TokenContext, signer: ECKey | None = None) -> None:
         super().__init__(scopes_supported=list(SCOPES))
         self.issuer = issuer
         self.facts = facts
-        self.plans: list[Plan] = []
+        self.plans: list[Query] = []
         self._signer = signer
 
     def query_client(self, client_id: str) -> Client | None:
@@ -69,14 +68,14 @@ class Judge(AuthorizationServer):  # type: ignore[misc]
             raise InvalidTargetError(f"Tokens can be for {' or '.join(allowed)}")
         return resource
 
-    def narrow(self, request: AuthRequest, grant: Row) -> str:
+    def restrict_resource(self, request: AuthRequest, grant: Row) -> str:
         """Return what the token is to be for: what was granted, or the part that is named.
 
         Raises InvalidTargetError (RFC 8707, section 2.2).
         """
         return self.check_target(request, self.issuer.within(grant["resource"]))
 
-    def hand_out(self, client: Client, scope: str, grant: Row | None, resource: str) -> Row:
+    def issue_token(self, client: Client, scope: str, grant: Row | None, resource: str) -> Row:
         """Return an access token's answer (RFC 6749, section 5.1), and note that it was given."""
         facts = self.facts
         token = AccessToken(
@@ -99,27 +98,27 @@ class Judge(AuthorizationServer):  # type: ignore[misc]
 
     def hand_out_refreshing(self, client: Client, scope: str, grant: Row, resource: str) -> Row:
         """Return the same with a refresh token, where the client may have one."""
-        answer = self.hand_out(client, scope, grant, resource)
+        answer = self.issue_token(client, scope, grant, resource)
         if client.check_grant_type("refresh_token"):
             answer["refresh_token"] = self._new_refresh_token(grant)
         return answer
 
     def use_once(self, table: Table, row: Row) -> None:
         """Note that a code or token is used; a second use at the same moment finds a conflict."""
-        unused = (Condition("id", "eq", row["id"]), Condition("used_at", "is", None))
+        unused = (Filter("id", "eq", row["id"]), Filter("used_at", "is", None))
         self.plans.append(Update(table, {"used_at": self.facts.present}, unused, at_least=1))
 
     def revoke_grant(self, client: Client) -> None:
         """Note that the grant ends, with all that it gave (RFC 9700, sections 2.1.1 and 4.14)."""
         grant = self.facts.grant
         if grant is not None and grant["revoked_at"] is None:
-            self.plans.append(end_grants(Condition("id", "eq", grant["id"]), self.facts.present))
-            self.note("revoke", OAUTH_GRANTS, client, AffectedBy(len(self.plans) - 1))
+            self.plans.append(end_grants(Filter("id", "eq", grant["id"]), self.facts.present))
+            self.note("revoke", OAUTH_GRANTS, client, RowCount(len(self.plans) - 1))
 
     def revoke_token(self, token: AccessToken, client: Client) -> None:
         """Note that an access token ends, alone; it may have been taken back before."""
         row = {"id": token.id, "expires_at": spell_instant(token.expires_at)}
-        same = (Condition("id", "eq", token.id),)
+        same = (Filter("id", "eq", token.id),)
         self.plans += [Delete(REVOKED_TOKENS, same), Insert(REVOKED_TOKENS, [row])]
         self.note("revoke", REVOKED_TOKENS, client)
 
@@ -134,7 +133,7 @@ class Judge(AuthorizationServer):  # type: ignore[misc]
         self.plans.append(Insert(REFRESH_TOKENS, [row]))
         return secret
 
-    def note(self, verb: str, table: Table, client: Client, rows: int | AffectedBy = 1) -> None:
+    def note(self, verb: str, table: Table, client: Client, rows: int | RowCount = 1) -> None:
         """Note for the audit log what is done on behalf of a client."""
         actor = client_actor(client, self.facts.grant)
         self.plans.append(audit_entry(actor, Change(verb, table, rows), self.facts.now))

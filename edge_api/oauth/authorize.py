@@ -16,11 +16,18 @@ from edge_api.oauth.consents import Asked, SentBack
 from edge_api.oauth.operations import Form
 from edge_api.oauth.request import host_of, is_loopback, is_nonce, pairs_of, source_of
 from edge_api.oauth.server import OAuthServer
-from edge_api.operation.model import Ask, Body, Operation, Parameter, Schema, Success
-from edge_api.operation.result import FORM, HTML, Page, Reply
+from edge_api.operation.model import (
+    Body,
+    Operation,
+    OperationRequest,
+    Parameter,
+    Schema,
+    SuccessResponse,
+)
+from edge_api.operation.result import FORM, HTML, OperationResult, Page
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import SCOPES, Scope
-from edge_api.schema.paths import AUTHORIZE, DOORS
+from edge_api.schema.paths import AUDIENCES, AUTHORIZE
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -28,8 +35,8 @@ _OWN: Final = ("api_key", "granted", "decision", "seal")
 """Members of the form that are the person's answer, not the client's request."""
 _COOKIE: Final = "consent"
 _RESOURCES: Final[Mapping[str, str]] = {
-    DOORS["rest"]: "the REST API",
-    DOORS["mcp"]: "the MCP endpoint",
+    AUDIENCES["rest"]: "the REST API",
+    AUDIENCES["mcp"]: "the MCP endpoint",
 }
 
 
@@ -42,15 +49,15 @@ class Choice:
     checked: bool
 
 
-async def ask_person(service: Service, ask: Ask) -> Reply:
+async def ask_person(service: Service, request: OperationRequest) -> OperationResult:
     """Show the question, or send the browser back with what the client has to mend."""
     try:
-        asked = await service[OAuthServer].consents.read(ask.pairs)
+        asked = await service[OAuthServer].consents.read(request.pairs)
     except Problem as problem:
         return await _refusal(service, problem)
     if isinstance(asked, SentBack):
         return await _send_back(service, asked)
-    nonce = _cookie(ask) or service[OAuthServer].guard.new_nonce()
+    nonce = _cookie(request) or service[OAuthServer].guard.new_nonce()
     return await _question(service, asked, nonce, [])
 
 
@@ -65,24 +72,24 @@ async def _send_back(service: Service, sent: SentBack) -> Page:
     return Page(body, status=403)
 
 
-async def take_answer(service: Service, ask: Ask) -> Reply:
+async def take_answer(service: Service, request: OperationRequest) -> OperationResult:
     """Take what the person decided, and send the browser back to the client with it."""
-    members = pairs_of(ask.body)
+    members = pairs_of(request.body)
     pairs = [(name, value) for name, value in members if name not in _OWN]
     said = dict(members)
     try:
         asked = await _reread(service, pairs)
-        _check_seal(service, ask, said.get("seal", ""), pairs)
+        _check_seal(service, request, said.get("seal", ""), pairs)
     except Problem as problem:
         return await _refusal(service, problem)
     chosen = [value for name, value in members if name == "granted"]
     try:
-        location = await _decide(service, ask, asked, said, chosen)
+        location = await _decide(service, request, asked, said, chosen)
     except Problem as problem:
         if problem.code not in ("invalid", "unauthenticated", "forbidden"):
             raise
         await service[OAuthServer].consents.note_refusal(asked.client)
-        return await _question(service, asked, _cookie(ask), chosen, f"{problem.sentence}.")
+        return await _question(service, asked, _cookie(request), chosen, f"{problem.sentence}.")
     return Page(b"", status=303, headers={"Location": location})
 
 
@@ -95,15 +102,19 @@ async def _reread(service: Service, pairs: Pairs) -> Asked:
 
 
 async def _decide(
-    service: Service, ask: Ask, asked: Asked, said: Mapping[str, str], chosen: list[str]
+    service: Service,
+    request: OperationRequest,
+    asked: Asked,
+    said: Mapping[str, str],
+    chosen: list[str],
 ) -> str:
     if said.get("decision") != "allow":
         return await service[OAuthServer].consents.deny(asked)
-    holder = await _holder(service, ask, said.get("api_key", "").strip())
+    holder = await _holder(service, request, said.get("api_key", "").strip())
     return await service[OAuthServer].consents.allow(asked, holder, chosen)
 
 
-async def _holder(service: Service, ask: Ask, key: str) -> Actor:
+async def _holder(service: Service, request: OperationRequest, key: str) -> Actor:
     """Return who holds the key that was pasted. Raises Problem."""
     if not key:
         raise Problem("invalid", "Paste an API key: it says who you are")
@@ -112,16 +123,16 @@ async def _holder(service: Service, ask: Ask, key: str) -> Actor:
     except Problem as problem:
         if problem.code != "unauthenticated":
             raise
-        await service.limiter.hit("failed_auth", ask.address)
+        await service.limiter.hit("failed_auth", request.address)
         raise Problem("invalid", "This is not a valid API key") from None
     if holder.type != "api_key":
         raise Problem("invalid", "This is a token: paste an API key")
     return holder
 
 
-def _check_seal(service: Service, ask: Ask, seal: str, pairs: Pairs) -> None:
+def _check_seal(service: Service, request: OperationRequest, seal: str, pairs: Pairs) -> None:
     """Refuse a form that was not shown to this browser. Raises Problem."""
-    if not service[OAuthServer].guard.holds(seal, _cookie(ask), pairs, service.clock()):
+    if not service[OAuthServer].guard.holds(seal, _cookie(request), pairs, service.clock()):
         raise Problem(
             "forbidden",
             "The form is too old, or cookies are switched off: go back to the client and try again",
@@ -170,9 +181,9 @@ async def _refusal(service: Service, problem: Problem) -> Page:
     return Page(body, status=problem.status)
 
 
-def _cookie(ask: Ask) -> str:
+def _cookie(request: OperationRequest) -> str:
     """Return our cookie, whatever others there are (RFC 6265, section 5.4)."""
-    pairs = (part.strip().partition("=") for part in ask.headers.get("Cookie", "").split(";"))
+    pairs = (part.strip().partition("=") for part in request.headers.get("Cookie", "").split(";"))
     return next((value for name, _, value in pairs if name == _COOKIE and is_nonce(value)), "")
 
 
@@ -226,14 +237,14 @@ _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
     }
 }
 _HTML: Final = (HTML.partition(";")[0],)
-_BACK: Final = Success(
+_BACK: Final = SuccessResponse(
     303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}
 )
 _PAGES: Final = (
-    Success(200, "The question", {"type": "string"}, media_types=_HTML),
+    SuccessResponse(200, "The question", {"type": "string"}, media_types=_HTML),
     _BACK,
-    Success(400, "A page that says what is wrong", {"type": "string"}, media_types=_HTML),
-    Success(
+    SuccessResponse(400, "A page that says what is wrong", {"type": "string"}, media_types=_HTML),
+    SuccessResponse(
         403,
         "A page: nobody is sent on, for the client or the form is not known well enough",
         {"type": "string"},
@@ -247,11 +258,11 @@ OPERATIONS: tuple[Operation, ...] = (
         path=AUTHORIZE,
         summary="Ask a person whether a client may act in their name (OAuth 2.1, section 4.1.1)",
         tag="oauth",
-        dialect="page",
+        error_format="page",
         limit="token",
-        do=ask_person,
+        handler=ask_person,
         parameters=_PARAMETERS,
-        successes=_PAGES,
+        responses=_PAGES,
         problems=("unavailable",),
     ),
     Operation(
@@ -260,11 +271,11 @@ OPERATIONS: tuple[Operation, ...] = (
         path=AUTHORIZE,
         summary="What the person decided: the form of the page comes here",
         tag="oauth",
-        dialect="page",
+        error_format="page",
         limit="token",
-        do=take_answer,
+        handler=take_answer,
         body=Body(TypeAdapter(Form), _ANSWER_FORM, _ANSWER_EXAMPLES, media_type=FORM),
-        successes=_PAGES[1:],
+        responses=_PAGES[1:],
         problems=("unavailable",),
     ),
 )

@@ -12,12 +12,12 @@ from edge_api.auth.actor import SERVICE, Actor, Change, Clock, audit_entry, new_
 from edge_api.db.oauth_tables import OAUTH_CLIENTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    AffectedBy,
-    Condition,
     Delete,
+    Filter,
     Insert,
     Order,
     Read,
+    RowCount,
     Store,
     Update,
     Where,
@@ -31,11 +31,11 @@ STRANGERS_MOST: Final = 10_000
 """Clients that nobody looked at; beyond that the oldest ones without a token make room."""
 ROOM: Final = 100
 """How many make room at once."""
-STRANGERS: Final = Condition("kind", "in", ("dynamic", "document"))
+STRANGERS: Final = Filter("kind", "in", ("dynamic", "document"))
 UNUSED: Final = (
     STRANGERS,
-    Condition("revoked_at", "is", None),  # who was revoked must stay so
-    Condition("last_used_at", "is", None),
+    Filter("revoked_at", "is", None),  # who was revoked must stay so
+    Filter("last_used_at", "is", None),
 )
 
 
@@ -48,7 +48,7 @@ class ClientRows:
 
     async def find(self, client_id: str) -> Row | None:
         """Return a client, revoked or not. Raises Problem."""
-        where = (Condition("id", "eq", client_id),)
+        where = (Filter("id", "eq", client_id),)
         (outcome,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
         return outcome.rows[0] if outcome.rows else None
 
@@ -90,8 +90,8 @@ class ClientRows:
         self, client_id: str, verb: str, values: Mapping[str, Any], actor: Actor
     ) -> None:
         """Change a client that is not revoked. Raises Problem `conflict` for one that is."""
-        where = (Condition("id", "eq", client_id), Condition("revoked_at", "is", None))
-        change = Change(verb, OAUTH_CLIENTS, AffectedBy(0), ("id",))
+        where = (Filter("id", "eq", client_id), Filter("revoked_at", "is", None))
+        change = Change(verb, OAUTH_CLIENTS, RowCount(0), ("id",))
         audit = audit_entry(actor, change, self._clock())
         try:
             await self._store.run(Update(OAUTH_CLIENTS, values, where, at_least=1), audit)
@@ -114,11 +114,11 @@ class ClientRows:
         if not outcome.rows:
             sentence = "Too many clients made themselves known lately: try again tomorrow"
             raise Problem("unavailable", sentence, headers={"Retry-After": "3600"})
-        chosen = Condition("id", "in", tuple(row["id"] for row in outcome.rows))
+        chosen = Filter("id", "in", tuple(row["id"] for row in outcome.rows))
         await forget(self._store, (*UNUSED, chosen), self._clock())
 
 
 async def forget(store: Store, where: Where, now: datetime) -> None:
     """Delete clients, and note how many. Raises Problem."""
-    forgotten = Change("forget", OAUTH_CLIENTS, AffectedBy(0))
+    forgotten = Change("forget", OAUTH_CLIENTS, RowCount(0))
     await store.run(Delete(OAUTH_CLIENTS, where), audit_entry(SERVICE, forgotten, now))

@@ -16,14 +16,14 @@ from uuid import uuid4
 import orjson
 
 from edge_api.auth.actor import OPERATOR, SERVICE, Change, Clock, audit_entry
-from edge_api.auth.revocation import end_grants
 from edge_api.auth.secrets import digest_of, last_four, mint
+from edge_api.auth.tokens import end_grants
 from edge_api.db.oauth_tables import CLIENT_ID_LONGEST, OAUTH_CLIENTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import AffectedBy, Condition, Store, Update
+from edge_api.db.query import Filter, RowCount, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.types import spell_instant
-from edge_api.db.versioned_cache import SharedWork, SizedCache
+from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.oauth.client import (
     SECRET_METHODS,
     Client,
@@ -111,7 +111,7 @@ FAILURES_MOST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class ClientOrder:
+class NewClient:
     """What the operator wants of a new client."""
 
     name: str
@@ -160,7 +160,7 @@ class Clients:
             row = await self._documents.find(client_id, row)
         return Client(row) if row else None
 
-    async def register(self, order: ClientOrder) -> Registered:
+    async def register(self, order: NewClient) -> Registered:
         """Store a client of the operator's. Raises Problem `invalid`, naming what is wrong."""
         _check(order, self._schemes)
         secret = mint("client_secret") if order.auth_method in SECRET_METHODS else None
@@ -213,16 +213,16 @@ class Clients:
         await self._rows.known(client_id)
         now = self._clock()
         present = spell_instant(now)
-        where = (Condition("id", "eq", client_id), Condition("revoked_at", "is", None))
-        change = Change("revoke", OAUTH_CLIENTS, AffectedBy(0), ("id",))
+        where = (Filter("id", "eq", client_id), Filter("revoked_at", "is", None))
+        change = Change("revoke", OAUTH_CLIENTS, RowCount(0), ("id",))
         await self._store.run(
             Update(OAUTH_CLIENTS, {"revoked_at": present}, where),
-            end_grants(Condition("client_id", "eq", client_id), present),
+            end_grants(Filter("client_id", "eq", client_id), present),
             audit_entry(OPERATOR, change, now),
         )
 
 
-def _check(order: ClientOrder, schemes: tuple[str, ...]) -> None:
+def _check(order: NewClient, schemes: tuple[str, ...]) -> None:
     for name in order.scopes:
         if name not in SCOPES:
             raise Problem("invalid", f"scopes: there is no scope {name!r}")
@@ -255,7 +255,7 @@ class DocumentClients:
         self._clock = clock
         self._fetch = fetch
         self._schemes = schemes
-        self._fetches: SharedWork[Row] = SharedWork()
+        self._fetches: SingleFlight[Row] = SingleFlight()
         self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(FAILURES_MOST)
         self._places = asyncio.Semaphore(FETCHES_MOST)
 
@@ -279,7 +279,7 @@ class DocumentClients:
         failed = self._failures.get(url)
         if failed is not None and self._clock() < failed[0] + FAILED_FOR:
             raise failed[1].with_traceback(None)
-        return await self._fetches.do(url, partial(self._take, url, known))
+        return await self._fetches.run(url, partial(self._take, url, known))
 
     async def _take(self, url: str, known: Row | None) -> Row:
         """Fetch a document and store its client; remember what is wrong with it."""

@@ -23,8 +23,8 @@ from edge_api.oauth.authlib_server import UNKNOWN, client_actor
 from edge_api.oauth.client import Client
 from edge_api.oauth.grants import make_judge
 from edge_api.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest, is_loopback
-from edge_api.oauth.token_context import Facts, FindClient, problem_of
-from edge_api.schema.paths import DOORS
+from edge_api.oauth.token_context import FindClient, TokenContext, problem_of
+from edge_api.schema.paths import AUDIENCES
 
 Pairs = Sequence[tuple[str, str]]
 CODE_LIFE: Final = timedelta(seconds=60)
@@ -92,7 +92,7 @@ class Consents:
     def _judge(self, client: Client, redirect_uri: str, pairs: Pairs) -> Asked:
         """Return the request, which may be put to a person. Raises OAuth2Error, Problem."""
         request = AuthRequest(pairs, {}, method="GET")
-        judge = make_judge(self._issuer, Facts(self._clock(), {client.client_id: client}))
+        judge = make_judge(self._issuer, TokenContext(self._clock(), {client.client_id: client}))
         judge.get_consent_grant(request)
         resource = judge.check_target(request, self._issuer.resources)
         return Asked(
@@ -112,7 +112,7 @@ class Consents:
         """
         allowed = holder.scopes.intersection(chosen)
         scopes = tuple(name for name in asked.scopes if name in allowed)
-        if asked.resource.endswith(DOORS["mcp"]) and "mcp" not in scopes:
+        if asked.resource.endswith(AUDIENCES["mcp"]) and "mcp" not in scopes:
             raise Problem("invalid", "Access to MCP needs the scope mcp: use a key that has it")
         if not scopes:
             raise Problem("invalid", "Choose at least one thing that your key may do itself")

@@ -25,10 +25,10 @@ from edge_api.db.oauth_tables import AUTHORIZATION_CODES, REFRESH_TOKENS, USED_A
 from edge_api.db.query import Insert
 from edge_api.db.table import Row
 from edge_api.db.types import spell_instant
-from edge_api.oauth.authlib_server import Judge
+from edge_api.oauth.authlib_server import AuthorizationServer
 from edge_api.oauth.client import Client
 from edge_api.oauth.request import AuthRequest
-from edge_api.oauth.token_context import Facts, assertion_digest
+from edge_api.oauth.token_context import TokenContext, assertion_digest
 
 AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
 ASSERTION_ALGORITHMS: Final = ("ES256", "RS256", "Ed25519", "EdDSA")
@@ -41,9 +41,11 @@ _ASSERTION_KEPT: Final = _ASSERTION_LONGEST_LIFE + timedelta(minutes=10)
 """How long a used one is remembered: the library lets it be late by a minute."""
 
 
-def make_judge(issuer: Issuer, facts: Facts, signer: ECKey | None = None) -> Judge:
+def make_judge(
+    issuer: Issuer, facts: TokenContext, signer: ECKey | None = None
+) -> AuthorizationServer:
     """Return who decides a request, with every grant; `signer` is needed to hand out tokens."""
-    judge = Judge(issuer, facts, signer)
+    judge = AuthorizationServer(issuer, facts, signer)
     judge.register_grant(_Code, [_Challenge()])
     judge.register_grant(_Refresh)
     judge.register_grant(_Client)
@@ -55,7 +57,7 @@ class _Code(grants.AuthorizationCodeGrant):  # type: ignore[misc]
     """Codes for tokens (OAuth 2.1, section 4.1)."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
-    server: Judge
+    server: AuthorizationServer
 
     def query_authorization_code(self, _code: str, client: Client) -> "_Issued | None":
         """Return the code if it may be exchanged; one that was used before ends its grant."""
@@ -80,7 +82,7 @@ class _Code(grants.AuthorizationCodeGrant):  # type: ignore[misc]
     def create_token_response(self) -> tuple[int, Row, list[tuple[str, str]]]:
         """Hand out tokens for the code."""
         issued, client = self.request.authorization_code, self.request.client
-        grant, resource = issued.grant, self.server.narrow(self.request, issued.grant)
+        grant, resource = issued.grant, self.server.restrict_resource(self.request, issued.grant)
         self.server.use_once(AUTHORIZATION_CODES, issued.row)
         return 200, self.server.hand_out_refreshing(client, grant["scopes"], grant, resource), []
 
@@ -128,7 +130,7 @@ class _Refresh(grants.RefreshTokenGrant):  # type: ignore[misc]
     """Refresh tokens for tokens, each once (OAuth 2.1, section 4.3.1)."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
-    server: Judge
+    server: AuthorizationServer
 
     def authenticate_refresh_token(self, _token: str) -> "_Refreshing | None":
         """Return the token if it may be exchanged; one that was used before ends its grant."""
@@ -146,7 +148,7 @@ class _Refresh(grants.RefreshTokenGrant):  # type: ignore[misc]
     def create_token_response(self) -> tuple[int, Row, list[tuple[str, str]]]:
         """Hand out tokens for the token, for fewer scopes if fewer are asked for."""
         token, client = self.request.refresh_token, self.request.client
-        grant, resource = token.grant, self.server.narrow(self.request, token.grant)
+        grant, resource = token.grant, self.server.restrict_resource(self.request, token.grant)
         scope = self.request.payload.scope or grant["scopes"]
         self.server.use_once(REFRESH_TOKENS, token.row)
         return 200, self.server.hand_out_refreshing(client, scope, grant, resource), []
@@ -164,7 +166,7 @@ class _Client(grants.ClientCredentialsGrant):  # type: ignore[misc]
     """A client for itself (OAuth 2.1, section 4.2)."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS[:3]
-    server: Judge
+    server: AuthorizationServer
 
     def create_token_response(self) -> tuple[int, Row, list[tuple[str, str]]]:
         """Hand out an access token alone."""
@@ -173,7 +175,7 @@ class _Client(grants.ClientCredentialsGrant):  # type: ignore[misc]
         if scope is None:
             raise InvalidScopeError
         resource = self.server.check_target(self.request, self.server.issuer.resources)
-        return 200, self.server.hand_out(client, scope, None, resource), []
+        return 200, self.server.issue_token(client, scope, None, resource), []
 
 
 class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
@@ -181,7 +183,7 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
 
     CLIENT_AUTH_METHOD = "private_key_jwt"
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: AuthorizationServer) -> None:
         super().__init__()
         self._judge = judge
 

@@ -11,18 +11,25 @@ from edge_api.oauth.client import CLIENT_NAME
 from edge_api.oauth.grants import GRANTS
 from edge_api.oauth.request import URI_LONGEST, WEB, pairs_of
 from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
-from edge_api.operation.model import UNCHANGED, Ask, Body, Operation, Success, output_schema
-from edge_api.operation.result import FORM, Document, Reply
+from edge_api.operation.model import (
+    UNCHANGED,
+    Body,
+    Operation,
+    OperationRequest,
+    SuccessResponse,
+    output_schema,
+)
+from edge_api.operation.result import FORM, Document, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.paths import (
-    DOORS,
+    AUDIENCES,
     JWKS,
     METADATA,
     REGISTER_CLIENT,
     RESOURCE_METADATA,
     REVOKE,
     TOKEN,
-    Door,
+    Audience,
 )
 
 KEYS_CACHING: Final = "public, max-age=300"
@@ -83,44 +90,50 @@ class ClientAnswer(BaseModel, extra="forbid"):
     scope: str
 
 
-async def describe_server(service: Service, _ask: Ask) -> Reply:
+async def describe_server(service: Service, _ask: OperationRequest) -> OperationResult:
     """Say what the authorization server can do, and where."""
     issuer = service[OAuthServer].issuer
     return _public(server_metadata(issuer, agent_auth(issuer)))
 
 
-def describe_resource(door: Door | None) -> Any:
+def describe_resource(audience: Audience | None) -> Any:
     """Return the operation that says who hands out tokens for a door, or for the whole origin."""
 
-    async def describe(service: Service, _ask: Ask) -> Reply:
-        return _public(resource_metadata(service[OAuthServer].issuer, door))
+    async def describe(service: Service, _ask: OperationRequest) -> OperationResult:
+        return _public(resource_metadata(service[OAuthServer].issuer, audience))
 
     return describe
 
 
-async def publish_keys(service: Service, _ask: Ask) -> Reply:
+async def publish_keys(service: Service, _ask: OperationRequest) -> OperationResult:
     """Publish the keys that access tokens are signed with."""
     return _public(await service[OAuthServer].keys.jwks())
 
 
-async def issue_token(service: Service, ask: Ask) -> Reply:
+async def issue_token(service: Service, request: OperationRequest) -> OperationResult:
     """Hand out an access token, and perhaps a refresh token."""
-    return Reply(await service[OAuthServer].tokens.issue(pairs_of(ask.body), ask.headers))
+    return OperationResult(
+        await service[OAuthServer].tokens.issue(pairs_of(request.body), request.headers)
+    )
 
 
-async def revoke_token(service: Service, ask: Ask) -> Reply:
+async def revoke_token(service: Service, request: OperationRequest) -> OperationResult:
     """Take a token back."""
-    await service[OAuthServer].tokens.revoke(pairs_of(ask.body), ask.headers)
-    return Reply({})
+    await service[OAuthServer].tokens.revoke(pairs_of(request.body), request.headers)
+    return OperationResult({})
 
 
-async def register_client(service: Service, ask: Ask) -> Reply:
+async def register_client(service: Service, request: OperationRequest) -> OperationResult:
     """Register a public client."""
-    return Reply(await service[OAuthServer].clients.register_itself(ask.body), status=201)
+    return OperationResult(
+        await service[OAuthServer].clients.register_itself(request.body), status=201
+    )
 
 
-def _public(value: Any) -> Reply:
-    return Reply(Document(orjson.dumps(value), cache_control=KEYS_CACHING, is_lasting=False))
+def _public(value: Any) -> OperationResult:
+    return OperationResult(
+        Document(orjson.dumps(value), cache_control=KEYS_CACHING, is_lasting=False)
+    )
 
 
 def _text(pattern: str, sentence: str, longest: int = 4096) -> dict[str, Any]:
@@ -209,14 +222,17 @@ _CLIENT_EXAMPLE: Final = {
 _EITHER: Final = TypeAdapter(Form)
 
 
-def _described(name: str, path: str, door: Door | None) -> Operation:
+def _described(name: str, path: str, audience: Audience | None) -> Operation:
     return Operation(
         name=name,
         path=path,
         summary="Who hands out tokens for this resource (RFC 9728)",
         tag=_TAG,
-        do=describe_resource(door),
-        successes=(Success(200, "The metadata", output_schema(ResourceMetadata)), UNCHANGED),
+        handler=describe_resource(audience),
+        responses=(
+            SuccessResponse(200, "The metadata", output_schema(ResourceMetadata)),
+            UNCHANGED,
+        ),
     )
 
 
@@ -231,19 +247,19 @@ OPERATIONS: tuple[Operation, ...] = (
         path=METADATA,
         summary="What the authorization server can do (RFC 8414)",
         tag=_TAG,
-        do=describe_server,
-        successes=(Success(200, "The metadata", output_schema(ServerMetadata)), UNCHANGED),
+        handler=describe_server,
+        responses=(SuccessResponse(200, "The metadata", output_schema(ServerMetadata)), UNCHANGED),
     ),
     _described("oauth_resource", RESOURCE_METADATA, None),
-    _described("oauth_rest_resource", f"{RESOURCE_METADATA}{DOORS['rest']}", "rest"),
-    _described("oauth_mcp_resource", f"{RESOURCE_METADATA}{DOORS['mcp']}", "mcp"),
+    _described("oauth_rest_resource", f"{RESOURCE_METADATA}{AUDIENCES['rest']}", "rest"),
+    _described("oauth_mcp_resource", f"{RESOURCE_METADATA}{AUDIENCES['mcp']}", "mcp"),
     Operation(
         name="oauth_keys",
         path=JWKS,
         summary="The keys that access tokens are signed with (RFC 7517)",
         tag=_TAG,
-        do=publish_keys,
-        successes=(Success(200, "The key set", output_schema(KeySetDocument)), UNCHANGED),
+        handler=publish_keys,
+        responses=(SuccessResponse(200, "The key set", output_schema(KeySetDocument)), UNCHANGED),
         problems=("unavailable",),
     ),
     Operation(
@@ -253,12 +269,12 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Hand out an access token (OAuth 2.1, section 3.2)",
         description="Clients authenticate by HTTP Basic, by form members, or by an assertion.",
         tag=_TAG,
-        dialect="oauth",
+        error_format="oauth",
         limit="token",
-        do=issue_token,
+        handler=issue_token,
         hands_out_secrets=True,
         body=_form(_TOKEN_FORM, {"grant_type": "client_credentials"}),
-        successes=(Success(200, "The token", output_schema(TokenAnswer)),),
+        responses=(SuccessResponse(200, "The token", output_schema(TokenAnswer)),),
         problems=("unauthenticated", "unavailable"),
     ),
     Operation(
@@ -268,11 +284,11 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Take a token back (RFC 7009)",
         description="A refresh token ends with all that its grant gave, an access token alone.",
         tag=_TAG,
-        dialect="oauth",
+        error_format="oauth",
         limit="token",
-        do=revoke_token,
+        handler=revoke_token,
         body=_form(_REVOKE_FORM, {"token": "fe_rt_..."}),
-        successes=(Success(200, "It is of no use any more", {"type": "object"}),),
+        responses=(SuccessResponse(200, "It is of no use any more", {"type": "object"}),),
         problems=("unauthenticated", "unavailable"),
     ),
     Operation(
@@ -283,15 +299,15 @@ OPERATIONS: tuple[Operation, ...] = (
         description="Clients that can should name themselves by the URL of a document instead. "
         "One that never gets a token is forgotten after a day.",
         tag=_TAG,
-        dialect="oauth",
+        error_format="oauth",
         limit="token",
-        do=register_client,
+        handler=register_client,
         body=Body(
             TypeAdapter(dict[str, Any]),
             _CLIENT_SCHEMA,
             MappingProxyType({"agent": _CLIENT_EXAMPLE}),
         ),
-        successes=(Success(201, "The client", output_schema(ClientAnswer)),),
+        responses=(SuccessResponse(201, "The client", output_schema(ClientAnswer)),),
         problems=("unavailable",),
     ),
 )

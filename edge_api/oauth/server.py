@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from edge_api.auth.actor import Clock
-from edge_api.auth.signing_keys import Bearers, SigningKeys
+from edge_api.auth.signing_keys import AccessTokenValidator, SigningKeys
 from edge_api.auth.tokens import Issuer
 from edge_api.db.oauth_tables import (
     AUTHORIZATION_CODES,
@@ -16,7 +16,7 @@ from edge_api.db.oauth_tables import (
     REVOKED_TOKENS,
     USED_ASSERTIONS,
 )
-from edge_api.db.query import Condition, Delete, Read, Store
+from edge_api.db.query import Delete, Filter, Read, Store
 from edge_api.db.table import Table
 from edge_api.db.transfer import pages
 from edge_api.db.types import spell_instant
@@ -29,15 +29,15 @@ from edge_api.oauth.request import FormGuard
 from edge_api.oauth.token_endpoint import TokenEndpoint
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import (
+    AUDIENCES,
     AUTHORIZE,
     CLAIM_CREDENTIAL,
-    DOORS,
     JWKS,
     REGISTER_CLIENT,
     REQUEST_ACCESS,
     REVOKE,
     TOKEN,
-    Door,
+    Audience,
 )
 
 KEPT_AFTER: Final[Mapping[Table, timedelta]] = {
@@ -62,7 +62,7 @@ GRANTS_AT_ONCE: Final = 500
 async def forget_expired(store: Store, now: datetime) -> None:
     """Delete what expired long enough ago; nothing is written for nothing. Raises Problem."""
     for table, kept in KEPT_AFTER.items():
-        expired = (Condition("expires_at", "lte", spell_instant(now - kept)),)
+        expired = (Filter("expires_at", "lte", spell_instant(now - kept)),)
         (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
         if outcome.rows:
             await store.run(Delete(table, expired))
@@ -70,11 +70,11 @@ async def forget_expired(store: Store, now: datetime) -> None:
 
 async def forget_strangers(store: Store, now: datetime) -> None:
     """Delete clients that nobody looked at and that are not used. Raises Problem."""
-    never = (*UNUSED, Condition("created_at", "lt", spell_instant(now - UNUSED_FOR)))
+    never = (*UNUSED, Filter("created_at", "lt", spell_instant(now - UNUSED_FOR)))
     idle = (
         STRANGERS,
-        Condition("revoked_at", "is", None),
-        Condition("last_used_at", "lt", spell_instant(now - IDLE_FOR)),
+        Filter("revoked_at", "is", None),
+        Filter("last_used_at", "lt", spell_instant(now - IDLE_FOR)),
     )
     for where in (never, idle):
         (outcome,) = await store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
@@ -84,23 +84,23 @@ async def forget_strangers(store: Store, now: datetime) -> None:
 
 async def forget_grants(store: Store, now: datetime) -> None:
     """Delete old grants of which no code and no refresh token is left. Raises Problem."""
-    old = Condition("created_at", "lte", spell_instant(now - 2 * REFRESH_LIFE))
+    old = Filter("created_at", "lte", spell_instant(now - 2 * REFRESH_LIFE))
     async for rows in pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANTS_AT_ONCE):
         await _forget_unused(store, [row["id"] for row in rows])
 
 
 async def _forget_unused(store: Store, grants: Sequence[str]) -> None:
-    of_them = (Condition("grant_id", "in", tuple(grants)),)
+    of_them = (Filter("grant_id", "in", tuple(grants)),)
     tables = (AUTHORIZATION_CODES, REFRESH_TOKENS)
     found = await store.run(*(Read(table, ("grant_id",), of_them) for table in tables))
     in_use = {row["grant_id"] for each in found for row in each.rows}
     gone = tuple(grant for grant in grants if grant not in in_use)
     if gone:
-        await store.run(Delete(OAUTH_GRANTS, (Condition("id", "in", gone),)))
+        await store.run(Delete(OAUTH_GRANTS, (Filter("id", "in", gone),)))
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class OAuthConfig:
     """What a server stands on."""
 
     store: Store
@@ -116,7 +116,7 @@ class Ground:
 class OAuthServer:
     """One authorization server."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: OAuthConfig) -> None:
         store, clock = ground.store, ground.clock
         self.issuer = Issuer(ground.site_url)
         self.clients = Clients(store, clock, ground.fetch, ground.redirect_schemes)
@@ -124,7 +124,7 @@ class OAuthServer:
         self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
         self.consents = Consents(self.issuer, store, clock, self.clients.find)
         self.guard = FormGuard(ground.secret)
-        self.bearers = Bearers(self.issuer, store, self.keys)
+        self.bearers = AccessTokenValidator(self.issuer, store, self.keys)
         self._store = store
         self._clock = clock
 
@@ -139,7 +139,7 @@ class OAuthServer:
         await forget_grants(self._store, self._clock())
 
 
-_NAMES: dict[Door, str] = {"rest": "Public API", "mcp": "Model Context Protocol endpoint"}
+_NAMES: dict[Audience, str] = {"rest": "Public API", "mcp": "Model Context Protocol endpoint"}
 
 
 def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any]:
@@ -183,11 +183,11 @@ def agent_auth(issuer: Issuer) -> dict[str, Any]:
     }
 
 
-def resource_metadata(issuer: Issuer, door: Door | None = None) -> dict[str, Any]:
+def resource_metadata(issuer: Issuer, audience: Audience | None = None) -> dict[str, Any]:
     """Return the metadata of one door, or of the whole origin (RFC 9728, section 2)."""
     return {
-        "resource": f"{issuer.url}{DOORS[door]}" if door else issuer.url,
-        "resource_name": _NAMES[door] if door else "Fore-edge",
+        "resource": f"{issuer.url}{AUDIENCES[audience]}" if audience else issuer.url,
+        "resource_name": _NAMES[audience] if audience else "Fore-edge",
         "authorization_servers": [issuer.url],
         "scopes_supported": list(SCOPES),
         "bearer_methods_supported": ["header"],

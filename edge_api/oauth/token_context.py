@@ -22,7 +22,7 @@ from edge_api.db.oauth_tables import (
     USED_ASSERTIONS,
 )
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Read, Store
+from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import spell_instant
@@ -74,7 +74,7 @@ FindClient = Callable[[str], Awaitable[Client | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TokenContext:
     """All that a decision may rest on; what has changed since makes its plans fail."""
 
     now: datetime
@@ -103,7 +103,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PresentedGrant:
     """The one thing that a request shows for itself, beside who its client is.
 
     One alone: of two, one would lead to a grant and the other to what is handed out for it.
@@ -114,8 +114,8 @@ class Shown:
 
 
 async def gather(
-    store: Store, clock: Clock, find: FindClient, request: AuthRequest, shown: Shown
-) -> Facts:
+    store: Store, clock: Clock, find: FindClient, request: AuthRequest, shown: PresentedGrant
+) -> TokenContext:
     """Read what the request is about. Raises Problem `unavailable`."""
     named = {name: await find(name) for name in client_ids(request)}
     digest = digest_of(shown.secret) if shown.secret else None
@@ -123,7 +123,7 @@ async def gather(
     token = await _find(store, REFRESH_TOKENS, digest if shown.kind == "refresh_token" else None)
     source = code or token
     grant = await _find(store, OAUTH_GRANTS, source["grant_id"] if source else None)
-    return Facts(
+    return TokenContext(
         clock(),
         {name: client for name, client in named.items() if client is not None},
         await _find(store, USED_ASSERTIONS, assertion_digest(request)) is not None,
@@ -174,5 +174,5 @@ def _claims(request: AuthRequest) -> Mapping[str, object]:
 async def _find(store: Store, table: Table, key: str | None) -> Row | None:
     if key is None:
         return None
-    (outcome,) = await store.run(Read(table, where=(Condition(table.key, "eq", key),)))
+    (outcome,) = await store.run(Read(table, where=(Filter(table.key, "eq", key),)))
     return outcome.rows[0] if outcome.rows else None

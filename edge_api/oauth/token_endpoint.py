@@ -19,16 +19,16 @@ from edge_api.auth.signing_keys import SigningKeys
 from edge_api.auth.tokens import AccessToken, Issuer, is_jwt, read
 from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Plan, Store, Update
+from edge_api.db.query import Filter, Query, Store, Update
 from edge_api.db.table import Row
-from edge_api.oauth.authlib_server import UNKNOWN, Judge, client_actor
+from edge_api.oauth.authlib_server import UNKNOWN, AuthorizationServer, client_actor
 from edge_api.oauth.clients import Clients
 from edge_api.oauth.grants import AUTH_METHODS, make_judge
 from edge_api.oauth.request import AuthRequest
 from edge_api.oauth.token_context import (
     BASIC,
-    Facts,
-    Shown,
+    PresentedGrant,
+    TokenContext,
     basic_client,
     client_ids,
     gather,
@@ -39,7 +39,7 @@ _LOOKS: Final = 3
 """How often a request looks again after another one was faster: once is enough for a code."""
 
 Pairs = Sequence[tuple[str, str]]
-Decide = Callable[[Judge, AuthRequest], Row]
+Decide = Callable[[AuthorizationServer, AuthRequest], Row]
 
 
 class TokenEndpoint:
@@ -82,7 +82,7 @@ class TokenEndpoint:
         pairs: Pairs,
         headers: Mapping[str, str],
         decide: Decide,
-        look: Callable[[AuthRequest], Shown],
+        look: Callable[[AuthRequest], PresentedGrant],
     ) -> Row:
         for _ in range(_LOOKS):
             request = AuthRequest(pairs, headers)
@@ -101,7 +101,7 @@ class TokenEndpoint:
             return outcome
         raise Problem("unavailable", "Others use this at the same moment: try again")
 
-    async def _gather(self, request: AuthRequest, shown: Shown) -> Facts:
+    async def _gather(self, request: AuthRequest, shown: PresentedGrant) -> TokenContext:
         """Return the facts, with the client as its document has it now. Raises Problem.
 
         The document is fetched for whoever shows a code or token of that client: nobody else makes
@@ -121,17 +121,17 @@ class TokenEndpoint:
         return await look()
 
 
-def _shown(request: AuthRequest) -> Shown:
+def _shown(request: AuthRequest) -> PresentedGrant:
     """Return what the grant that is asked for looks at, and nothing else of the request."""
     match request.payload.grant_type:
         case "authorization_code":
-            return Shown("code", request.form.get("code"))
+            return PresentedGrant("code", request.form.get("code"))
         case "refresh_token":
-            return Shown("refresh_token", request.form.get("refresh_token"))
-    return Shown("nothing", None)
+            return PresentedGrant("refresh_token", request.form.get("refresh_token"))
+    return PresentedGrant("nothing", None)
 
 
-def _attempt(judge: Judge, request: AuthRequest, decide: Decide) -> Row | Problem:
+def _attempt(judge: AuthorizationServer, request: AuthRequest, decide: Decide) -> Row | Problem:
     try:
         _refuse_two_ways(request)
         return decide(judge, request)
@@ -142,7 +142,7 @@ def _attempt(judge: Judge, request: AuthRequest, decide: Decide) -> Row | Proble
         return Problem("unauthenticated", sentence, oauth="invalid_client", headers=BASIC)
 
 
-def _issue(judge: Judge, request: AuthRequest) -> Row:
+def _issue(judge: AuthorizationServer, request: AuthRequest) -> Row:
     if not request.payload.grant_type:
         raise InvalidRequestError("Missing grant_type")
     grant = judge.get_token_grant(request)
@@ -151,11 +151,13 @@ def _issue(judge: Judge, request: AuthRequest) -> Row:
     return answer
 
 
-def _shown_to_end(request: AuthRequest) -> Shown:
-    return Shown("refresh_token", request.form.get("token"))
+def _shown_to_end(request: AuthRequest) -> PresentedGrant:
+    return PresentedGrant("refresh_token", request.form.get("token"))
 
 
-def _take_back(claimed: AccessToken | None, judge: Judge, request: AuthRequest) -> Row:
+def _take_back(
+    claimed: AccessToken | None, judge: AuthorizationServer, request: AuthRequest
+) -> Row:
     """Note that a token ends: `claimed` if it is an access token, else the grant of the facts."""
     client = request.client = judge.authenticate_client(request, AUTH_METHODS, "revocation")
     if "token" not in request.form:
@@ -181,7 +183,9 @@ def _refuse_two_ways(request: AuthRequest) -> None:
         raise InvalidRequestError("Two different clients are named")
 
 
-def _closing(judge: Judge, request: AuthRequest, outcome: Row | Problem) -> Iterable[Plan]:
+def _closing(
+    judge: AuthorizationServer, request: AuthRequest, outcome: Row | Problem
+) -> Iterable[Query]:
     """Return what is written beside the decision: that it was refused, or that a client lives."""
     facts = judge.facts
     if isinstance(outcome, Problem):
@@ -190,10 +194,10 @@ def _closing(judge: Judge, request: AuthRequest, outcome: Row | Problem) -> Iter
     client = request.client
     if client is None:
         return ()
-    where = (Condition("id", "eq", client.client_id),)
+    where = (Filter("id", "eq", client.client_id),)
     return (Update(OAUTH_CLIENTS, {"last_used_at": facts.present}, where),)
 
 
-def _who(facts: Facts, request: AuthRequest) -> Actor:
+def _who(facts: TokenContext, request: AuthRequest) -> Actor:
     known = [facts.clients[name] for name in client_ids(request) if name in facts.clients]
     return client_actor(known[0]) if known else UNKNOWN

@@ -1,7 +1,7 @@
 """What an operation is: one declaration that routes, checks, documents it and makes it a tool.
 
 An operation that is not declared is not served. It never sees an HTTP message: what reaches it is
-an `Ask` of checked values, what leaves it is a `Reply`.
+an `OperationRequest` of checked values, what leaves it is a `OperationResult`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -14,10 +14,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from edge_api.auth.actor import Actor
 from edge_api.auth.credentials import Access
 from edge_api.db.problems import Code, Problem, sentence_of
-from edge_api.operation.result import JSON, Reply
+from edge_api.operation.result import JSON, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
-from edge_api.schema.paths import Door
+from edge_api.schema.paths import Audience
 
 VERSION: Final = "1.0.0"
 """The version of the public API."""
@@ -90,7 +90,7 @@ class Tool:
 Schema = Mapping[str, Any]
 """A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
-Dialect = Literal["plain", "postgrest", "oauth", "jsonrpc", "page"]
+ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "page"]
 """`plain`: one member, `error`. `postgrest`: its members beside it. `oauth`: RFC 6749, 5.2.
 `jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: to a person at a browser, in the look of the site."""
 
@@ -104,10 +104,10 @@ def shared(name: str, schema: Schema) -> Schema:
 
 
 @dataclass(slots=True)
-class Ask:
+class OperationRequest:
     """One request, as far as an operation may know it.
 
-    Not frozen, like Reply: one is made for each request, and freezing costs as much as making it.
+    Not frozen, like `OperationResult`: one is made a request, and freezing costs as much as making.
     """
 
     actor: Actor | None
@@ -126,7 +126,7 @@ class Ask:
     """What the operation's body adapter made of the JSON."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Request headers; look up by any case."""
-    door: Door = "rest"
+    audience: Audience = "rest"
     """By which door it came: as a request of its own, or as a call of an MCP tool."""
 
 
@@ -149,8 +149,8 @@ class Body:
     """The body an operation takes."""
 
     check: TypeAdapter[Any]
-    """Makes the value of `Ask.body` of the JSON, or of a form's members: a text for each name, or
-    a list of texts where it stands more than once. Its faults become Problem `invalid`."""
+    """Makes `OperationRequest.body` of the JSON, or of a form's members: a text for each name, or a
+    list of texts for a name that stands more than once. Its faults become Problem `invalid`."""
     schema: Schema
     examples: Mapping[str, Any] = field(default_factory=dict)
     most: int = BODY_MOST
@@ -158,13 +158,13 @@ class Body:
     media_type: Literal["application/json", "application/x-www-form-urlencoded"] = JSON
     media_type_needed: bool = True
     """Whether a missing Content-Type is refused; another type always is."""
-    vouch: Callable[[Service, Mapping[str, str], bytes], None] | None = None
+    verify_signature: Callable[[Service, Mapping[str, str], bytes], None] | None = None
     """Takes the headers and the bytes as they came, and raises Problem unless they show who sent
     them: for a body that is signed, which nobody reads before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Success:
+class SuccessResponse:
     """One way in which an operation succeeds."""
 
     status: int
@@ -180,7 +180,9 @@ class Success:
 
 
 ETAG: Final = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
-UNCHANGED: Final = Success(304, "Not modified since the validator that was sent", headers=ETAG)
+UNCHANGED: Final = SuccessResponse(
+    304, "Not modified since the validator that was sent", headers=ETAG
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +194,8 @@ class Operation:
     path: str
     """From the root of the origin; a variable part in braces."""
     summary: str
-    do: Callable[[Service, Ask], Awaitable[Reply]]
-    successes: tuple[Success, ...]
+    handler: Callable[[Service, OperationRequest], Awaitable[OperationResult]]
+    responses: tuple[SuccessResponse, ...]
     method: Method = "GET"
     description: str = ""
     tag: str = "utility"
@@ -214,14 +216,14 @@ class Operation:
     length would tell of the secret (BREACH)."""
     ends_with_client: bool = False
     """Whether it stops when its client goes away: for what costs much and changes nothing."""
-    dialect: Dialect = "plain"
+    error_format: ErrorFormat = "plain"
     """In which words errors are told."""
     check_names: Callable[[Iterable[str]], None] | None = None
     """Takes the names of the query's parameters before the body is read, and raises Problem for
     one that the operation does not take. `None`: unknown parameters are ignored."""
     admit: Callable[[Actor], None] | None = None
     """A check of the actor before the scope is looked at; raises Problem."""
-    door: Door = "rest"
+    audience: Audience = "rest"
     """Which credentials it takes: at MCP's door, access tokens only."""
     tools: tuple[Tool, ...] = ()
     """What the MCP endpoint makes of it."""
@@ -234,15 +236,17 @@ class Operation:
     @property
     def is_page(self) -> bool:
         """Tell whether it is for browsers alone: no script of another origin may call it."""
-        return self.dialect == "page"
+        return self.error_format == "page"
 
 
-def authorise(operation: Operation, access: Access, actor: Actor, door: Door = "rest") -> None:
+def authorise(
+    operation: Operation, access: Access, actor: Actor, audience: Audience = "rest"
+) -> None:
     """Raise Problem unless the actor may ask for the operation."""
     if operation.admit is not None:
         operation.admit(actor)
     if operation.scope is not None:
-        access.authorise(actor, operation.scope, door)
+        access.authorise(actor, operation.scope, audience)
 
 
 def check_query(model: type[BaseModel], given: Mapping[str, str]) -> BaseModel:

@@ -6,11 +6,11 @@ from typing import Any
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
     UNCHANGED,
-    Dialect,
+    ErrorFormat,
     Operation,
     Parameter,
     Schema,
-    Success,
+    SuccessResponse,
     shared,
 )
 from edge_api.operation.result import JSON
@@ -67,7 +67,7 @@ _ERRORS: Json = {
         error=_JSONRPC_ERROR,
     ),
 }
-_ERROR_NAMES: Mapping[Dialect, str] = {
+_ERROR_NAMES: Mapping[ErrorFormat, str] = {
     "plain": "Error",
     "postgrest": "AdminError",
     "oauth": "OAuthError",
@@ -102,20 +102,11 @@ def problem_codes(operation: Operation) -> tuple[Code, ...]:
 
 
 def openapi_document(
-    operations: Sequence[Operation],
-    site_url: str,
-    version: str,
-    samples: Mapping[str, str],
-    signposts: Mapping[str, Json],
-    tags: Mapping[str, str],
+    operations: Sequence[Operation], site_url: str, version: str, samples: Mapping[str, str]
 ) -> Json:
-    """Return the document.
-
-    `samples` gives path parameters without an example one that exists; `signposts` are paths that
-    only describe others; `tags` gives the descriptions of tags.
-    """
+    """Return the document; `samples` gives path parameters without an example one that exists."""
     components: Json = {"schemas": dict(_ERRORS), "responses": {}, "parameters": {}}
-    paths: Json = dict(signposts)
+    paths: Json = {}
     for operation in operations:
         entry = _hoist(_operation(operation, samples, components), components["schemas"])
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
@@ -125,10 +116,7 @@ def openapi_document(
         "info": {"title": "Public API", "version": version, "description": _ABOUT},
         "externalDocs": {"url": f"{site_url}{DOCS}", "description": "The reference, for people."},
         "servers": [{"url": site_url}],
-        "tags": [
-            {"name": tag, **({"description": tags[tag]} if tag in tags else {})}
-            for tag in dict.fromkeys(item.tag for item in operations)
-        ],
+        "tags": [{"name": tag} for tag in dict.fromkeys(item.tag for item in operations)],
         "paths": paths,
         "components": {**components, "securitySchemes": _security_schemes(site_url)},
     }
@@ -184,7 +172,7 @@ def _security(operation: Operation) -> list[Json]:
     if operation.credential == "none":
         return []
     scopes = [operation.scope] if operation.scope else []
-    schemes = (TOKEN_SCHEME,) if operation.door == "mcp" else (API_KEY_SCHEME, BEARER_SCHEME)
+    schemes = (TOKEN_SCHEME,) if operation.audience == "mcp" else (API_KEY_SCHEME, BEARER_SCHEME)
     ways: list[Json] = [{scheme: scopes} for scheme in (*schemes, OAUTH_SCHEME)]
     return [*ways, {}] if operation.credential == "optional" else ways
 
@@ -250,11 +238,11 @@ def _responses(operation: Operation, components: Json) -> Json:
     for code in problem_codes(operation):
         by_status.setdefault(PROBLEMS[code].status, []).append(code)
     for status, codes in by_status.items():
-        prefix = _error_name(status, operation.dialect).removesuffix("Error")
+        prefix = _error_name(status, operation.error_format).removesuffix("Error")
         name = prefix + "Or".join(code.title().replace("_", "") for code in codes)
         failure = _failure(status, codes, operation)
         responses[str(status)] = _refer(components, "responses", name, failure)
-    for success in operation.successes:
+    for success in operation.responses:
         entry = _success(success)
         if success is UNCHANGED:
             entry = _refer(components, "responses", "Unchanged", entry)
@@ -264,7 +252,7 @@ def _responses(operation: Operation, components: Json) -> Json:
     return dict(sorted(responses.items()))
 
 
-def _success(success: Success) -> Json:
+def _success(success: SuccessResponse) -> Json:
     entry: Json = {"description": success.sentence, **_headers(success.headers)}
     if success.schema is not None:
         entry["content"] = {name: _content(name, success) for name in success.media_types}
@@ -273,7 +261,7 @@ def _success(success: Success) -> Json:
     return entry
 
 
-def _content(media_type: str, success: Success) -> Json:
+def _content(media_type: str, success: SuccessResponse) -> Json:
     if "json" not in media_type:
         return {"schema": {"type": "string"}}
     assert success.schema is not None  # noqa: S101  the caller looked
@@ -290,20 +278,20 @@ def _failure(status: int, codes: Iterable[Code], operation: Operation) -> Json:
     return {
         "description": "; ".join(PROBLEMS[code].sentence for code in codes),
         **_headers(_STATUS_HEADERS.get(status, {})),
-        "content": _error_content(status, operation.dialect),
+        "content": _error_content(status, operation.error_format),
     }
 
 
-def _error_content(status: int, dialect: Dialect) -> Json:
-    if dialect == "page":
+def _error_content(status: int, error_format: ErrorFormat) -> Json:
+    if error_format == "page":
         return {kind: {"schema": {"type": "string"}} for kind in ("text/html", "text/markdown")}
-    name = _error_name(status, dialect)
+    name = _error_name(status, error_format)
     return {JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
 
 
-def _error_name(status: int, dialect: Dialect) -> str:
-    is_plain = dialect == "postgrest" and status == PROBLEMS["unauthenticated"].status
-    return _ERROR_NAMES["plain" if is_plain else dialect]
+def _error_name(status: int, error_format: ErrorFormat) -> str:
+    is_plain = error_format == "postgrest" and status == PROBLEMS["unauthenticated"].status
+    return _ERROR_NAMES["plain" if is_plain else error_format]
 
 
 def _headers(sentences: Mapping[str, str]) -> Json:

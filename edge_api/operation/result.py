@@ -1,23 +1,36 @@
 """What an operation gives back: a value with a status, or a document that is sent as it stands."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Final
 
-from edge_api.operation.document import JSON, Document
+JSON: Final = "application/json"
 
-__all__ = [
-    "FORM",
-    "HTML",
-    "JSON",
-    "MARKDOWN",
-    "NEGOTIATED",
-    "NO_STORE",
-    "REVALIDATED",
-    "Document",
-    "Page",
-    "Reply",
-]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """Bytes that many requests get: made once, validated by a strong ETag (RFC 9110, 8.8.3).
+
+    One object is one representation; identity is what caches of its wire form go by.
+    """
+
+    body: bytes
+    media_type: str = JSON
+    cache_control: str = "public, max-age=300"
+    headers: tuple[tuple[str, str], ...] = ()
+    is_lasting: bool = True
+    """Whether others will ask for this very object; one made for a single request is not kept."""
+    varies: tuple[str, ...] = ()
+    """Request headers that another representation would have been chosen by."""
+    etag: str = field(init=False)
+    """Quoted; made from the body."""
+
+    def __post_init__(self) -> None:
+        """Give the document its ETag."""
+        object.__setattr__(self, "etag", f'"{sha256(self.body).hexdigest()[:24]}"')
+
 
 FORM: Final = "application/x-www-form-urlencoded"
 HTML: Final = "text/html; charset=utf-8"
@@ -32,7 +45,7 @@ NO_STORE = "no-store"
 
 
 @dataclass(slots=True)
-class Reply:
+class OperationResult:
     """The outcome of an operation, before it is encoded.
 
     `value` is a Document, or bytes already encoded as `media_type`, or what JSON can say.
@@ -46,9 +59,17 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Page(Reply):
+class Page(OperationResult):
     """A page for a person, or where the browser is sent on to."""
 
     media_type: str = HTML
     form_action: tuple[str, ...] = ()
     """Where a form of the page may lead, beside its own origin: browsers hold redirects to it."""
+
+
+_SPECIAL: Final = re.compile(r"([\\\[\]`*_<>#&|~])")
+
+
+def escape(text: str) -> str:
+    """Return plain text so that Markdown shows it as it is."""
+    return _SPECIAL.sub(r"\\\1", text)

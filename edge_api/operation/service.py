@@ -1,6 +1,6 @@
 """The parts that operations work with, made once at the start and passed to each of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, cast
 
@@ -14,7 +14,7 @@ from edge_api.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Papers:
+class ApiDocuments:
     """What the service says of itself, made from the declarations of its operations."""
 
     description: Document
@@ -39,28 +39,28 @@ class Pages(Protocol):
 Part = TypeVar("Part")
 
 
+@dataclass(frozen=True, slots=True)
 class Service:
     """What operations work with, made once at the start.
 
-    `service[Leads]` is the part of that class: so operations need not know the parts of others.
+    `service[Leads]` is the part of that class: so an operation imports no part of another slice.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        clock: Clock,
-        store: Store,
-        access: Access,
-        limiter: Limiter,
-        papers: Papers,
-        pages: Pages,
-        parts: Iterable[object],
-    ) -> None:
-        self.settings, self.clock, self.store = settings, clock, store
-        self.access, self.limiter = access, limiter
-        self.papers, self.pages = papers, pages
-        self._parts = {type(part): part for part in parts}
+    settings: Settings
+    clock: Clock
+    store: Store
+    access: Access
+    """Who holds a credential, and what it may do."""
+    limiter: Limiter
+    documents: ApiDocuments
+    pages: Pages
+    parts: Mapping[type[Any], Any]
 
     def __getitem__(self, kind: type[Part]) -> Part:
         """Return the part of exactly this class. Raises KeyError."""
-        return cast("Part", self._parts[kind])
+        return cast("Part", self.parts[kind])
+
+
+def parts_of(*parts: object) -> Mapping[type[Any], Any]:
+    """Return parts by their class."""
+    return {type(part): part for part in parts}

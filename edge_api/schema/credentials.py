@@ -46,7 +46,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class LimitDecision:
     """What counting has found."""
 
     taken: bool

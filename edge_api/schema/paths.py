@@ -36,14 +36,14 @@ GROUPS: Final[Mapping[str, Group]] = {
     ),
 }
 
-Door = Literal["rest", "mcp"]
+Audience = Literal["rest", "mcp"]
 """Where a credential is shown."""
 
-DOORS: Mapping[Door, str] = {"rest": "/api/public/v1", "mcp": "/api/public/mcp"}
+AUDIENCES: Mapping[Audience, str] = {"rest": "/api/public/v1", "mcp": "/api/public/mcp"}
 """The path of each protected resource."""
 
-PREFIX: Final = DOORS["rest"]
-OPENAPI: Final = f"{DOORS['rest']}/openapi.json"
+PREFIX: Final = AUDIENCES["rest"]
+OPENAPI: Final = f"{AUDIENCES['rest']}/openapi.json"
 OAUTH: Final = "/api/public/oauth"
 AUTHORIZE: Final = f"{OAUTH}/authorize"
 TOKEN: Final = f"{OAUTH}/token"
@@ -58,7 +58,7 @@ CLAIM_CREDENTIAL: Final = f"{REQUEST_ACCESS}/claim"
 
 API_CATALOG: Final = "/.well-known/api-catalog"
 AI_CATALOG: Final = "/.well-known/ai-catalog.json"
-SERVER_CARD: Final = f"{DOORS['mcp']}/server-card"
+SERVER_CARD: Final = f"{AUDIENCES['mcp']}/server-card"
 """Where the server card extension of MCP reserves it: below the endpoint."""
 
 WELL_KNOWN_CARD: Final = "/.well-known/mcp/server-card.json"

@@ -13,14 +13,14 @@ from typing import Final
 
 from edge_api import outbox
 from edge_api.auth.actor import SERVICE, Change, Clock, audit_entry
-from edge_api.auth.sealing import Wrapping
+from edge_api.auth.secrets import Wrapping
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import AffectedBy, Condition, Delete, Order, Plan, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import spell_instant
-from edge_api.db.versioned_cache import ANSWER_LEAST, KeptAnswers
+from edge_api.db.versioned_cache import ANSWER_LEAST, VersionedCache
 from edge_api.net.signatures import sign
 from edge_api.webhooks.endpoints import (
     ENABLED,
@@ -65,12 +65,12 @@ class Dispatcher(outbox.Dispatcher):
         self._wrapping = wrapping
         self._messenger = messenger
         self._leases = outbox.Leases(store, clock, WEBHOOK_DELIVERIES, LEASE)
-        self._enabled = KeptAnswers[list[Row]](store, lambda _: ANSWER_LEAST)
+        self._enabled = VersionedCache[list[Row]](store, lambda _: ANSWER_LEAST)
         """The endpoints that new leads are for: looked at with each of them."""
         self._told: set[str] = set()
         """The ids of the endpoints that are told something now."""
 
-    async def plans(self, lead: Row) -> tuple[Plan, ...]:
+    async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return what keeps a new lead until every endpoint has heard of it. Raises Problem."""
         if lead["status"] == "spam":
             return ()
@@ -126,7 +126,7 @@ class Dispatcher(outbox.Dispatcher):
 
     async def _claim(self, endpoint_id: str) -> list[Row]:
         now = self._clock()
-        where = (*outbox.due(now), Condition("endpoint_id", "eq", endpoint_id))
+        where = (*outbox.due(now), Filter("endpoint_id", "eq", endpoint_id))
         reading = Read(WEBHOOK_DELIVERIES, ("id",), where, (Order("due_at"),), AT_ONCE)
         (found,) = await self._store.run(reading)
         return await self._leases.claim(found.rows, now)
@@ -137,7 +137,7 @@ class Dispatcher(outbox.Dispatcher):
         An administrator deletes a lead alone, without what waits to be told of it. Raises Problem.
         """
         leads = {row["subject_id"] for row in deliveries if row["event"] == LEAD_CREATED}
-        where = (Condition("id", "in", tuple(leads)),)
+        where = (Filter("id", "in", tuple(leads)),)
         (found,) = await self._store.run(Read(LEADS, ("id",), where))
         gone = leads - {row["id"] for row in found.rows}
         forgotten = [row for row in deliveries if row["subject_id"] in gone]
@@ -154,12 +154,12 @@ class Dispatcher(outbox.Dispatcher):
             answer = await self._tell(endpoint, delivery)
             if not answer.is_taken:
                 _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, answer.sentence)
-            plans = self._settle(delivery, answer)
+            outbox_entries = self._settle(delivery, answer)
         except Exception:  # noqa: BLE001  whatever it was, it counts as a failure
             _log.exception("webhook %s to endpoint %s, attempt %d", *what)
-            plans = self._settle(delivery, FAILED)
+            outbox_entries = self._settle(delivery, FAILED)
         try:
-            await self._store.run(*plans)
+            await self._store.run(*outbox_entries)
         except Problem as problem:
             # A conflict: somebody else has it by now. A store that is away logs that itself.
             if problem.code not in ("conflict", "unavailable"):
@@ -177,7 +177,7 @@ class Dispatcher(outbox.Dispatcher):
             endpoint["url"], body, sign(given, delivery["id"], now, body)
         )
 
-    def _settle(self, delivery: Row, answer: Answer) -> tuple[Plan, ...]:
+    def _settle(self, delivery: Row, answer: Answer) -> tuple[Query, ...]:
         """Return what is to be written of an attempt, if the delivery is still claimed for it.
 
         Where it is not, nothing is written: what refuses for good meets with a conflict.
@@ -195,7 +195,7 @@ class Dispatcher(outbox.Dispatcher):
         }
         return (Update(WEBHOOK_DELIVERIES, values, outbox.held(delivery)),)
 
-    def _disable(self, delivery: Row, now: datetime) -> tuple[Plan, ...]:
+    def _disable(self, delivery: Row, now: datetime) -> tuple[Query, ...]:
         """Return the plans that tell an endpoint nothing more, and give up what waits for it.
 
         They meet with a conflict where the delivery is ours no more, be it that another one has
@@ -204,11 +204,11 @@ class Dispatcher(outbox.Dispatcher):
         endpoint_id = delivery["endpoint_id"]
         values = {"disabled_at": spell_instant(now), "disabled_for": GONE}
         where = (*outbox.named(endpoint_id), ENABLED)
-        entry = Change("disable", WEBHOOK_ENDPOINTS, AffectedBy(1), ("id",))
+        entry = Change("disable", WEBHOOK_ENDPOINTS, RowCount(1), ("id",))
         return (
             self._leases.change(delivery, {"attempts": delivery["attempts"] + 1}),
             Update(WEBHOOK_ENDPOINTS, values, where, at_least=1),
-            _give_up(Condition("endpoint_id", "eq", endpoint_id), now),
+            _give_up(Filter("endpoint_id", "eq", endpoint_id), now),
             audit_entry(SERVICE, entry, now),
         )
 
@@ -221,24 +221,24 @@ async def _tidy(store: Store, now: datetime) -> None:
     unless it is gone for ever. Raises Problem.
     """
     told = tuple(row["id"] for row in await enabled(store))
-    where = (outbox.WAITING, Condition("endpoint_id", "in", told, negated=True))
+    where = (outbox.WAITING, Filter("endpoint_id", "in", told, negated=True))
     reading = Read(WEBHOOK_DELIVERIES, ("id", "endpoint_id"), where, limit=TIDIED_AT_ONCE)
     (idle,) = await store.run(reading)
     if not idle.rows:
         return
-    named = (Condition("id", "in", tuple({row["endpoint_id"] for row in idle.rows})),)
+    named = (Filter("id", "in", tuple({row["endpoint_id"] for row in idle.rows})),)
     (found,) = await store.run(Read(WEBHOOK_ENDPOINTS, ("id", "disabled_at"), named))
     is_disabled = {row["id"]: row["disabled_at"] is not None for row in found.rows}
     stray = tuple(row["id"] for row in idle.rows if row["endpoint_id"] not in is_disabled)
     stuck = tuple(row["id"] for row in idle.rows if is_disabled.get(row["endpoint_id"]))
     if stray or stuck:  # nothing is written for nothing
         await store.run(
-            Delete(WEBHOOK_DELIVERIES, (outbox.WAITING, Condition("id", "in", stray))),
-            _give_up(Condition("id", "in", stuck), now),
+            Delete(WEBHOOK_DELIVERIES, (outbox.WAITING, Filter("id", "in", stray))),
+            _give_up(Filter("id", "in", stuck), now),
         )
 
 
-def _give_up(which: Condition, now: datetime) -> Update:
+def _give_up(which: Filter, now: datetime) -> Update:
     values = {**outbox.given_up(WEBHOOK_DELIVERIES, now), "last_answer": "the endpoint is disabled"}
     return Update(WEBHOOK_DELIVERIES, values, (which, outbox.WAITING))
 

@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol
 import orjson
 
 from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
-from edge_api.auth.sealing import Wrapping
+from edge_api.auth.secrets import Wrapping
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import AffectedBy, Condition, Delete, Insert, Order, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.types import parse_uuid, spell_instant
 from edge_api.health import Check
@@ -89,8 +89,8 @@ class Messenger(Protocol):
 PURPOSE: Final = "webhook secrets"
 """What the secrets of endpoints are wrapped for."""
 
-ENABLED: Final = Condition("disabled_at", "is", None)
-DISABLED: Final = Condition("disabled_at", "is", None, negated=True)
+ENABLED: Final = Filter("disabled_at", "is", None)
+DISABLED: Final = Filter("disabled_at", "is", None, negated=True)
 """Of an endpoint."""
 
 
@@ -193,7 +193,7 @@ class Endpoints:
     async def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with all that was to be told to it. Raises Problem `not_found`."""
         row = await self._find(endpoint_id)
-        waiting = Delete(WEBHOOK_DELIVERIES, (Condition("endpoint_id", "eq", row["id"]),))
+        waiting = Delete(WEBHOOK_DELIVERIES, (Filter("endpoint_id", "eq", row["id"]),))
         await self._run("remove", Delete(WEBHOOK_ENDPOINTS, named(row["id"])), waiting)
 
     async def enable(self, endpoint_id: str) -> None:
@@ -213,7 +213,7 @@ class Endpoints:
             "former_secret": row["secret"] if overlap else None,
             "former_until": spell_instant(self._clock() + overlap) if overlap else None,
         }
-        untouched = Condition("secret", "eq", row["secret"])
+        untouched = Filter("secret", "eq", row["secret"])
         update = Update(WEBHOOK_ENDPOINTS, values, (*named(row["id"]), untouched), at_least=1)
         await self._run("rotate", update)
         return Keyed({**row, **values}, secret)
@@ -228,13 +228,13 @@ class Endpoints:
             raise Problem("conflict", f"The endpoint {endpoint_id} is disabled: enable it first")
         values = queued_again(WEBHOOK_DELIVERIES, self._clock())
         ids = tuple(row["id"] for row in rows)
-        where = (Condition("endpoint_id", "in", ids), GIVEN_UP)
+        where = (Filter("endpoint_id", "in", ids), GIVEN_UP)
         return await self._run("retry", Update(WEBHOOK_DELIVERIES, values, where))
 
     async def discard(self, endpoint_id: str) -> int:
         """Delete what was given up of an endpoint; return how many. Raises Problem `not_found`."""
         row = await self._find(endpoint_id)
-        where = (Condition("endpoint_id", "eq", row["id"]), GIVEN_UP)
+        where = (Filter("endpoint_id", "eq", row["id"]), GIVEN_UP)
         return await self._run("discard", Delete(WEBHOOK_DELIVERIES, where))
 
     async def test(self, endpoint_id: str) -> Answer:
@@ -248,14 +248,14 @@ class Endpoints:
         """Carry out a change with its entry in the audit log; return how many rows it met."""
         where = () if isinstance(change, Insert) else change.where
         columns = tuple(condition.column for condition in where)
-        entry = Change(verb, change.table, AffectedBy(0), columns)
+        entry = Change(verb, change.table, RowCount(0), columns)
         changed, *_ = await self._store.run(
             change, *more, audit_entry(OPERATOR, entry, self._clock())
         )
         return len(changed.rows)
 
     async def _look(self, row: Row) -> Standing:
-        wheres = ((Condition("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
+        wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
         counts = (
             Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, counted=True) for where in wheres
         )

@@ -15,7 +15,14 @@ from yarl import URL
 
 from edge_api.db.outbox_tables import URL_LONGEST
 from edge_api.db.problems import Problem
-from edge_api.net.ssrf_guard import Address, Allowed, Forbidden, Gate, is_public, read_literal
+from edge_api.net.ssrf_guard import (
+    Address,
+    Allowed,
+    BlockedAddress,
+    SsrfGuard,
+    is_public,
+    read_literal,
+)
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import Answer
 
@@ -32,7 +39,7 @@ def is_own_machine(address: Address) -> bool:
     return address.is_loopback
 
 
-class Teller:
+class WebhookSender:
     """Posts over https to what `allowed` says, and over http to what `plain` says."""
 
     def __init__(
@@ -42,14 +49,14 @@ class Teller:
         ssl: SSLContext | None = None,
     ) -> None:
         """Take what to trust, if that is not what the system trusts."""
-        self._gates = {"https": Gate(allowed, ssl), "http": Gate(plain, ssl)}
+        self._gates = {"https": SsrfGuard(allowed, ssl), "http": SsrfGuard(plain, ssl)}
 
     async def check(self, url: str) -> None:
         """Return if `url` can be told anything. Raises Problem `invalid` that says why not."""
         parts = _read(url)
         try:
             await self._gate(parts).find(parts.hostname or "", parts.port or 0)
-        except Forbidden:
+        except BlockedAddress:
             raise _fault(_NOT_PUBLIC if parts.scheme == "https" else _PLAIN) from None
         except UnicodeError:
             raise _fault("names a host that cannot be one") from None
@@ -61,7 +68,7 @@ class Teller:
         try:
             async with asyncio.timeout(TELL_SECONDS):
                 return await self._post(url, body, headers)
-        except Forbidden:
+        except BlockedAddress:
             return Answer(None, _NOT_PUBLIC)
         except Problem as problem:
             return Answer(None, problem.sentence)
@@ -71,30 +78,32 @@ class Teller:
             return Answer(None, "its server cannot be reached")
 
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        gate = self._gate(_read(url))
+        guard = self._gate(_read(url))
         sent = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
-        async with gate.ask("POST", URL(url, encoded=True), sent, body) as answer:
+        async with guard.ask("POST", URL(url, encoded=True), sent, body) as answer:
             again = answer.headers.get("Retry-After", "")
             return Answer(answer.status, f"answered {answer.status}", again)
 
-    def _gate(self, parts: SplitResult) -> Gate:
+    def _gate(self, parts: SplitResult) -> SsrfGuard:
         """Return the way out for a URL. Raises Forbidden where its host is not allowed."""
-        host, gate = parts.hostname or "", self._gates[parts.scheme]
-        gate.check(host)
+        host, guard = parts.hostname or "", self._gates[parts.scheme]
+        guard.check(host)
         # Without TLS a name leads wherever the network says, but for the one that is this machine.
         if parts.scheme == "http" and host != "localhost" and read_literal(host) is None:
-            raise Forbidden
-        return gate
+            raise BlockedAddress
+        return guard
 
 
-def local_teller() -> Teller:
+def local_teller() -> WebhookSender:
     """Return one for a site that is on this machine alone: what else is on it may be told too."""
-    return Teller(lambda address: is_public(address) or is_own_machine(address), is_own_machine)
+    return WebhookSender(
+        lambda address: is_public(address) or is_own_machine(address), is_own_machine
+    )
 
 
-def make_teller(settings: Settings) -> Teller:
+def make_teller(settings: Settings) -> WebhookSender:
     """Return what posts to endpoints; a site on this machine alone may tell others on it."""
-    return local_teller() if settings.is_loopback else Teller()
+    return local_teller() if settings.is_loopback else WebhookSender()
 
 
 def _read(url: str) -> SplitResult:

@@ -29,8 +29,8 @@ from site_build.site import Part, Site
 from site_build.text import make_slug
 from site_build.views.content import (
     Article,
+    BuildManager,
     Page,
-    Shelf,
     Surroundings,
     Tag,
     make_neighbour,
@@ -205,11 +205,11 @@ def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
     return list(groups.items())
 
 
-def _stock(settings: dict[str, Any]) -> Shelf:
+def _stock(settings: dict[str, Any]) -> BuildManager:
     production = find_production(settings)
     site = production.site
     tags = {tag.slug: Tag(tag.name, tag.slug, tag.address, settings) for tag in site.tags}
-    return Shelf(
+    return BuildManager(
         settings,
         production.texts,
         production.gathered.gallery,
@@ -227,7 +227,9 @@ def _list_authors(site: Site) -> list[str]:
     return list(dict.fromkeys([site.identity.author, *named]))
 
 
-def _make_articles(site: Site, related: Mapping[str, Sequence[str]], shelf: Shelf) -> list[Article]:
+def _make_articles(
+    site: Site, related: Mapping[str, Sequence[str]], shelf: BuildManager
+) -> list[Article]:
     """Make each post with what its page shows of others; posts come newest first."""
     linked = {post.path: make_neighbour(post, shelf.tags, shelf.zone) for post in site.posts}
     row = [None, *linked.values(), None]

@@ -146,7 +146,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
     def build(self, request: Request) -> Report:
         """Build what is asked for; raises BuildError and OSError."""
         production = Production(request, *self.describe())
-        self.carry_out(production)
+        self.execute(production)
         return production.report
 
     def describe(self) -> tuple[Identity, Style]:
@@ -168,7 +168,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         )
         return identify(settings), style
 
-    def carry_out(self, production: Production) -> None:
+    def execute(self, production: Production) -> None:
         """Let Pelican do its round for a build; raises BuildError and OSError."""
         self.settings["BUILD_PRODUCTION"] = production
         try:

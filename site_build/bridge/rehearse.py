@@ -29,7 +29,7 @@ class Rehearser:
                 "bytecode_cache": self._bytecode,
             }
             rehearsal = Rehearsal(request, *journal.describe(), gathered, earlier)
-            journal.carry_out(rehearsal)
+            journal.execute(rehearsal)
         return rehearsal
 
 

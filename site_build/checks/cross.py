@@ -133,7 +133,7 @@ def _find_bad_aliases(documents: Iterable[Document], ground: Ground) -> Iterator
             givers[path].append(document)
     for document in documents:
         for alias in document.aliases:
-            path = ground.settle(alias.path)
+            path = ground.gc_freeze(alias.path)
             others = sorted(each.path for each in givers[alias.path] if each is not document)
             if owner := ground.documents.get(path):
                 what = "this file itself" if owner is document else owner.path
@@ -179,7 +179,7 @@ class _Guide:
             parts = urlsplit(self._resolve(address or reference.address))
         except ValueError:
             return f"{_quote(reference.address)} is no address; mend it"
-        path = self.ground.settle(unquote(parts.path).removeprefix("/"))
+        path = self.ground.gc_freeze(unquote(parts.path).removeprefix("/"))
         target = self.ground.documents.get(path)
         if target:
             return self._explain_hidden(target) or self._explain_anchor(target, parts.fragment)

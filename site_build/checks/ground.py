@@ -106,7 +106,7 @@ class Ground:
         """Tell whether something that is no document answers at `path`, or may."""
         return path in self.others or path.startswith(_ELSEWHERE)
 
-    def settle(self, path: str) -> str:
+    def gc_freeze(self, path: str) -> str:
         """Return the address that `path` leads to: without a file name, twin or leaf number."""
         path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", path)
         known = (self.documents, self.others, self.aliases)

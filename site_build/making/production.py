@@ -70,7 +70,7 @@ from site_build.markup.convert import Dialect
 from site_build.pictures.encode import forget_picture
 from site_build.post import Finding
 from site_build.progress import Report, Request
-from site_build.reading.gather import TEXTS, Gathered, Judge, Text, Texts, gather
+from site_build.reading.gather import TEXTS, AuthorizationServer, Gathered, Text, Texts, gather
 from site_build.similarity.nearest import Related, relating
 from site_build.site import Identity, list_former_slugs, list_moves, publish
 from site_build.views.sight import Sight
@@ -137,7 +137,7 @@ class Production:
         looks = fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME])
         self._workshop = self._equip(make_key(code, looks, style.settings, style.once))
 
-    def _gather(self, code: str, dialect: Dialect) -> tuple[Gathered, Judge]:
+    def _gather(self, code: str, dialect: Dialect) -> tuple[Gathered, AuthorizationServer]:
         return gather(self.request, self._cache, code, dialect)
 
     def _relate(self, code: str) -> AbstractContextManager[Callable[[], Related]]:

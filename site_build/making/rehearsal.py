@@ -29,7 +29,7 @@ from site_build.markup.convert import Dialect
 from site_build.pictures.encode import forget_picture
 from site_build.post import Document
 from site_build.progress import Request
-from site_build.reading.gather import TEXTS, Gathered, Judge
+from site_build.reading.gather import TEXTS, AuthorizationServer, Gathered
 from site_build.similarity.nearest import Related
 from site_build.site import Identity, publish
 from site_build.views.content import Article, Page
@@ -99,7 +99,7 @@ class Rehearsal(Production):
         self._given, self._earlier, self._glass = gathered, earlier, Glass()
         super().__init__(request, identity, style)
 
-    def _gather(self, _code: str, _dialect: Dialect) -> tuple[Gathered, Judge]:
+    def _gather(self, _code: str, _dialect: Dialect) -> tuple[Gathered, AuthorizationServer]:
         return _publish(self._given), lambda: ()  # findings are found and shown elsewhere
 
     def _relate(self, code: str) -> AbstractContextManager[Callable[[], Related]]:

@@ -143,7 +143,7 @@ class Preview:
 
     async def _catch_up(self) -> bool:
         """Do what was left for a quiet moment; tell whether browsers should hear of it."""
-        return await self._ask(self._stage.settle) | await self._ask(self._stage.check)
+        return await self._ask(self._stage.gc_freeze) | await self._ask(self._stage.check)
 
     def end(self) -> None:
         """Let every stream end."""

@@ -69,7 +69,7 @@ class Stage:
     """The site in the making; all its methods belong to one thread.
 
     A change is shown at once; what it leads to elsewhere is left for a quiet moment, in which
-    `settle` and `check` are called.
+    `gc_freeze` and `check` are called.
     """
 
     _rehearsal: Rehearsal | None = None
@@ -144,7 +144,7 @@ class Stage:
         self.state = self._begin(gathered, self._manuscripts.list_errors())
         self._shown.clear()
 
-    def settle(self) -> bool:
+    def gc_freeze(self) -> bool:
         """Finish what was shown at once and forget what was before; tell whether pages differ."""
         before = self.state
         if not self._is_whole:

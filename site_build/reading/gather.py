@@ -151,11 +151,13 @@ class Gathered:
     """Source files that the cache knew."""
 
 
-Judge = Callable[[], tuple[Finding, ...]]
+AuthorizationServer = Callable[[], tuple[Finding, ...]]
 """Finds all that is wrong in a content folder, sorted by place, once it is called."""
 
 
-def gather(request: Request, cache: Cache, code: str, dialect: Dialect) -> tuple[Gathered, Judge]:
+def gather(
+    request: Request, cache: Cache, code: str, dialect: Dialect
+) -> tuple[Gathered, AuthorizationServer]:
     """Return all that is in the content folder; `code` says which program reads it.
 
     Texts that the check has converted on its way are put into the cache for the build.

@@ -11,7 +11,7 @@ from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, SCOPES, SECRET
 from site_build.renderers.markdown import escape_text
 from site_build.site import Identity, Policy
 
-API, MCP = (path.lstrip("/") for path in (paths.DOORS["rest"], paths.DOORS["mcp"]))
+API, MCP = (path.lstrip("/") for path in (paths.AUDIENCES["rest"], paths.AUDIENCES["mcp"]))
 REQUESTS, CLAIM = (path.lstrip("/") for path in (paths.REQUEST_ACCESS, paths.CLAIM_CREDENTIAL))
 OAUTH = paths.OAUTH.lstrip("/")
 SERVER, RESOURCE = (path.lstrip("/") for path in (paths.METADATA, paths.RESOURCE_METADATA))

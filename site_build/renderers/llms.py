@@ -17,7 +17,7 @@ NEWEST = 100
 _DOORS = (
     ("Search", paths.SEARCH, "posts by their words, best first, for `?q=`"),
     ("Documentation", paths.DOCS, "the API with examples in curl, Python and JavaScript"),
-    ("API description", f"{paths.DOORS['rest']}/openapi.json", "OpenAPI 3.1"),
+    ("API description", f"{paths.AUDIENCES['rest']}/openapi.json", "OpenAPI 3.1"),
     ("API catalog", paths.API_CATALOG, "where each API describes itself (RFC 9727)"),
     ("MCP server", paths.SERVER_CARD, "how to connect to it: the server card"),
     ("Skills", skills.INDEX, "what an agent can do here, step by step"),

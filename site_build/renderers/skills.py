@@ -98,8 +98,8 @@ def _name_values(identity: Identity) -> Mapping[str, str]:
         "feed": identity.absolute(addresses.FEED_JSON),
         "feed_file": addresses.FEED_JSON,
         "search": f"{identity.url}{paths.SEARCH}",
-        "api": f"{identity.url}{paths.DOORS['rest']}",
-        "mcp": f"{identity.url}{paths.DOORS['mcp']}",
+        "api": f"{identity.url}{paths.AUDIENCES['rest']}",
+        "mcp": f"{identity.url}{paths.AUDIENCES['mcp']}",
         "auth": identity.absolute(addresses.AUTH),
         "contact": identity.absolute(addresses.CONTACT),
     }

@@ -184,7 +184,7 @@ def render_thanks(identity: Identity) -> str:
 
 def render_contact(twin: str, identity: Identity) -> str:
     """Return the twin of the contact page: its own text, and the forms as programs fill them."""
-    leads = f"{identity.url}{paths.DOORS['rest']}/leads"
+    leads = f"{identity.url}{paths.AUDIENCES['rest']}/leads"
     skill = identity.absolute(f"{addresses.SKILLS}send-an-enquiry/SKILL.md")
     return _join(
         twin.strip(),

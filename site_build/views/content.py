@@ -99,7 +99,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class BuildManager:
     """What all posts and pages of one build share."""
 
     settings: Mapping[str, object]
@@ -146,7 +146,7 @@ class _Light:
     digest: bytes
     metadata: dict[str, object]
 
-    def _describe(self, document: Document, shelf: Shelf) -> None:
+    def _describe(self, document: Document, shelf: BuildManager) -> None:
         self.document = document
         self.settings = shelf.settings
         self._texts, self._gallery = shelf.texts, shelf.gallery
@@ -255,7 +255,7 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
     url = ""
     save_as = ""
 
-    def __init__(self, document: Document, shelf: Shelf, surroundings: Surroundings) -> None:
+    def __init__(self, document: Document, shelf: BuildManager, surroundings: Surroundings) -> None:
         self._describe(document, shelf)
         self.template = "article"
         self.prev_article, self.next_article = surroundings.earlier, surroundings.later
@@ -269,7 +269,7 @@ class Page(_Light, PelicanPage):  # type: ignore[misc]
     url = ""
     save_as = ""
 
-    def __init__(self, document: Document, shelf: Shelf, template: str) -> None:
+    def __init__(self, document: Document, shelf: BuildManager, template: str) -> None:
         self._describe(document, shelf)
         self.template = template
         self._seal(template)

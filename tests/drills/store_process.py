@@ -10,7 +10,7 @@ from asyncio import StreamReader, StreamReaderProtocol
 from datetime import UTC, datetime
 from pathlib import Path
 
-from edge_api.db.query import AffectedBy, Insert
+from edge_api.db.query import Insert, RowCount
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.tables import AUDIT_LOG, LEADS
 
@@ -36,7 +36,7 @@ async def main(path: Path) -> None:
 async def keep(store: SQLiteStore, row: str) -> None:
     """Store a lead and its audit entry, and say so."""
     lead = LEADS.new_row({**GIVEN, "id": row}, NOW, str)
-    entry = {**AUDIT_LOG.new_row({**ENTRY, "id": row}, NOW, str), "rows": AffectedBy(0)}
+    entry = {**AUDIT_LOG.new_row({**ENTRY, "id": row}, NOW, str), "rows": RowCount(0)}
     await store.run(Insert(LEADS, [lead]), Insert(AUDIT_LOG, [entry]))
     os.write(1, f"{row}\n".encode())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
-from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.postgres import open_store
 from edge_api.open_store import system_clock
 from tests.drills.machines import POSTS, READINESS, Machine, running
@@ -161,7 +161,7 @@ async def test_a_key_that_is_revoked_at_one_edge_is_refused_by_all(
     assert {each["checks"]["index"]["build_id"] for each in reports} == {"build-0001"}
     store = await open_store(database, system_clock)
     keys = Keys(store, system_clock)
-    issued = await keys.issue(KeyOrder("guest"))
+    issued = await keys.issue(NewKey("guest"))
 
     async def keep_asking(machine: Machine) -> None:
         while True:
@@ -197,7 +197,7 @@ async def test_a_limit_of_a_credential_holds_on_all_edges(tmp_path: Path, databa
     """It is counted in the memory of each: what was taken by one holds for all 2 s later."""
     async with running(tmp_path, database, RATE_AUTHENTICATED="30/minute") as machines:
         store = await open_store(database, system_clock)
-        issued = await Keys(store, system_clock).issue(KeyOrder("guest"))
+        issued = await Keys(store, system_clock).issue(NewKey("guest"))
         await store.close()
 
         taken = [(await each.ask(POSTS, issued.secret))[0] for each in machines for _ in range(10)]

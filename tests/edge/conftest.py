@@ -18,7 +18,7 @@ from yarl import URL
 
 from edge_api.app import assemble
 from edge_api.auth.actor import Clock
-from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.query import Store
 from edge_api.http.server import Handler, Server, listen, start_on
 from edge_api.open_store import system_clock
@@ -56,14 +56,14 @@ class RunningEdge:
 
     async def key(self, *scopes: str, tables: tuple[str, ...] = ()) -> str:
         """Return a new API key; without scopes, one that may do everything."""
-        order = KeyOrder("test", scopes=scopes or tuple(SCOPES), tables=tables or None)
+        order = NewKey("test", scopes=scopes or tuple(SCOPES), tables=tables or None)
         issued = await Keys(self.service.store, system_clock).issue(order)
         return str(issued.secret)
 
     async def token(self, *scopes: str, tables: tuple[str, ...] = ()) -> str:
         """Return a new access token; without scopes, one that may do everything."""
         chosen = scopes or tuple(SCOPES)
-        order = KeyOrder("test", type="access_token", scopes=chosen, tables=tables or None)
+        order = NewKey("test", type="access_token", scopes=chosen, tables=tables or None)
         issued = await Keys(self.service.store, system_clock).issue(order)
         return str(issued.secret)
 

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from edge_api.schema.paths import DOORS, SEARCH_DATA
+from edge_api.schema.paths import AUDIENCES, SEARCH_DATA
 from tests.edge.edge_process import ServedEdge
 
 SLUG, TAG, WORD = "zephyr-rising", "zephyrs", "zephyrword"
@@ -41,7 +41,7 @@ class Visitor:
 
     def ask_api(self, path: str) -> str:
         """Return an answer of the API."""
-        return self.get(f"{DOORS['rest']}{path}", **{"X-API-Key": self.key})
+        return self.get(f"{AUDIENCES['rest']}{path}", **{"X-API-Key": self.key})
 
     def ask_agent(self, method: str, **params: Any) -> str:
         """Return the result of an MCP request, nothing for an error."""
@@ -52,7 +52,7 @@ class Visitor:
             "Content-Type": "application/json",
             "MCP-Protocol-Version": "2025-11-25",
         }
-        status, _, body = self.edge.post(DOORS["mcp"], json.dumps(message).encode(), headers)
+        status, _, body = self.edge.post(AUDIENCES["mcp"], json.dumps(message).encode(), headers)
         assert status == 200, (method, status, body)
         result = json.loads(body).get("result", {})
         return "" if result.get("isError") else json.dumps(result)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 
-from edge_api.db.query import Condition, Delete, Insert, Read, Store
+from edge_api.db.query import Delete, Filter, Insert, Read, Store
 from edge_api.db.sqlite import SQLiteStore
 from edge_api.db.tables import LEADS
 from tests.edge.raw_http import connect
@@ -107,7 +107,7 @@ async def test_reads_end_when_their_clients_go_away(
 async def test_who_stays_gets_the_answer(edge: Any, watcher: Watcher) -> None:
     """Of two who share a read one goes away, and the other is answered."""
     key, store = await edge.key(), edge.service.store
-    await store.run(Delete(LEADS, (Condition("email", "eq", OTHER),)))
+    await store.run(Delete(LEADS, (Filter("email", "eq", OTHER),)))
     raw = request_for(key, 0, FEW)
     async with connect(edge.url) as staying:
         async with connect(edge.url) as leaving:

@@ -24,7 +24,7 @@ from tests.edge.engines import ENGINES, open_store, placed
 
 pytestmark = pytest.mark.each_engine
 
-DOCUMENT = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {}, {}, {})
+DOCUMENT = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {})
 WRITES = [operation for operation in OPERATIONS if operation.body is not None]
 OPTIONS = jsonschema_rs.FancyRegexOptions()
 

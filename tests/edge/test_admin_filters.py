@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edge_api.admin.filters import parse_filter, split_list
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition
+from edge_api.db.query import Filter
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from tests.edge.asking import ask, sqlstate_of
 
@@ -171,7 +171,7 @@ def test_a_filter_becomes_a_condition(table: str, name: str, text: str, expected
     operator, value, *negated = expected
 
     assert ask(table, (name, text)).read.where == (
-        Condition(name, operator, value, bool(negated and negated[0])),
+        Filter(name, operator, value, bool(negated and negated[0])),
     )
 
 

@@ -15,7 +15,7 @@ from edge_api.admin.representation import (
     OBJECT,
     chosen_form,
     content_range,
-    sole_row,
+    singleton,
     to_csv,
     wants_count,
 )
@@ -105,14 +105,14 @@ def test_content_range_says_which_rows(given_page: Page, expected: str) -> None:
 
 def test_one_object_is_the_only_row() -> None:
     """The only row stands for itself."""
-    assert sole_row([{"id": 1}]) == {"id": 1}
+    assert singleton([{"id": 1}]) == {"id": 1}
 
 
 @pytest.mark.parametrize("number", [0, 2])
 def test_one_object_of_none_or_several_is_refused(number: int) -> None:
     """Where one object is asked for, none and several are problems that name the number."""
     with pytest.raises(Problem) as raised:
-        sole_row([{"id": 1}] * number)
+        singleton([{"id": 1}] * number)
 
     assert (raised.value.status, raised.value.sqlstate) == (406, "PGRST116")
     assert raised.value.details == f"The result contains {number} rows"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from edge_api.admin.rows import Page, Rows
 from edge_api.auth.actor import OPERATOR
-from edge_api.db.query import Condition, Delete
+from edge_api.db.query import Delete, Filter
 from edge_api.db.tables import LEADS
 from tests.edge.engines import ENGINES, open_store, placed
 from tests.sizes import scaled
@@ -68,7 +68,7 @@ class Tables:
 
     def fill(self, rows: list[dict[str, Any]]) -> None:
         """Put these leads in place of all others."""
-        everything = Condition("id", "is", None, negated=True)
+        everything = Filter("id", "is", None, negated=True)
         self._runner.run(self._store.run(Delete(LEADS, (everything,))))
         self._runner.run(self.rows.insert(LEADS, rows, OPERATOR))
 

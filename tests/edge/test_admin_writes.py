@@ -232,7 +232,7 @@ async def test_columns_are_given_once(desk: Desk) -> None:
 
 def test_every_parameter_is_in_the_description() -> None:
     """A client made from the document knows `select`, the forms, and that `columns` is taken."""
-    document = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {}, {}, {})
+    document = openapi_document(OPERATIONS, "http://journal.test", "1.0.0", {})
     for table in (SUPPRESSED_EMAILS.name, "leads"):
         entry = document["paths"][f"/api/public/v1/admin/{table}"]
         for method, status in (("post", "201"), ("patch", "200"), ("delete", "200")):

@@ -16,7 +16,7 @@ import pytest
 
 from edge_api.http import server as server_module
 from edge_api.http.request import Request, mark
-from edge_api.http.response import Wire
+from edge_api.http.response import PreparedResponse
 from edge_api.http.server import Server
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
 from tests.edge.raw_http import connect
@@ -165,9 +165,9 @@ async def big_server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BigServer
     monkeypatch.setattr(server_module, "most_connections", lambda: 3)
     monkeypatch.setattr(server_module, "HEAD_SECONDS", 0.4)
     headers = [("X-Content-Type-Options", "nosniff")]
-    small, big = Wire(200, headers, b"x"), Wire(200, headers, bytes(BIG))
+    small, big = PreparedResponse(200, headers, b"x"), PreparedResponse(200, headers, bytes(BIG))
 
-    async def handler(request: Request) -> Wire:
+    async def handler(request: Request) -> PreparedResponse:
         mark(request)
         return big if request.path == "/big" else small
 

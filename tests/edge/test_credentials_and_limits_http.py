@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse
 
-from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.auth.keys import Keys, NewKey
 from edge_api.auth.secrets import mint
 from edge_api.settings import SETTINGS
 from tests.edge.mcp.agents import LEGACY, Agent
@@ -124,7 +124,7 @@ async def test_each_operation_needs_its_own_scope(
 async def test_a_revoked_key_is_refused_at_once(edge: Any) -> None:
     """From the next request on; the same words as for a key that never was."""
     keys = Keys(edge.service.store, edge.service.clock)
-    issued = await keys.issue(KeyOrder("test", scopes=("leads:read",)))
+    issued = await keys.issue(NewKey("test", scopes=("leads:read",)))
     async with edge.ask("GET", PATH, issued.secret) as answer:
         assert answer.status == 200
     await keys.revoke(issued.row["id"])
@@ -136,7 +136,7 @@ async def test_a_revoked_key_is_refused_at_once(edge: Any) -> None:
 async def test_an_mcp_token_opens_nothing_here(edge: Any) -> None:
     """Its audience is another endpoint, whatever its scopes say."""
     keys = Keys(edge.service.store, edge.service.clock)
-    order = KeyOrder("agent", type="access_token", scopes=("leads:read", "mcp"))
+    order = NewKey("agent", type="access_token", scopes=("leads:read", "mcp"))
     token = (await keys.issue(order)).secret
 
     async with edge.ask("GET", PATH, token) as answer:

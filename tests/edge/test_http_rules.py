@@ -105,7 +105,7 @@ def body_of(operation: Operation) -> dict[str, Any]:
 async def ask(edge: Any, operation: Operation, method: str = "", **headers: str) -> Answer:
     """Return the answer to a request with a credential that may do everything."""
     target = target_of(operation.path)
-    key = await (edge.token() if operation.door == "mcp" else edge.key())
+    key = await (edge.token() if operation.audience == "mcp" else edge.key())
     async with edge.ask(
         method or operation.method, target, key, headers=headers, **body_of(operation)
     ) as answer:
@@ -213,7 +213,7 @@ async def test_other_methods_are_refused(edge: Any, path: str) -> None:
         async with edge.ask(method, target_of(path)) as answer:
             assert answer.status == 405
             assert set(answer.headers["Allow"].split(", ")) == allowed
-            error = REFUSED.get(here[0].dialect, "Method not allowed")
+            error = REFUSED.get(here[0].error_format, "Method not allowed")
             assert (await answer.json())["error"] == error
             assert policy_of(answer) == {"no-store"}
 

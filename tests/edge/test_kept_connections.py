@@ -9,7 +9,7 @@ import pytest
 
 from edge_api.auth.keys import Keys
 from edge_api.health import Health
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.leads.input import LeadInput
 from edge_api.leads.service import Leads, Sender
 from tests.edge.raw_http import Answer, connect
@@ -82,7 +82,7 @@ async def test_a_new_build_is_shown_at_once(make_edge: Any, tmp_path: Path) -> N
         async with connect(edge.url) as connection:
             before = [await connection.ask(each) for _ in range(3) for each in requests]
             publish(builds, 2)
-            await edge.service[Shelf].refresh()
+            await edge.service[BuildManager].refresh()
             after = [await connection.ask(each) for _ in range(3) for each in requests]
     assert all(b"build-0001" in answer.body for answer in before)
     assert all(b"build-0002" in answer.body for answer in after)

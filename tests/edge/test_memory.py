@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from edge_api import background as housekeeping
-from edge_api.app import settle
-from edge_api.journal.builds import Shelf
+from edge_api.app import gc_freeze
+from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import EdgeMaker
 from tests.edge.mcp.agents import MODERN, Agent
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
@@ -45,11 +45,11 @@ def test_what_is_settled_is_passed_over_and_freed_when_it_goes() -> None:
     """Even a cycle, at the next call."""
     knot = Knot()
     gone = weakref.ref(knot)
-    settle()
+    gc_freeze()
     assert not is_looked_through(knot)
 
     del knot
-    settle()
+    gc_freeze()
     assert gone() is None
 
 
@@ -69,13 +69,13 @@ async def test_an_edge_settles_with_what_it_serves(
     monkeypatch.setattr(housekeeping, "REFRESH_SECONDS", PAUSE)
     point_at(tmp_path, write_build(tmp_path, "build-0001", [make_post("ink")]))
     async with make_edge(alone=True, BUILD_DIR=str(tmp_path), SITE_URL=SITE_URL) as edge:
-        shelf = edge.service[Shelf]
-        assert not is_looked_through(shelf.edition())
-        gone = weakref.ref(shelf.edition())
+        builds = edge.service[BuildManager]
+        assert not is_looked_through(builds.build())
+        gone = weakref.ref(builds.build())
 
         point_at(tmp_path, write_build(tmp_path, "build-0002", [make_post("paper")]))
-        assert await comes_true(lambda: shelf.edition().build_id == "build-0002")
-        assert await comes_true(lambda: not is_looked_through(shelf.edition()))
+        assert await comes_true(lambda: builds.build().build_id == "build-0002")
+        assert await comes_true(lambda: not is_looked_through(builds.build()))
         assert gone() is None
 
 

@@ -8,7 +8,7 @@ from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.query import Insert
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, TABLES
-from edge_api.mail.messages import LETTERS, Letter
+from edge_api.mail.messages import LETTERS, MessageType
 from edge_api.mail.queue import REASON_LONGEST, new_entry, transition
 from tests.edge.store.rows_of_every_kind import bare_row, full_row
 
@@ -28,7 +28,7 @@ def test_an_own_row_is_what_a_checked_one_is(table: Table) -> None:
     """Values, defaults, what is filled in, and the order of the columns: all alike."""
     for given in given_rows(table):
         checked = table.new_row(given, NOW, lambda: ID)
-        own = table.own_row(given, NOW, lambda: ID)
+        own = table.trusted_row(given, NOW, lambda: ID)
 
         assert list(own.items()) == list(checked.items())
 
@@ -36,19 +36,19 @@ def test_an_own_row_is_what_a_checked_one_is(table: Table) -> None:
 def test_an_own_row_folds_what_is_stored_in_lower_case() -> None:
     """What is looked up by a folded text has to be found."""
     for table in TABLES.values():
-        for name in table.folded:
+        for name in table.case_insensitive:
             given = {**full_row(table, 1), name: "ADA@EXAMPLE.ORG"}
-            assert table.own_row(given, NOW, lambda: ID)[name] == "ada@example.org"
+            assert table.trusted_row(given, NOW, lambda: ID)[name] == "ada@example.org"
 
 
 def test_an_own_row_has_no_member_that_is_no_column() -> None:
     """A column that was renamed in one place alone is not lost without a word."""
     with pytest.raises(KeyError, match="error_mesage"):
-        EMAIL_SEND_LOG.own_row({"error_mesage": "refused"}, NOW, lambda: ID)
+        EMAIL_SEND_LOG.trusted_row({"error_mesage": "refused"}, NOW, lambda: ID)
 
 
 @pytest.mark.parametrize("letter", LETTERS.values(), ids=LETTERS)
-def test_an_entry_of_the_outbox_passes_the_check(letter: Letter) -> None:
+def test_an_entry_of_the_outbox_passes_the_check(letter: MessageType) -> None:
     """It is made without one, and so is what the log tells of it, whatever became of it."""
     now = datetime.fromisoformat(NOW)
     entry = new_entry(letter, "owner@example.org", ID, now)

@@ -23,7 +23,7 @@ from edge_api.auth.actor import OPERATOR
 from edge_api.cli import privacy as command
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
-from edge_api.db.query import Condition, Insert, Read, Update
+from edge_api.db.query import Filter, Insert, Read, Update
 from edge_api.db.sqlite import open_store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import (
@@ -403,7 +403,7 @@ async def test_what_moved_from_page_to_page_is_gone_too(tmp_path: Path) -> None:
         await store.run(Insert(LEADS, leads))
         for lead in chance.sample(leads, 1500):
             notes = lead["message"][:9] * chance.randint(1, 400)
-            await store.run(Update(LEADS, {"notes": notes}, (Condition("id", "eq", lead["id"]),)))
+            await store.run(Update(LEADS, {"notes": notes}, (Filter("id", "eq", lead["id"]),)))
         await Privacy(store, system_clock).erase(ANN, OPERATOR)
         assert await store.scrub(whole=True)
         files = bytes_in(tmp_path)

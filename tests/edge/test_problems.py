@@ -16,7 +16,7 @@ from edge_api.auth.keys import Keys
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.http import body as body_module
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.net.signatures import sign
 from edge_api.open_store import system_clock
 from edge_api.operation.model import Operation
@@ -51,7 +51,7 @@ def path_of(operation: Operation) -> str:
 
 async def credential_for(edge: Any, operation: Operation, *scopes: str, **more: Any) -> str:
     """Return a new credential of the kind that the operation takes."""
-    issue = edge.token if operation.door == "mcp" else edge.key
+    issue = edge.token if operation.audience == "mcp" else edge.key
     return str(await issue(*scopes, **more))
 
 
@@ -67,7 +67,7 @@ async def ask(edge: Any, operation: Operation, key: str | None, **more: Any) -> 
     if "data" not in more and operation.body is not None:
         kind = "data" if operation.body.media_type == FORM else "json"
         more.setdefault(kind, sample_of(operation))
-        if operation.body.vouch is not None:
+        if operation.body.verify_signature is not None:
             more = signed(more)
     async with edge.ask(operation.method, path_of(operation), key, **more) as answer:
         if answer.content_type == "text/html":
@@ -85,7 +85,7 @@ def signed(request: dict[str, Any]) -> dict[str, Any]:
 
 async def unauthenticated(edge: Any, operation: Operation) -> Answer:
     """Send a credential that nobody was given."""
-    if operation.body is not None and operation.body.vouch is not None:
+    if operation.body is not None and operation.body.verify_signature is not None:
         return await ask(edge, operation, None, headers={"webhook-signature": "v1,bWFkZS11cA=="})
     return await ask(edge, operation, "fe_sk_made-up")
 
@@ -109,7 +109,7 @@ def senseless(operation: Operation) -> dict[str, Any]:
 
 async def insufficient_scope(edge: Any, operation: Operation) -> Answer:
     """Send a key that may do anything but this, or a token that may not call the tool."""
-    if operation.door == "mcp":
+    if operation.audience == "mcp":
         assert operation.body is not None
         call = operation.body.examples["call"]
         return await ask(edge, operation, await edge.token("mcp", "leads:read"), json=call)
@@ -130,7 +130,7 @@ async def unavailable(edge: Any, operation: Operation) -> Answer:
         await edge.service[Analyst].close()
         return await ask(edge, operation, None)
     if operation.tag == "search":
-        await edge.service[Shelf].edition().search.close()
+        await edge.service[BuildManager].build().search.close()
         return await ask(edge, operation, None, params={"q": "edge"})
     key = await credential_for(edge, operation)
     await edge.service.store.close()
@@ -175,7 +175,7 @@ async def body_timeout(edge: Any, operation: Operation) -> Answer:
 
 async def not_found(edge: Any, operation: Operation) -> Answer:
     """Ask for a slug that no post has, or for a method that the protocol does not know."""
-    if operation.door == "mcp":
+    if operation.audience == "mcp":
         modern = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "nothing"}
         message = {"jsonrpc": "2.0", "id": 1, "method": "nothing", "params": {"_meta": envelope()}}
         return await ask(edge, operation, await edge.token(), json=message, headers=modern)
@@ -190,7 +190,7 @@ async def not_found(edge: Any, operation: Operation) -> Answer:
 
 async def not_acceptable(edge: Any, operation: Operation) -> Answer:
     """Ask for exactly one row where none matches, or for what is never spoken."""
-    if operation.door == "mcp":
+    if operation.audience == "mcp":
         return await ask(edge, operation, await edge.token(), headers={"Accept": "text/html"})
     headers = {"Accept": "application/vnd.pgrst.object+json"}
     async with edge.ask(
@@ -231,7 +231,7 @@ async def conflict(edge: Any, operation: Operation) -> Answer:
         return await claimed_before(edge, operation)
     key = await edge.key()
     table = ADMINISTRATIVE[operation.path.rpartition("/")[2]]
-    first = {**new_row_sample(table), **_unique(0)} if not table.sole_row else {"id": 1}
+    first = {**new_row_sample(table), **_unique(0)} if not table.singleton else {"id": 1}
     async with edge.ask("POST", operation.path, key, json={**first, **_sent(table.name)}) as answer:
         assert answer.status in (201, 409)
     if operation.method == "POST":
@@ -353,9 +353,9 @@ async def test_declared_problem_is_met(
         status, said = await TRIGGERS[code](edge, operation)
 
     assert status == PROBLEMS[code].status, said
-    is_plain = operation.dialect == "postgrest" and code == "unauthenticated"
-    dialect = "plain" if is_plain else ""
-    assert set(said) == MEMBERS[dialect or operation.dialect]
+    is_plain = operation.error_format == "postgrest" and code == "unauthenticated"
+    error_format = "plain" if is_plain else ""
+    assert set(said) == MEMBERS[error_format or operation.error_format]
     assert said.get("error") or "</html>" in said["page"]
 
 

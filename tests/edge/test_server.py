@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from edge_api.cli.logs import configure_logging
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -544,7 +544,7 @@ async def test_a_fault_is_logged_with_the_id_of_its_request(
     """The client reads the id and nothing else; the line in the log has the trace."""
     async with make_edge() as edge:
         configure_logging("json")
-        monkeypatch.delattr(Shelf, "edition")
+        monkeypatch.delattr(BuildManager, "edition")
         headers = {"X-Request-ID": "the-request-1"}
         async with edge.ask("GET", "/api/public/v1/posts", await edge.key(), headers=headers) as it:
             assert (it.status, await it.json()) == (500, {"error": "Internal error"})

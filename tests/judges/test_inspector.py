@@ -20,11 +20,13 @@ async def inspect(product: Product, folder: Path, *words: str) -> Outcome:
     return await run(INSPECTOR, *fixed, *words, folder=folder)
 
 
-Ask = Callable[..., Awaitable[Any]]
+OperationRequest = Callable[..., Awaitable[Any]]
 
 
 @pytest.fixture(params=["modern", *in_ci("legacy")])
-def ask(product: Product, access_token: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ask:
+def ask(
+    product: Product, access_token: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> OperationRequest:
     """Return what asks for a method in one era, and returns the result that is printed."""
     header = ("--header", f"Authorization: Bearer {access_token}")
 
@@ -37,7 +39,7 @@ def ask(product: Product, access_token: str, tmp_path: Path, request: pytest.Fix
     return said
 
 
-async def test_tools_are_listed_without_a_fault_in_their_schemas(ask: Ask) -> None:
+async def test_tools_are_listed_without_a_fault_in_their_schemas(ask: OperationRequest) -> None:
     """Every tool is listed, and the strict check of schemas finds nothing."""
     listed = await ask("tools/list", "--strict")
 
@@ -45,7 +47,7 @@ async def test_tools_are_listed_without_a_fault_in_their_schemas(ask: Ask) -> No
     assert {"search", "fetch", "list_posts", "create_lead", "query_table"} <= names
 
 
-async def test_a_tool_is_called(ask: Ask) -> None:
+async def test_a_tool_is_called(ask: OperationRequest) -> None:
     """A call brings structured content, and the same as text."""
     answer = await ask("tools/call", "--tool-name", "list_posts", "--tool-arg", "limit=2")
 
@@ -53,7 +55,7 @@ async def test_a_tool_is_called(ask: Ask) -> None:
     assert answer["structuredContent"] == json.loads(answer["content"][0]["text"])
 
 
-async def test_a_resource_is_read(ask: Ask) -> None:
+async def test_a_resource_is_read(ask: OperationRequest) -> None:
     """A listed post is read as Markdown."""
     listed = await ask("resources/list")
     read = await ask("resources/read", "--uri", listed["resources"][0]["uri"])
@@ -62,7 +64,7 @@ async def test_a_resource_is_read(ask: Ask) -> None:
     assert read["contents"][0]["text"]
 
 
-async def test_a_prompt_is_filled_in(ask: Ask) -> None:
+async def test_a_prompt_is_filled_in(ask: OperationRequest) -> None:
     """A listed prompt takes its argument."""
     listed = await ask("prompts/list")
     slugs = ("--prompt-args", "slug=first-edge")

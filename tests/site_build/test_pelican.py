@@ -446,7 +446,7 @@ def test_the_tables_of_the_guide_to_themes(desk: Path) -> None:
         (desk / "conf.py").write_text(PLAIN, encoding="utf-8")
         journal = Journal(read_settings(str(desk / "conf.py"), override))
         made = Recording(make_request(journal.settings), *journal.describe())
-        journal.carry_out(made)
+        journal.execute(made)
     guide = (ROOT / "docs" / "themes.md").read_text(encoding="utf-8")
     for line in (*_tell_pages(made.pages), *_tell_edge(), *_tell_settings()):
         assert line in guide.splitlines(), f"docs/themes.md lacks the line\n{line}"

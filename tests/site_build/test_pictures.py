@@ -475,7 +475,7 @@ def test_a_heavy_picture_is_a_warning(desk: Desk) -> None:
 
 def test_a_missing_picture_is_told_with_the_one_that_is_meant(desk: Desk) -> None:
     """A name in other letters, or with a slip, leads to a suggestion at the place."""
-    put(desk, "Plan.png", pack(draw(20, 20), "PNG"))
+    put(desk, "Query.png", pack(draw(20, 20), "PNG"))
     desk.post("shown", text="![A](/images/plan.PNG)\n\n![B](/images/Pln.png)")
     report = check_content(desk.content, desk.order().now)
 

@@ -211,15 +211,17 @@ def _correct(connection: sqlite3.Connection, words: str, question: Question) -> 
     """Return what was typed with each rare word in a spelling that is much more frequent."""
     corrected = words
     for word, query in zip(question.words, question.each, strict=True):
-        folded = normalize("NFKD", word.casefold())
+        case_insensitive = normalize("NFKD", word.casefold())
         (posts,) = connection.execute(_COUNT, (query,)).fetchone()
         if posts < FEW and word.isalpha() and WORD_SHORTEST <= len(word) <= WORD_LONGEST:
             cutoff = LIKENESS_OF_KNOWN if posts else LIKENESS
-            given = (folded[0], len(folded), posts * MORE_FREQUENT)
+            given = (case_insensitive[0], len(case_insensitive), posts * MORE_FREQUENT)
             known = dict(connection.execute(_SIMILAR, given).fetchall())
-            near = get_close_matches(folded, known, cutoff=cutoff)
-            if near := [term for term in near if _is_slip(folded, term)]:
-                alike = {term: SequenceMatcher(None, term, folded).ratio() for term in near}
+            near = get_close_matches(case_insensitive, known, cutoff=cutoff)
+            if near := [term for term in near if _is_slip(case_insensitive, term)]:
+                alike = {
+                    term: SequenceMatcher(None, term, case_insensitive).ratio() for term in near
+                }
                 best = max(near, key=lambda term: (round(alike[term], 2), known[term]))
                 corrected = re.sub(rf"(?<![^\W_]){word}(?![^\W_])", best, corrected)
     return corrected if corrected != words else None

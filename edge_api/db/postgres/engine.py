@@ -23,10 +23,10 @@ from edge_api.db.postgres.connection import (
     milliseconds,
 )
 from edge_api.db.postgres.errors import EngineError, problem_of
-from edge_api.db.postgres.opening import bring_up, refusal_of, schema_version
+from edge_api.db.postgres.opening import migrate, refusal_of, schema_version
 from edge_api.db.postgres.writer import Planned, Readers, Writer
 from edge_api.db.problems import Problem
-from edge_api.db.query import Outcome, Plan, Read
+from edge_api.db.query import Query, QueryResult, Read
 from edge_api.db.tables import TABLES
 from edge_api.db.types import spell_instant
 
@@ -61,7 +61,7 @@ async def open_store(
     `url` is as libpq and asyncpg take it. The database has to be there; the store in it is made
     where it is missing, but for who says `create=False`, who only looks. Raises StoreRefusal.
     """
-    await bring_up(url, spell_instant(clock()), create=create)
+    await migrate(url, spell_instant(clock()), create=create)
     async with AsyncExitStack() as stack:
         try:
             readers = await Readers.open(url)
@@ -70,7 +70,7 @@ async def open_store(
             stack.push_async_callback(writer.close)
             await writer.connect()
             limit = {"statement_timeout": milliseconds(STALE_SECONDS)}
-            watch = Watch(partial(connect, url, limit, STALE_SECONDS + MARGIN_SECONDS))
+            watch = VersionPoller(partial(connect, url, limit, STALE_SECONDS + MARGIN_SECONDS))
             await watch.start()
         except EngineError as error:
             raise refusal_of(error, url) from None
@@ -78,7 +78,7 @@ async def open_store(
         return PostgresStore(url, readers, writer, watch)
 
 
-class Watch:
+class VersionPoller:
     """Looks at the server twice a second, on a connection of its own.
 
     The version is asked for with each request and must not wait, so a task looks for all. What was
@@ -148,7 +148,7 @@ class PostgresStore:
 
     version_is_exact = False
 
-    def __init__(self, url: str, readers: Readers, writer: Writer, watch: Watch) -> None:
+    def __init__(self, url: str, readers: Readers, writer: Writer, watch: VersionPoller) -> None:
         self._url = url
         self._readers = readers
         self._writer = writer
@@ -157,7 +157,7 @@ class PostgresStore:
         self.outage = Outage(self._look)
         self._ending: asyncio.Task[None] | None = None
 
-    async def run(self, *plans: Plan) -> list[Outcome]:
+    async def run(self, *plans: Query) -> list[QueryResult]:
         """Carry out all plans in one transaction and return an outcome for each.
 
         Raises Problem, as `Store` says. When the server goes away in the middle of a commit nobody
@@ -166,7 +166,7 @@ class PostgresStore:
         self._refuse_closed()
         if not plans:
             return []
-        reads = [plan for plan in plans if isinstance(plan, Read)]
+        reads = [query for query in plans if isinstance(query, Read)]
         if len(reads) == len(plans):
             return await self._understood(self._readers.run(reads))
         return await self._understood(self._write(plans))
@@ -204,7 +204,7 @@ class PostgresStore:
         await self._watch.close()
         await asyncio.gather(self._readers.close(), self._writer.close())
 
-    async def _write(self, plans: Sequence[Plan]) -> list[Outcome]:
+    async def _write(self, plans: Sequence[Query]) -> list[QueryResult]:
         """Write, and let nothing be trusted that was kept before, once that is durable.
 
         Nobody is promised anything about a write that failed; if it is there all the same, the

@@ -15,8 +15,8 @@ from edge_api.db.errors import changed_meanwhile, too_many
 from edge_api.db.postgres.connection import Connection
 from edge_api.db.postgres.errors import violation
 from edge_api.db.problems import not_one_row
-from edge_api.db.query import ESCAPE, RUNS, Delete, Insert, Outcome, Plan, Read, Update, fold
-from edge_api.db.sql import COMPARISONS, Dialect, Spelling, decode
+from edge_api.db.query import ESCAPE, RUNS, Delete, Insert, Query, QueryResult, Read, Update, fold
+from edge_api.db.sql import COMPARISONS, ErrorFormat, Spelling, decode
 from edge_api.db.table import Row, Table
 from edge_api.db.types import Kind
 
@@ -64,11 +64,11 @@ def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
     pattern could be after: the rest fit a wildcard or nothing, folded or not. With a table of all
     1,400 a scan of texts that are not ASCII took a hundred times as long.
     """
-    (folded,) = like_operands(fold(pattern))
-    wanted = sorted({piece[-1] for piece in _pieces(folded)})
+    (case_insensitive,) = like_operands(fold(pattern))
+    wanted = sorted({piece[-1] for piece in _pieces(case_insensitive)})
     pairs = [(other, letter) for letter in wanted for other in _variants().get(letter, "")]
     letters = "".join(other for other, _ in pairs)
-    return not letters, letters, "".join(letter for _, letter in pairs), folded
+    return not letters, letters, "".join(letter for _, letter in pairs), case_insensitive
 
 
 def _pieces(pattern: str) -> Iterator[str]:
@@ -83,13 +83,13 @@ def _variants() -> dict[str, str]:
     """Return, by folded letter, the others that fold to it, but for ASCII (some 1,400 in all)."""
     variants: dict[str, str] = {}
     for letter in map(chr, range(0x80, CASE_ENDS)):
-        folded = fold(letter)
-        if folded != letter:
-            variants[folded] = variants.get(folded, "") + letter
+        case_insensitive = fold(letter)
+        if case_insensitive != letter:
+            variants[case_insensitive] = variants.get(case_insensitive, "") + letter
     return variants
 
 
-POSTGRESQL: Final = Dialect(
+POSTGRESQL: Final = ErrorFormat(
     operations=MappingProxyType(
         {
             **COMPARISONS,
@@ -114,42 +114,42 @@ Records = list[tuple[Any, ...]]
 """New rows as parameters, each with a value for every column."""
 
 
-async def carry_out(connection: Connection, plans: Sequence[Plan]) -> list[Outcome]:
+async def execute(connection: Connection, plans: Sequence[Query]) -> list[QueryResult]:
     """Carry out plans in their order and return an outcome for each.
 
     Raises Problem `invalid` or `conflict`, and `faults.EngineError` where the engine cannot.
     """
-    outcomes: list[Outcome] = []
-    for plan in plans:
-        if isinstance(plan, Insert):
-            records = _records(plan, outcomes)
-            await _store(connection, plan.table, records)
-            outcomes.append(_stored(plan, records))
+    outcomes: list[QueryResult] = []
+    for query in plans:
+        if isinstance(query, Insert):
+            records = _records(query, outcomes)
+            await _store(connection, query.table, records)
+            outcomes.append(_stored(query, records))
         else:
-            outcomes.append(await _carry_out_one(connection, plan))
+            outcomes.append(await _carry_out_one(connection, query))
     return outcomes
 
 
 async def carry_out_together(
-    connection: Connection, lists: Sequence[Sequence[Plan]]
-) -> list[list[Outcome]]:
-    """Do as `carry_out` does with each list in turn, in fewer trips to the server.
+    connection: Connection, lists: Sequence[Sequence[Query]]
+) -> list[list[QueryResult]]:
+    """Do as `execute` does with each list in turn, in fewer trips to the server.
 
     New rows are held back until a plan could meet them, and then stored at once. When it raises,
     nobody knows which list was at fault.
     """
     held = _HeldRows(connection)
-    results: list[list[Outcome]] = []
+    results: list[list[QueryResult]] = []
     for plans in lists:
-        outcomes: list[Outcome] = []
-        for plan in plans:
-            if isinstance(plan, Insert):
-                records = _records(plan, outcomes)
-                held.hold(plan.table, records)
-                outcomes.append(_stored(plan, records))
+        outcomes: list[QueryResult] = []
+        for query in plans:
+            if isinstance(query, Insert):
+                records = _records(query, outcomes)
+                held.hold(query.table, records)
+                outcomes.append(_stored(query, records))
             else:
-                await held.store_before(plan)
-                outcomes.append(await _carry_out_one(connection, plan))
+                await held.store_before(query)
+                outcomes.append(await _carry_out_one(connection, query))
         results.append(outcomes)
     await held.store_all()
     return results
@@ -166,10 +166,10 @@ class _HeldRows:
         _, held = self._held.setdefault(table.name, (table, []))
         held.extend(records)
 
-    async def store_before(self, plan: Read | Update | Delete) -> None:
+    async def store_before(self, query: Read | Update | Delete) -> None:
         """Store the rows of the plan's table, unless it is a read that meets none of them."""
-        table, records = self._held.get(plan.table.name, (plan.table, []))
-        if isinstance(plan, Read) and not any(_may_meet(plan, record) for record in records):
+        table, records = self._held.get(query.table.name, (query.table, []))
+        if isinstance(query, Read) and not any(_may_meet(query, record) for record in records):
             return
         self._held.pop(table.name, None)
         await _store(self._connection, table, records)
@@ -179,22 +179,22 @@ class _HeldRows:
             await _store(self._connection, table, records)
 
 
-def _may_meet(plan: Read, record: Sequence[Any]) -> bool:
+def _may_meet(query: Read, record: Sequence[Any]) -> bool:
     """Tell whether a read could meet a new row; of its conditions only equality is looked at."""
-    row = dict(zip(plan.table.columns, record, strict=True))
+    row = dict(zip(query.table.columns, record, strict=True))
     return all(
         row.get(condition.column) == condition.value
-        for condition in plan.where
+        for condition in query.where
         if condition.operator == "eq" and not condition.negated
     )
 
 
-def _records(plan: Insert, earlier: Sequence[Outcome]) -> Records:
-    return sql.insert_parameters(plan, [len(outcome.rows) for outcome in earlier])
+def _records(query: Insert, earlier: Sequence[QueryResult]) -> Records:
+    return sql.insert_parameters(query, [len(outcome.rows) for outcome in earlier])
 
 
-def _stored(plan: Insert, records: Records) -> Outcome:
-    return Outcome(decode(plan.table, tuple(plan.table.columns), records))
+def _stored(query: Insert, records: Records) -> QueryResult:
+    return QueryResult(decode(query.table, tuple(query.table.columns), records))
 
 
 async def _store(connection: Connection, table: Table, records: Records) -> None:
@@ -210,54 +210,54 @@ async def _store(connection: Connection, table: Table, records: Records) -> None
         raise violation(error, table, rows) from None
 
 
-async def _carry_out_one(connection: Connection, plan: Read | Update | Delete) -> Outcome:
-    match plan:
+async def _carry_out_one(connection: Connection, query: Read | Update | Delete) -> QueryResult:
+    match query:
         case Read():
-            return await _read(connection, plan)
+            return await _read(connection, query)
         case Update():
-            return await _update(connection, plan)
+            return await _update(connection, query)
         case Delete():
-            await _refuse_more_than_allowed(connection, plan)
-            statement = sql.delete_rows(plan, POSTGRESQL)
-            return Outcome(await _changed(connection, plan, statement))
+            await _refuse_more_than_allowed(connection, query)
+            statement = sql.delete_rows(query, POSTGRESQL)
+            return QueryResult(await _changed(connection, query, statement))
 
 
-async def _read(connection: Connection, plan: Read) -> Outcome:
-    names = plan.columns or tuple(plan.table.columns)
-    rows = await _fetch(connection, plan.table, names, sql.read_rows(plan, POSTGRESQL))
-    if not plan.counted:
-        return Outcome(rows)
-    return Outcome(rows, await _number(connection, sql.count_rows(plan, POSTGRESQL)))
+async def _read(connection: Connection, query: Read) -> QueryResult:
+    names = query.columns or tuple(query.table.columns)
+    rows = await _fetch(connection, query.table, names, sql.read_rows(query, POSTGRESQL))
+    if not query.counted:
+        return QueryResult(rows)
+    return QueryResult(rows, await _number(connection, sql.count_rows(query, POSTGRESQL)))
 
 
-async def _update(connection: Connection, plan: Update) -> Outcome:
-    await _refuse_more_than_allowed(connection, plan)
+async def _update(connection: Connection, query: Update) -> QueryResult:
+    await _refuse_more_than_allowed(connection, query)
     try:
-        rows = await _changed(connection, plan, sql.update_rows(plan, POSTGRESQL))
+        rows = await _changed(connection, query, sql.update_rows(query, POSTGRESQL))
     except asyncpg.IntegrityConstraintViolationError as error:
-        raise violation(error, plan.table, [dict(plan.values)]) from None
-    if len(rows) < plan.at_least:
+        raise violation(error, query.table, [dict(query.values)]) from None
+    if len(rows) < query.at_least:
         raise changed_meanwhile()
-    return Outcome(rows)
+    return QueryResult(rows)
 
 
-async def _refuse_more_than_allowed(connection: Connection, plan: Update | Delete) -> None:
+async def _refuse_more_than_allowed(connection: Connection, query: Update | Delete) -> None:
     """Count before anything is changed: undoing a million changes costs as much as making them."""
-    most = plan.at_most
+    most = query.at_most
     if most is None:
         return
-    if await _number(connection, sql.count_matches(plan, most, POSTGRESQL)) > most:
+    if await _number(connection, sql.count_matches(query, most, POSTGRESQL)) > most:
         raise too_many(most)
 
 
 async def _changed(
-    connection: Connection, plan: Update | Delete, statement: sql.Statement
+    connection: Connection, query: Update | Delete, statement: sql.Statement
 ) -> list[Row]:
     """Return the rows that a change gives back, by key: PostgreSQL leaves their order open."""
-    rows = await _fetch(connection, plan.table, tuple(plan.table.columns), statement)
-    if plan.single and len(rows) != 1:
+    rows = await _fetch(connection, query.table, tuple(query.table.columns), statement)
+    if query.single and len(rows) != 1:
         raise not_one_row(len(rows))
-    return sorted(rows, key=lambda row: row[plan.table.key])
+    return sorted(rows, key=lambda row: row[query.table.key])
 
 
 async def _number(connection: Connection, statement: sql.Statement) -> int:

@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS schema_steps (
 """
 
 
-async def bring_up(url: str, now: str, *, create: bool) -> None:
+async def migrate(url: str, now: str, *, create: bool) -> None:
     """Check the database and bring it to the present schema.
 
     `now` is the instant that rows made by the schema's steps carry. Without `create` a database

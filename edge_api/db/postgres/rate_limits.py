@@ -23,7 +23,7 @@ from edge_api.db.postgres.connection import (
 from edge_api.db.postgres.errors import EngineError, problem_of
 from edge_api.db.postgres.opening import refusal_of
 from edge_api.db.postgres.writer import WRITE_LOCK
-from edge_api.schema.credentials import Limit, Share, Tally
+from edge_api.schema.credentials import Limit, LimitDecision, Share
 
 Note = Callable[[Exception, object], None]
 
@@ -173,7 +173,7 @@ class StoredWindows:
         self._secret = secret
         self._edge = uuid4()
 
-    async def hit(self, limit: Limit, key: str) -> Tally:
+    async def hit(self, limit: Limit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
         digest = self._digest(limit, key)
         amounts = [item.amount for item in limit.items]
@@ -183,12 +183,12 @@ class StoredWindows:
             return tally(limit, ages, taken=True)
         return tally(limit, await self._fetch(_LOOK, digest) or (), taken=False)
 
-    async def look(self, limit: Limit, key: str) -> Tally:
+    async def look(self, limit: Limit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
         ages = await self._fetch(_LOOK, self._digest(limit, key))
         return tally(limit, ages or (), taken=False)
 
-    async def take_back(self, limit: Limit, key: str) -> None:
+    async def refund(self, limit: Limit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
         await self._fetch(_TAKE_BACK, self._digest(limit, key))
 
@@ -236,10 +236,10 @@ class StoredWindows:
         return hmac.digest(self._secret, text.encode(), "sha256")[:16]
 
 
-def tally(limit: Limit, ages: Sequence[float], *, taken: bool) -> Tally:
+def tally(limit: Limit, ages: Sequence[float], *, taken: bool) -> LimitDecision:
     """Return what hits of these ages, in seconds and oldest first, leave of a limit."""
     windows = ((item.amount, item.get_expiry()) for item in limit.items)
-    return Tally(taken, tuple(_left(amount, seconds, ages) for amount, seconds in windows))
+    return LimitDecision(taken, tuple(_left(amount, seconds, ages) for amount, seconds in windows))
 
 
 def _left(amount: int, seconds: int, ages: Sequence[float]) -> tuple[int, float]:

@@ -29,8 +29,8 @@ from edge_api.db.postgres.connection import (
     milliseconds,
 )
 from edge_api.db.postgres.errors import AWAY, EngineError, is_disconnection
-from edge_api.db.postgres.execution import carry_out, carry_out_together
-from edge_api.db.query import Outcome, Plan, Read
+from edge_api.db.postgres.execution import carry_out_together, execute
+from edge_api.db.query import Query, QueryResult, Read
 
 QUICK: Final = 4
 PATIENT: Final = 2
@@ -61,9 +61,9 @@ class Readers:
         """Return readers of the database at `url`."""
         return cls(await _pool(url, QUICK), await _pool(url, PATIENT))
 
-    async def run(self, plans: Sequence[Read]) -> list[Outcome]:
+    async def run(self, plans: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
-        seconds = max((plan.seconds for plan in plans if plan.seconds is not None), default=None)
+        seconds = max((query.seconds for query in plans if query.seconds is not None), default=None)
         if seconds is None:
             return await _read(self._quick, plans, QUICK_SECONDS)
         return await _read(self._patient, plans, seconds, is_limited=True)
@@ -99,7 +99,7 @@ async def _close(pool: Pool) -> None:
 
 async def _read(
     pool: Pool, plans: Sequence[Read], seconds: float, *, is_limited: bool = False
-) -> list[Outcome]:
+) -> list[QueryResult]:
     """Carry out the plans; `seconds` include the wait for a connection."""
     ends_at = time.monotonic() + seconds
     try:
@@ -107,7 +107,7 @@ async def _read(
             connection = await pool.acquire(timeout=seconds)
             try:
                 if len(plans) == 1 and not plans[0].counted and not is_limited:
-                    return await carry_out(connection, plans)
+                    return await execute(connection, plans)
                 return await _read_snapshot(connection, plans, ends_at - time.monotonic())
             finally:
                 await pool.release(connection, timeout=RELEASE_SECONDS)
@@ -121,14 +121,14 @@ async def _read(
 
 async def _read_snapshot(
     connection: Connection, plans: Sequence[Read], seconds: float
-) -> list[Outcome]:
+) -> list[QueryResult]:
     """Carry out the plans in one transaction, and leave none open on a connection that is kept."""
     try:
         await connection.execute(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
             f"SET LOCAL statement_timeout = {milliseconds(seconds)}"
         )
-        outcomes = await carry_out(connection, plans)
+        outcomes = await execute(connection, plans)
         await connection.execute("COMMIT")
     except BaseException:
         await _roll_back(connection)
@@ -154,11 +154,11 @@ Work = Callable[[Connection], Awaitable[T]]
 class Planned:
     """The work that carries out a list of plans, which can share trips with others of its kind."""
 
-    plans: Sequence[Plan]
+    plans: Sequence[Query]
 
-    async def __call__(self, connection: Connection) -> list[Outcome]:
+    async def __call__(self, connection: Connection) -> list[QueryResult]:
         """Return an outcome for each plan."""
-        return await carry_out(connection, self.plans)
+        return await execute(connection, self.plans)
 
 
 WRITE_LOCK: Final = 0x666F7265

@@ -15,11 +15,11 @@ from typing import Final
 
 from edge_api.db.errors import Outage, Probe, StoreRefusal, no_store, unavailable
 from edge_api.db.problems import Problem
-from edge_api.db.query import Outcome, Plan
+from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
 from edge_api.db.sqlite.errors import Displaced, is_damage, primary_code, problem_of
 from edge_api.db.sqlite.lock_file import Claim
-from edge_api.db.sqlite.opening import bring_up, lay_file, refusal_of
+from edge_api.db.sqlite.opening import create_file, migrate, refusal_of
 from edge_api.db.sqlite.replicator import end_replicator, released, unreplicated
 from edge_api.db.sqlite.session import Session, open_session
 from edge_api.db.types import spell_instant
@@ -74,7 +74,7 @@ def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # 
     """
     if not create and not path.exists():
         raise no_store(f"at {path}")
-    lay_file(path)
+    create_file(path)
     file = path.resolve()
     if claims is not None:
         claims.callback(Claim(file).release)
@@ -90,7 +90,7 @@ async def _open_patiently(file: Path, now: str, *, alone: bool, replicated: bool
     ends_at = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            await asyncio.to_thread(bring_up, file, now)
+            await asyncio.to_thread(migrate, file, now)
             return await open_session(file, alone=alone, replicated=replicated)
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
@@ -126,7 +126,7 @@ class SQLiteStore:
         self._trimmable_at = 0.0
         self._ending: asyncio.Task[None] | None = None
 
-    async def run(self, *plans: Plan) -> list[Outcome]:
+    async def run(self, *plans: Query) -> list[QueryResult]:
         """Carry out all plans in one transaction and return an outcome for each.
 
         Raises Problem, as `Store` says.

@@ -11,8 +11,8 @@ import orjson
 from edge_api.db import sql
 from edge_api.db.errors import changed_meanwhile, too_many
 from edge_api.db.problems import not_one_row
-from edge_api.db.query import Delete, Insert, Outcome, Plan, Read, Update
-from edge_api.db.sql import COMPARISONS, Dialect, Spelling, decode
+from edge_api.db.query import Delete, Insert, Query, QueryResult, Read, Update
+from edge_api.db.sql import COMPARISONS, ErrorFormat, Spelling, decode
 from edge_api.db.sqlite.errors import violation
 from edge_api.db.table import Row, Table
 from edge_api.db.types import Kind
@@ -45,7 +45,7 @@ LIKE: Final = "like_text"
 ILIKE: Final = "ilike_text"
 """Functions that every connection brings; SQLite's own LIKE folds ASCII letters only."""
 
-SQLITE: Final = Dialect(
+SQLITE: Final = ErrorFormat(
     operations=MappingProxyType(
         {
             **COMPARISONS,
@@ -64,80 +64,80 @@ SQLITE: Final = Dialect(
 )
 
 
-def carry_out(connection: sqlite3.Connection, plans: Sequence[Plan]) -> list[Outcome]:
+def execute(connection: sqlite3.Connection, plans: Sequence[Query]) -> list[QueryResult]:
     """Carry out plans in their order and return an outcome for each.
 
     Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
     """
-    outcomes: list[Outcome] = []
-    for plan in plans:
-        outcomes.append(_carry_out_one(connection, plan, outcomes))
+    outcomes: list[QueryResult] = []
+    for query in plans:
+        outcomes.append(_carry_out_one(connection, query, outcomes))
     return outcomes
 
 
 def _carry_out_one(
-    connection: sqlite3.Connection, plan: Plan, earlier: Sequence[Outcome]
-) -> Outcome:
-    match plan:
+    connection: sqlite3.Connection, query: Query, earlier: Sequence[QueryResult]
+) -> QueryResult:
+    match query:
         case Read():
-            return _read(connection, plan)
+            return _read(connection, query)
         case Insert():
-            return _insert(connection, plan, [len(outcome.rows) for outcome in earlier])
+            return _insert(connection, query, [len(outcome.rows) for outcome in earlier])
         case Update():
-            return _update(connection, plan)
+            return _update(connection, query)
         case Delete():
-            _refuse_more_than_allowed(connection, plan)
-            return Outcome(_changed(connection, plan, sql.delete_rows(plan, SQLITE)))
+            _refuse_more_than_allowed(connection, query)
+            return QueryResult(_changed(connection, query, sql.delete_rows(query, SQLITE)))
 
 
-def _read(connection: sqlite3.Connection, plan: Read) -> Outcome:
-    names = plan.columns or tuple(plan.table.columns)
-    fetch = _fetch_at_once if plan.limit is not None and plan.limit > 1 else _fetch
-    rows = fetch(connection, plan.table, names, sql.read_rows(plan, SQLITE))
-    total = _number(connection, sql.count_rows(plan, SQLITE)) if plan.counted else None
-    return Outcome(rows, total)
+def _read(connection: sqlite3.Connection, query: Read) -> QueryResult:
+    names = query.columns or tuple(query.table.columns)
+    fetch = _fetch_at_once if query.limit is not None and query.limit > 1 else _fetch
+    rows = fetch(connection, query.table, names, sql.read_rows(query, SQLITE))
+    total = _number(connection, sql.count_rows(query, SQLITE)) if query.counted else None
+    return QueryResult(rows, total)
 
 
-def _insert(connection: sqlite3.Connection, plan: Insert, affected: Sequence[int]) -> Outcome:
+def _insert(connection: sqlite3.Connection, query: Insert, affected: Sequence[int]) -> QueryResult:
     """Store the rows one by one, so that the one that is refused is known."""
-    text = sql.insert_row(plan.table, SQLITE)
-    names = tuple(plan.table.columns)
-    records = sql.insert_parameters(plan, affected)
+    text = sql.insert_row(query.table, SQLITE)
+    names = tuple(query.table.columns)
+    records = sql.insert_parameters(query, affected)
     for record in records:
         try:
             connection.execute(text, record)
         except sqlite3.IntegrityError as error:
             row = dict(zip(names, record, strict=True))
-            raise violation(error, plan.table, row) from None
-    return Outcome(decode(plan.table, names, records))
+            raise violation(error, query.table, row) from None
+    return QueryResult(decode(query.table, names, records))
 
 
-def _update(connection: sqlite3.Connection, plan: Update) -> Outcome:
-    _refuse_more_than_allowed(connection, plan)
+def _update(connection: sqlite3.Connection, query: Update) -> QueryResult:
+    _refuse_more_than_allowed(connection, query)
     try:
-        rows = _changed(connection, plan, sql.update_rows(plan, SQLITE))
+        rows = _changed(connection, query, sql.update_rows(query, SQLITE))
     except sqlite3.IntegrityError as error:
-        raise violation(error, plan.table, dict(plan.values)) from None
-    if len(rows) < plan.at_least:
+        raise violation(error, query.table, dict(query.values)) from None
+    if len(rows) < query.at_least:
         raise changed_meanwhile()
-    return Outcome(rows)
+    return QueryResult(rows)
 
 
-def _refuse_more_than_allowed(connection: sqlite3.Connection, plan: Update | Delete) -> None:
+def _refuse_more_than_allowed(connection: sqlite3.Connection, query: Update | Delete) -> None:
     """Count before anything is changed: undoing a million changes costs as much as making them."""
-    most = plan.at_most
-    if most is not None and _number(connection, sql.count_matches(plan, most, SQLITE)) > most:
+    most = query.at_most
+    if most is not None and _number(connection, sql.count_matches(query, most, SQLITE)) > most:
         raise too_many(most)
 
 
 def _changed(
-    connection: sqlite3.Connection, plan: Update | Delete, statement: sql.Statement
+    connection: sqlite3.Connection, query: Update | Delete, statement: sql.Statement
 ) -> list[Row]:
     """Return the rows that a change gives back, by key: SQLite leaves their order open."""
-    rows = _fetch(connection, plan.table, tuple(plan.table.columns), statement)
-    if plan.single and len(rows) != 1:
+    rows = _fetch(connection, query.table, tuple(query.table.columns), statement)
+    if query.single and len(rows) != 1:
         raise not_one_row(len(rows))
-    return sorted(rows, key=lambda row: row[plan.table.key])
+    return sorted(rows, key=lambda row: row[query.table.key])
 
 
 def _number(connection: sqlite3.Connection, statement: sql.Statement) -> int:

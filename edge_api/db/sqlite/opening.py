@@ -65,7 +65,7 @@ _REASONS: Mapping[int, str] = {
 }
 
 
-def lay_file(path: Path) -> None:
+def create_file(path: Path) -> None:
     """See to it that there is a file for the store, on a disk that can hold it.
 
     Raises StoreRefusal.
@@ -78,7 +78,7 @@ def lay_file(path: Path) -> None:
     refuse_file_system(path.parent, file_system_of(path.parent))
 
 
-def bring_up(path: Path, now: str) -> None:
+def migrate(path: Path, now: str) -> None:
     """Check the file and bring it to the present schema.
 
     `now` is the instant that rows made by the schema's steps carry. Raises StoreRefusal and

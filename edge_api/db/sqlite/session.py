@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from edge_api.db.errors import overdue, unavailable
 from edge_api.db.migrations import HISTORY
-from edge_api.db.query import Outcome, Plan, Read, ilike, like
+from edge_api.db.query import Query, QueryResult, Read, ilike, like
 from edge_api.db.sqlite.connection import (
     STEPS_BETWEEN_LOOKS,
     Connection,
@@ -23,7 +23,7 @@ from edge_api.db.sqlite.connection import (
     connect,
 )
 from edge_api.db.sqlite.errors import Place
-from edge_api.db.sqlite.execution import ILIKE, LIKE, carry_out
+from edge_api.db.sqlite.execution import ILIKE, LIKE, execute
 from edge_api.db.sqlite.opening import schema_version, start_log
 from edge_api.db.sqlite.writer import Writer
 
@@ -79,7 +79,7 @@ class Reader:
         """Return how many reads it has to do."""
         return len(self._limits)
 
-    async def run(self, plans: Sequence[Read], seconds: float) -> list[Outcome]:
+    async def run(self, plans: Sequence[Read], seconds: float) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot; `seconds` include the wait for its turn.
 
         Raises Problem, sqlite3.Error and Displaced.
@@ -98,14 +98,14 @@ class Reader:
 
     def _read_snapshot(
         self, plans: Sequence[Read], limit: Limit, connection: sqlite3.Connection
-    ) -> list[Outcome]:
+    ) -> list[QueryResult]:
         if limit.is_over():
             raise overdue()
         self._place.check()
         self._limit = limit
         connection.execute("BEGIN")
         try:
-            return carry_out(connection, plans)
+            return execute(connection, plans)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -125,9 +125,9 @@ class Readers:
         self._quick = quick
         self._patient = patient
 
-    async def run(self, plans: Sequence[Read]) -> list[Outcome]:
+    async def run(self, plans: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises as `Reader.run` does."""
-        seconds = max((plan.seconds for plan in plans if plan.seconds is not None), default=None)
+        seconds = max((query.seconds for query in plans if query.seconds is not None), default=None)
         if seconds is None:
             return await _idlest(self._quick).run(plans, QUICK_SECONDS)
         return await _idlest(self._patient).run(plans, seconds)
@@ -159,15 +159,15 @@ class Session:
         self._was_in_task = False
         """Whether a task was the first to be told the version."""
 
-    async def run(self, plans: Sequence[Plan]) -> list[Outcome]:
+    async def run(self, plans: Sequence[Query]) -> list[QueryResult]:
         """Carry out the plans in one transaction; those that only read go to a reader.
 
         Raises Problem, sqlite3.Error and Displaced.
         """
-        reads = [plan for plan in plans if isinstance(plan, Read)]
+        reads = [query for query in plans if isinstance(query, Read)]
         if len(reads) == len(plans):
             return await self._readers.run(reads)
-        return await self._writer.run(partial(carry_out, plans=plans))
+        return await self._writer.run(partial(execute, plans=plans))
 
     def version(self) -> int:
         """Return SQLite's count of the commits of others than the watcher.

@@ -176,7 +176,7 @@ class Entries:
         """Return the entry of one operation."""
         entry = self._resolve(self._document["paths"][operation.path][operation.method.lower()])
         answers = [self._answer(*each) for each in entry["responses"].items()]
-        successes = {str(success.status) for success in operation.successes}
+        responses = {str(success.status) for success in operation.responses}
         callable_ = is_callable(operation)
         return Entry(
             anchor=operation.name,
@@ -187,8 +187,8 @@ class Entries:
             access=Prose(" ".join(self._access(operation))),
             parameters=tuple(self._parameters(entry)),
             body=self._request_body(entry),
-            answers=tuple(each for each in answers if each.status in successes),
-            problems=tuple(each for each in answers if each.status not in successes),
+            answers=tuple(each for each in answers if each.status in responses),
+            problems=tuple(each for each in answers if each.status not in responses),
             examples=make_examples(make_call(operation, entry, self._site_url))
             if callable_
             else (),
@@ -210,7 +210,7 @@ class Entries:
 
     def _access(self, operation: Operation) -> Iterator[str]:
         """Yield sentences on who may call it, and how often."""
-        yield _CREDENTIALS[operation.credential, operation.door]
+        yield _CREDENTIALS[operation.credential, operation.audience]
         if operation.scope:
             needed = "Scope" if operation.credential == "required" else "Its scope"
             yield f"{needed}: `{operation.scope}`."
@@ -283,6 +283,6 @@ def _spell_window(item: RateLimitItem) -> str:
 
 def _remark(operation: Operation) -> str:
     """Return why a reader's own program does not call it."""
-    if operation.body is not None and operation.body.vouch is not None:
+    if operation.body is not None and operation.body.verify_signature is not None:
         return "The mail service calls this, and signs what it sends."
     return "For a person at a browser; programs have no use for it."

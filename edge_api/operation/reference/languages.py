@@ -39,8 +39,8 @@ class Call:
 
 def is_callable(operation: Operation) -> bool:
     """Tell whether a program of the reader's can call it: no page, and nothing to be signed."""
-    signed = operation.body is not None and operation.body.vouch is not None
-    succeeds = any(_LEAST_SUCCESS <= each.status < _LEAST_REDIRECT for each in operation.successes)
+    signed = operation.body is not None and operation.body.verify_signature is not None
+    succeeds = any(_LEAST_SUCCESS <= each.status < _LEAST_REDIRECT for each in operation.responses)
     return succeeds and not operation.is_page and not signed
 
 
@@ -76,8 +76,8 @@ def _pairs(parameter: Json) -> Iterator[tuple[str, str]]:
 
 def _credential(operation: Operation) -> Credential:
     if operation.credential == "required":
-        return "token" if operation.door == "mcp" else "key"
-    is_clients = operation.dialect == "oauth" and "unauthenticated" in operation.problems
+        return "token" if operation.audience == "mcp" else "key"
+    is_clients = operation.error_format == "oauth" and "unauthenticated" in operation.problems
     return "client" if is_clients else "none"
 
 

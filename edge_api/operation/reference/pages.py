@@ -12,7 +12,7 @@ from edge_api.operation.model import Operation
 from edge_api.operation.reference.entries import Entries, spell_rate
 from edge_api.operation.reference.values import Answer, Body, Entry, Field, Page, Prose
 from edge_api.schema.credentials import SCOPES
-from edge_api.schema.paths import DOCS, DOORS, GROUPS, OPENAPI, Group
+from edge_api.schema.paths import AUDIENCES, DOCS, GROUPS, OPENAPI, Group
 
 
 def write_markdown(page: Page, site_url: str) -> str:
@@ -142,7 +142,7 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
             for name, counted in COUNTED.items()
         ),
     }
-    text = Template(source).safe_substitute(rows, site=site_url, mcp=DOORS["mcp"])
+    text = Template(source).safe_substitute(rows, site=site_url, mcp=AUDIENCES["mcp"])
     return Page(DOCS, _OVERVIEW.name, "API", _OVERVIEW.sentence, Prose(text))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from tests.edge.analysis.corpus import SETS, body_of
 from tests.sizes import in_ci
 
@@ -57,7 +57,7 @@ async def test_reports_are_stable(
     build_journal(tmp_path, tmp_path / "build", "2026-11-01T00:00:00Z")
     async with make_edge(BUILD_DIR=str(tmp_path / "build")) as edge:
         found = await reports(edge, SETS[name])
-        listed = [entry.place.slug for entry in edge.service[Shelf].edition().posts.entries]
+        listed = [entry.place.slug for entry in edge.service[BuildManager].build().posts.entries]
 
     kept = json.loads(GOLDENS.read_text(encoding="utf-8")) if GOLDENS.exists() else {}
     if os.environ.get("GOLDENS") == "write":

@@ -14,7 +14,7 @@ import pytest
 
 from edge_api.analysis.fetch import WebVisitor
 from edge_api.db.problems import Problem
-from edge_api.net.ssrf_guard import Address, Gate, is_public
+from edge_api.net.ssrf_guard import Address, SsrfGuard, is_public
 from tests.edge.analysis.spellings import BRACKETED, HOSTS, NAMES, NUMBERS, SCHEMES, WITH_USER
 
 pytestmark = pytest.mark.one_engine
@@ -92,7 +92,7 @@ class Resolver:
 
 def make(port: int, resolve: Any, allowed: Callable[[Address], bool] = is_public) -> WebVisitor:
     """Return a visitor for whom the server's port is an ordinary one."""
-    return WebVisitor(AGENT, Gate(allowed, resolve=resolve), frozenset({80, 443, port}))
+    return WebVisitor(AGENT, SsrfGuard(allowed, resolve=resolve), frozenset({80, 443, port}))
 
 
 async def refusal(visitor: WebVisitor, url: str) -> Problem:
@@ -139,7 +139,7 @@ async def test_other_schemes_are_refused(url: str) -> None:
 @pytest.mark.parametrize("port", [22, 25, 6379, 8080, 1])
 async def test_other_ports_are_refused(port: int) -> None:
     """Mail servers and databases are not spoken to, wherever they are."""
-    visitor = WebVisitor(AGENT, Gate(resolve=Resolver(**{"open.test": ("8.8.8.8",)})))
+    visitor = WebVisitor(AGENT, SsrfGuard(resolve=Resolver(**{"open.test": ("8.8.8.8",)})))
 
     assert "ports 80 and 443" in (await refusal(visitor, f"http://open.test:{port}/")).sentence
 

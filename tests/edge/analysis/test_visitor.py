@@ -13,7 +13,7 @@ from edge_api.analysis.analyst import DOCUMENT_MOST, Visit
 from edge_api.analysis.facts import AI_CATALOG, LLMS, ROBOTS, SITEMAP
 from edge_api.analysis.fetch import WebVisitor
 from edge_api.db.problems import Problem
-from edge_api.net.ssrf_guard import Gate
+from edge_api.net.ssrf_guard import SsrfGuard
 
 pytestmark = pytest.mark.one_engine
 
@@ -43,7 +43,7 @@ class Site:
 
     async def visit(self, path: str) -> Visit:
         """Visit a path of the site."""
-        gate = Gate(lambda address: address.is_loopback)
+        gate = SsrfGuard(lambda address: address.is_loopback)
         return await WebVisitor(AGENT, gate, frozenset({self.port})).visit(f"{self.origin}{path}")
 
     async def refuse(self, path: str) -> Problem:
@@ -188,7 +188,7 @@ async def test_a_slow_server_is_not_waited_for(site: Site, monkeypatch: pytest.M
 
 async def test_a_server_that_is_not_there(site: Site) -> None:
     """It cannot be reached, which says nothing of why."""
-    gate = Gate(lambda address: address.is_loopback)
+    gate = SsrfGuard(lambda address: address.is_loopback)
     with pytest.raises(Problem) as caught:
         await WebVisitor(AGENT, gate, frozenset({1})).visit("http://127.0.0.1:1/")
 
@@ -199,7 +199,7 @@ async def test_a_server_that_is_not_there(site: Site) -> None:
 async def test_few_visit_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond that it is 503, with a time to come again."""
     monkeypatch.setattr(visitor_module, "VISITS_MOST", 1)
-    gate = Gate(lambda address: address.is_loopback)
+    gate = SsrfGuard(lambda address: address.is_loopback)
     busy = WebVisitor(AGENT, gate, frozenset({site.port}))
     task = asyncio.create_task(busy.visit(f"{site.origin}/slow"))
     await asyncio.sleep(0)

@@ -9,7 +9,7 @@ import pytest
 from edge_api.backup.restoration import carry_over
 from edge_api.db.oauth_tables import ACCESS_REQUESTS, OAUTH_CLIENTS
 from edge_api.db.outbox_tables import WEBHOOK_ENDPOINTS
-from edge_api.db.query import Condition, Delete, Insert, Read, Update
+from edge_api.db.query import Delete, Filter, Insert, Read, Update
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.sqlite.copying import copy_store
 from edge_api.db.table import Table
@@ -49,9 +49,9 @@ async def stores(tmp_path: Path) -> AsyncIterator[tuple[SQLiteStore, SQLiteStore
     await former.close()
 
 
-def named(column: str, value: str) -> Condition:
+def named(column: str, value: str) -> Filter:
     """Return the condition on the one row that is meant."""
-    return Condition(column, "eq", value)
+    return Filter(column, "eq", value)
 
 
 def url_of(name: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from edge_api.db import postgres
 from edge_api.db.postgres import PostgresStore
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Delete, Insert, Outcome, Plan, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Insert, Query, QueryResult, Read, Store, Update
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_STATE, LEADS, TABLES
@@ -36,10 +36,10 @@ async def fill(store: Store) -> None:
     many = [make_lead() for _ in range(1101)]
     await store.run(Insert(LEADS, many))
     for table in EVERY:
-        if table.sole_row:
+        if table.singleton:
             values = full_row(table, 1)
             key = values.pop(table.key)
-            await store.run(Update(table, values, (Condition(table.key, "eq", key),)))
+            await store.run(Update(table, values, (Filter(table.key, "eq", key),)))
         else:
             await store.run(Insert(table, [full_row(table, 1), bare_row(table, 2)]))
 
@@ -78,7 +78,7 @@ async def test_a_copy_can_be_repeated(stores: Stores) -> None:
     """Rows that are there are left alone, those that are missing are stored."""
     source, target = stores
     await copy_tables(source, target, EVERY, quiet)
-    some = Condition("id", "eq", str(full_row(LEADS, 1)["id"]))
+    some = Filter("id", "eq", str(full_row(LEADS, 1)["id"]))
     await target.run(Delete(LEADS, (some,)))
     copied = await copy_tables(source, target, EVERY, quiet)
 
@@ -113,7 +113,7 @@ class Interrupted:
         self.probe = store.probe
         self.close = store.close
 
-    async def run(self, *plans: Plan) -> list[Outcome]:
+    async def run(self, *plans: Query) -> list[QueryResult]:
         """Do as the store does, and count."""
         self._reads += sum(plan.table is CREDENTIALS for plan in plans)
         if self._reads == 2:
@@ -191,7 +191,7 @@ async def test_an_equal_sole_row_is_not_written_again(
 async def test_a_sole_row_that_is_gone_is_gone_in_the_copy(stores: Stores) -> None:
     """Its defaults apply in the source, so they have to in the target."""
     source, target = stores
-    await source.run(Delete(EMAIL_SEND_STATE, (Condition("id", "eq", 1),)))
+    await source.run(Delete(EMAIL_SEND_STATE, (Filter("id", "eq", 1),)))
     await copy_tables(source, target, EVERY, quiet)
 
     assert await rows(target, EMAIL_SEND_STATE) == []
@@ -201,7 +201,7 @@ async def test_the_digest_tells_the_smallest_difference(stores: Stores) -> None:
     """Another value in one column of one row, and the proof is another."""
     source, _ = stores
     before = await prove(source, LEADS)
-    row = Condition("id", "eq", str(full_row(LEADS, 1)["id"]))
+    row = Filter("id", "eq", str(full_row(LEADS, 1)["id"]))
     await source.run(Update(LEADS, {"spam_score": 7}, (row,)))
 
     assert (await prove(source, LEADS)).digest != before.digest

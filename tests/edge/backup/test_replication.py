@@ -19,7 +19,7 @@ import pytest
 
 from edge_api.backup.replica import Replication, find_program, make_replication
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.query import Condition, Delete, Insert
+from edge_api.db.query import Delete, Filter, Insert
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.sqlite.replicator import claim_replicator, lock_of, released, socket_of
 from edge_api.db.tables import LEADS
@@ -95,7 +95,7 @@ async def write_and_cut(store: SQLiteStore, path: Path) -> None:
             leads = [make_lead(message="m" * 1500) for _ in range(AT_ONCE)]
             await asyncio.gather(*(store.run(Insert(LEADS, [lead])) for lead in leads))
             gone = tuple(lead["id"] for lead in leads[::2])
-            await store.run(Delete(LEADS, (Condition("id", "in", gone),)))
+            await store.run(Delete(LEADS, (Filter("id", "in", gone),)))
             mode = CHECKPOINTS[number % len(CHECKPOINTS)]
             rival.execute(f"PRAGMA wal_checkpoint({mode})")
             if number % 12 == 11:

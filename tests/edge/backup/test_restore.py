@@ -14,7 +14,7 @@ import pytest
 from edge_api.backup.restoration import Restoration, carry_over
 from edge_api.db.migrations import HISTORY
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
-from edge_api.db.query import Condition, Delete, Insert, Plan, Read, Update
+from edge_api.db.query import Delete, Filter, Insert, Query, Read, Update
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.sqlite.copying import copy_store, verify
 from edge_api.db.table import Table
@@ -168,7 +168,7 @@ async def test_a_disk_that_fills_up_changes_nothing(
     assert verify(installation.store).rows["email_send_log"] == entries
 
 
-async def fill(path: Path, *plans: Plan) -> None:
+async def fill(path: Path, *plans: Query) -> None:
     """Write into a store that nobody serves."""
     store = await open_store(path, clock)
     await store.run(*plans)
@@ -354,14 +354,14 @@ async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
 async def go_on(former: SQLiteStore) -> None:
     """Do what happens after a backup."""
     await former.run(
-        Update(CREDENTIALS, {"revoked_at": LATER}, (Condition("digest", "eq", "a" * 64),)),
+        Update(CREDENTIALS, {"revoked_at": LATER}, (Filter("digest", "eq", "a" * 64),)),
         Insert(
             SUPPRESSED_EMAILS,
             [make_row(SUPPRESSED_EMAILS, {"email": "no@mail.example", "reason": "unsubscribe"})],
         ),
         Insert(EMAIL_SEND_LOG, [make_entry(status="sent", message_id="m1")]),
-        Delete(EMAIL_OUTBOX, (Condition("template_name", "eq", "told since"),)),
-        Delete(LEADS, (Condition("message", "eq", "deleted since"),)),
+        Delete(EMAIL_OUTBOX, (Filter("template_name", "eq", "told since"),)),
+        Delete(LEADS, (Filter("message", "eq", "deleted since"),)),
         Insert(LEADS, [make_lead(message="came since"), make_lead(message="came since")]),
     )
 

@@ -14,7 +14,7 @@ from edge_api.__main__ import main
 from edge_api.auth.actor import Actor
 from edge_api.auth.keys import Keys
 from edge_api.db.problems import Problem
-from edge_api.db.query import Outcome, Plan, Read, Store
+from edge_api.db.query import Query, QueryResult, Read, Store
 
 PROJECT = Path(__file__).parents[3]
 
@@ -54,7 +54,7 @@ class WatchedStore:
         self.away = False
         self.read_only = False
 
-    async def run(self, *plans: Plan) -> list[Outcome]:
+    async def run(self, *plans: Query) -> list[QueryResult]:
         """Pass the plans on."""
         self.runs += 1
         writes = any(not isinstance(plan, Read) for plan in plans)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from edge_api.auth.credentials import Access
-from edge_api.auth.signing_keys import Bearers, SigningKeys
+from edge_api.auth.signing_keys import AccessTokenValidator, SigningKeys
 from edge_api.auth.tokens import Issuer
 
 SITE = "https://journal.example"
@@ -12,4 +12,4 @@ SITE = "https://journal.example"
 def make_access(store: Any, clock: Any, site: str = SITE) -> Access:
     """Return who decides, with signing keys in the same store."""
     keys = SigningKeys(store, clock, b"s" * 32)
-    return Access(store, clock, site, Bearers(Issuer(site), store, keys))
+    return Access(store, clock, site, AccessTokenValidator(Issuer(site), store, keys))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge_api.auth.credentials import Access
-from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.auth.keys import Keys, NewKey
 from edge_api.auth.secrets import mint
 from edge_api.db.problems import Problem
 from edge_api.db.types import spell_instant
@@ -25,16 +25,16 @@ def access(watched: Any, clock: Any) -> Access:
     return make_access(watched, clock)
 
 
-async def refusal(access: Access, secret: str, door: Any = "rest") -> Problem:
+async def refusal(access: Access, secret: str, audience: Any = "rest") -> Problem:
     """Return the problem that a secret meets."""
     with pytest.raises(Problem) as caught:
-        await access.actor_for(secret, door)
+        await access.actor_for(secret, audience)
     return caught.value
 
 
 async def test_a_valid_key_names_its_holder(access: Access, keys: Keys) -> None:
     """Identity, name, scopes and tables are those of the key."""
-    order = KeyOrder("importer", scopes=("admin:read", "admin:write"), tables=("leads",))
+    order = NewKey("importer", scopes=("admin:read", "admin:write"), tables=("leads",))
     issued = await keys.issue(order)
 
     actor = await access.actor_for(issued.secret)
@@ -49,8 +49,8 @@ async def test_unknown_expired_and_revoked_keys_get_one_and_the_same_answer(
     access: Access, keys: Keys, clock: Any
 ) -> None:
     """Nobody learns which keys ever existed."""
-    expiring = await keys.issue(KeyOrder("a", expires_at=spell_instant(clock.now.replace(hour=13))))
-    revoked = await keys.issue(KeyOrder("b"))
+    expiring = await keys.issue(NewKey("a", expires_at=spell_instant(clock.now.replace(hour=13))))
+    revoked = await keys.issue(NewKey("b"))
     await keys.revoke(revoked.row["id"])
     clock.move(hours=1)
 
@@ -74,7 +74,7 @@ async def test_no_credential_is_no_error(access: Access) -> None:
 
 async def test_a_missing_scope_is_named(access: Access, keys: Keys) -> None:
     """403, and the challenge says which scope is needed."""
-    actor = await access.actor_for((await keys.issue(KeyOrder("a", scopes=("mcp",)))).secret)
+    actor = await access.actor_for((await keys.issue(NewKey("a", scopes=("mcp",)))).secret)
     access.authorise(actor, "mcp")
 
     with pytest.raises(Problem) as caught:
@@ -99,7 +99,7 @@ async def test_a_malformed_key_is_refused_without_looking(access: Access, watche
 
 async def test_an_access_token_is_for_mcp_alone(access: Access, keys: Keys) -> None:
     """Where an API key is wanted it is invalid, before and after it was seen as a token."""
-    token = (await keys.issue(KeyOrder("a", type="access_token"))).secret
+    token = (await keys.issue(NewKey("a", type="access_token"))).secret
 
     await refusal(access, token)
     assert (await access.actor_for(token, "mcp")).type == "access_token"
@@ -110,7 +110,7 @@ async def test_a_key_is_read_once_while_the_store_stands_still(
     access: Access, keys: Keys, watched: Any
 ) -> None:
     """A thousand requests cost one read."""
-    secret = (await keys.issue(KeyOrder("a"))).secret
+    secret = (await keys.issue(NewKey("a"))).secret
     for _ in range(1000):
         await access.actor_for(secret)
 
@@ -121,7 +121,7 @@ async def test_many_requests_after_a_change_share_one_read(
     access: Access, keys: Keys, watched: Any
 ) -> None:
     """Those that come while the answer is under way wait for it."""
-    secret = (await keys.issue(KeyOrder("a"))).secret
+    secret = (await keys.issue(NewKey("a"))).secret
     actors = await asyncio.gather(*(access.actor_for(secret) for _ in range(64)))
 
     assert watched.runs == 1
@@ -130,7 +130,7 @@ async def test_many_requests_after_a_change_share_one_read(
 
 async def test_who_leaves_takes_nothing_from_those_who_wait(access: Access, keys: Keys) -> None:
     """The first of many is cancelled; the others get their answer."""
-    secret = (await keys.issue(KeyOrder("a"))).secret
+    secret = (await keys.issue(NewKey("a"))).secret
     first, second = (asyncio.create_task(access.actor_for(secret)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
@@ -141,7 +141,7 @@ async def test_who_leaves_takes_nothing_from_those_who_wait(access: Access, keys
 
 async def test_a_revocation_counts_from_the_next_request_on(access: Access, keys: Keys) -> None:
     """What was remembered of the key is looked at again."""
-    issued = await keys.issue(KeyOrder("a"))
+    issued = await keys.issue(NewKey("a"))
     await access.actor_for(issued.secret)
     await keys.revoke(issued.row["id"])
 
@@ -153,7 +153,7 @@ async def test_an_expiry_counts_although_nothing_changes(
 ) -> None:
     """The instant itself is already too late."""
     end = spell_instant(clock.now.replace(hour=13))
-    secret = (await keys.issue(KeyOrder("a", expires_at=end))).secret
+    secret = (await keys.issue(NewKey("a", expires_at=end))).secret
     clock.move(minutes=59, seconds=59)
     await access.actor_for(secret)
     clock.move(seconds=1)
@@ -165,7 +165,7 @@ async def test_a_key_works_on_for_half_a_second_while_the_store_is_away(
     access: Access, keys: Keys, watched: Any, clock: Any
 ) -> None:
     """After that nobody can say that it was not revoked: 503."""
-    secret = (await keys.issue(KeyOrder("a"))).secret
+    secret = (await keys.issue(NewKey("a"))).secret
     await access.actor_for(secret)
     watched.away = True
 
@@ -193,7 +193,7 @@ async def test_a_read_that_fails_for_all_who_have_left_is_no_fault(
     access: Access, keys: Keys, watched: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing is logged about an exception that nobody took."""
-    secret = (await keys.issue(KeyOrder("a"))).secret
+    secret = (await keys.issue(NewKey("a"))).secret
     asking = asyncio.create_task(access.actor_for(secret))
     await asyncio.sleep(0)
     asking.cancel()
@@ -211,7 +211,7 @@ async def test_the_last_use_is_written_in_batches(
     access: Access, keys: Keys, watched: Any, clock: Any
 ) -> None:
     """Two keys, many uses, one transaction; the latest use of each is what stands."""
-    issued = [await keys.issue(KeyOrder(name)) for name in ("a", "b", "unused")]
+    issued = [await keys.issue(NewKey(name)) for name in ("a", "b", "unused")]
     for key in issued[:2]:
         for _ in range(10):
             clock.move(seconds=1)
@@ -233,7 +233,7 @@ async def test_a_use_that_cannot_be_written_is_kept_for_later(
     access: Access, keys: Keys, watched: Any
 ) -> None:
     """Writing it down never fails anybody."""
-    secret = (await keys.issue(KeyOrder("a"))).secret
+    secret = (await keys.issue(NewKey("a"))).secret
     await access.actor_for(secret)
     watched.away = True
     await access.flush()
@@ -248,7 +248,7 @@ async def test_another_process_revokes_a_key(
     access: Access, keys: Keys, run_process: Callable[..., Any]
 ) -> None:
     """The command line ends a key that a running edge remembers."""
-    issued = await keys.issue(KeyOrder("a"))
+    issued = await keys.issue(NewKey("a"))
     await access.actor_for(issued.secret)
     await asyncio.to_thread(run_process, "keys", "revoke", issued.row["id"])
 
@@ -262,7 +262,7 @@ async def test_another_edge_revokes_a_key(
 
     How soon is shown where nothing else runs: tests/drills/test_machines.py.
     """
-    issued = await keys.issue(KeyOrder("a"))
+    issued = await keys.issue(NewKey("a"))
     await access.actor_for(issued.secret)
     await Keys(await open_another(), clock).revoke(issued.row["id"])
     with pytest.raises(Problem) as caught:

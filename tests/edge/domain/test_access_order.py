@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from edge_api.access.input import (
     NAMELESS,
     UNTOLD,
-    AccessOrder,
+    AccessRequestInput,
     order_schema,
     read_access_form,
 )
@@ -21,14 +21,14 @@ LONG = "x" * 2001
 def fault_of(given: Any) -> str:
     """Return the first fault of an order."""
     with pytest.raises(ValidationError) as caught:
-        AccessOrder.model_validate(given)
+        AccessRequestInput.model_validate(given)
     fault = caught.value.errors(include_url=False)[0]
     return f"{'.'.join(map(str, fault['loc']))}: {sentence_of(fault)}"
 
 
 def test_an_order_in_plain_words() -> None:
     """It names what it wants, who asks and why; text is trimmed and brought to NFC."""
-    order = AccessOrder.model_validate(
+    order = AccessRequestInput.model_validate(
         {**PLAIN, "name": " Zoe\u0308 ", "email": "z@example.org", "scopes": ["posts:read"]}
     )
 
@@ -47,7 +47,9 @@ def test_an_order_in_plain_words() -> None:
 )
 def test_an_order_in_the_words_of_auth_md(kind: str, types: tuple[str, ...]) -> None:
     """An anonymous agent need not say who it is; the person who decides reads that it did not."""
-    order = AccessOrder.model_validate({"type": "anonymous", "requested_credential_type": kind})
+    order = AccessRequestInput.model_validate(
+        {"type": "anonymous", "requested_credential_type": kind}
+    )
 
     assert order.credential_types == types
     assert (order.name, order.purpose, order.email) == (NAMELESS, UNTOLD, None)
@@ -55,15 +57,17 @@ def test_an_order_in_the_words_of_auth_md(kind: str, types: tuple[str, ...]) -> 
 
 def test_an_anonymous_agent_may_say_more() -> None:
     """What it says stands, and without a type of credential it gets an API key."""
-    order = AccessOrder.model_validate({"type": "anonymous", "name": "Bot", "purpose": "Search."})
+    order = AccessRequestInput.model_validate(
+        {"type": "anonymous", "name": "Bot", "purpose": "Search."}
+    )
 
     assert (order.name, order.purpose, order.credential_types) == ("Bot", "Search.", ("api_key",))
 
 
 def test_scopes_stand_in_their_order_and_once() -> None:
     """Without any it is the default; an access token always asks for `mcp`."""
-    usual = AccessOrder.model_validate(PLAIN)
-    token = AccessOrder.model_validate(
+    usual = AccessRequestInput.model_validate(PLAIN)
+    token = AccessRequestInput.model_validate(
         {**PLAIN, "type": "access_token", "scopes": ["leads:read", "posts:read", "leads:read"]}
     )
 
@@ -130,7 +134,7 @@ def test_the_schema_says_what_the_model_checks(given: dict[str, Any], *, fits: b
     """What is published takes an order exactly when it is taken."""
     assert Draft202012Validator(order_schema()).is_valid(given) is fits
     if fits:
-        AccessOrder.model_validate(given)
+        AccessRequestInput.model_validate(given)
     else:
         assert fault_of(given)
 

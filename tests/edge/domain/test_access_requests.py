@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge_api.access import service as module
-from edge_api.access.input import AccessOrder
+from edge_api.access.input import AccessRequestInput
 from edge_api.access.service import AccessDecisions, AccessRequests
 from edge_api.auth.actor import recent_entries
 from edge_api.auth.keys import Keys
@@ -26,9 +26,9 @@ ROUNDS = 20
 SECRET = b"s" * 32
 
 
-def order(**changes: Any) -> AccessOrder:
+def order(**changes: Any) -> AccessRequestInput:
     """Return an order for an API key."""
-    return AccessOrder.model_validate(
+    return AccessRequestInput.model_validate(
         {"type": "api_key", "name": "Ann", "purpose": "Read posts.", **changes}
     )
 

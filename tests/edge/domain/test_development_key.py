@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.auth.keys import Keys, NewKey
 from edge_api.cli.development_key import development_key
 from edge_api.db.query import Store
 from edge_api.schema.credentials import SCOPES
@@ -57,7 +57,7 @@ async def test_a_new_one_takes_the_place_of_one_that_is_not_valid(
     revoked = await development_key(store, path, clock)
     await keys.revoke((await keys.all())[0]["id"])
     seen = {revoked, await development_key(store, path, clock)}
-    weak = await keys.issue(KeyOrder("weak"))
+    weak = await keys.issue(NewKey("weak"))
     for kept in (weak.secret, "fe_sk_of_another_store", "\u00e9", ""):
         write(path, kept)
         seen.add(await development_key(store, path, clock))

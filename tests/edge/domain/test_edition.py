@@ -13,7 +13,7 @@ import pytest
 
 from edge_api.db.fts import open_search
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import NO_BUILD, Search, Shelf
+from edge_api.journal.builds import NO_BUILD, BuildManager, Search
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, SearchText
 from tests.edge.small_builds import (
     SITE_URL,
@@ -26,9 +26,9 @@ from tests.edge.small_builds import (
 
 
 @pytest.fixture
-async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
+async def builds(tmp_path: Path) -> AsyncIterator[BuildManager]:
     """Return a shelf over an empty folder of builds."""
-    made = Shelf(tmp_path, SITE_URL, open_search)
+    made = BuildManager(tmp_path, SITE_URL, open_search)
     try:
         yield made
     finally:
@@ -43,67 +43,69 @@ def publish(build_dir: Path, build_id: str, *slugs: str, **head: Any) -> Path:
     return folder
 
 
-async def test_nothing_is_served_before_the_first_build(shelf: Shelf) -> None:
+async def test_nothing_is_served_before_the_first_build(builds: BuildManager) -> None:
     """Without a build there is no edition, and whoever needs one is told to come again."""
-    await shelf.refresh()
+    await builds.refresh()
 
-    assert (shelf.current, shelf.trouble) == (None, NO_BUILD)
+    assert (builds.current, builds.error) == (None, NO_BUILD)
     with pytest.raises(Problem) as caught:
-        shelf.edition()
+        builds.build()
     assert caught.value.code == "unavailable"
     assert int(caught.value.headers["Retry-After"]) > 0
 
 
-async def test_a_build_is_taken_in_whole(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_build_is_taken_in_whole(builds: BuildManager, tmp_path: Path) -> None:
     """Posts, search and files of the current build are there together."""
     folder = publish(tmp_path, "build-0001", "ink", "paper")
-    await shelf.refresh()
-    edition = shelf.edition()
+    await builds.refresh()
+    build = builds.build()
 
-    assert shelf.trouble == ""
-    assert (edition.build_id, edition.site_url) == ("build-0001", SITE_URL)
-    assert (edition.count, edition.newest_slug) == (2, "ink")
-    assert await edition.search.find("paper", 10) == ["paper"]
-    assert sorted(edition.files) == ["/", "/journal/ink/", "/journal/paper/"]
-    assert edition.folder == folder.resolve()
+    assert builds.error == ""
+    assert (build.build_id, build.site_url) == ("build-0001", SITE_URL)
+    assert (build.count, build.newest_slug) == (2, "ink")
+    assert await build.search.find("paper", 10) == ["paper"]
+    assert sorted(build.files) == ["/", "/journal/ink/", "/journal/paper/"]
+    assert build.folder == folder.resolve()
 
 
-async def test_a_journal_may_be_empty(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_journal_may_be_empty(builds: BuildManager, tmp_path: Path) -> None:
     """A build without posts is served; it has no newest one."""
     publish(tmp_path, "build-0001")
-    await shelf.refresh()
+    await builds.refresh()
 
-    assert (shelf.edition().count, shelf.edition().newest_slug) == (0, None)
+    assert (builds.build().count, builds.build().newest_slug) == (0, None)
 
 
-async def test_the_next_build_takes_the_place_of_the_last(shelf: Shelf, tmp_path: Path) -> None:
+async def test_the_next_build_takes_the_place_of_the_last(
+    builds: BuildManager, tmp_path: Path
+) -> None:
     """A swap is followed, and one look without a swap changes nothing."""
     publish(tmp_path, "build-0001", "ink")
-    await shelf.refresh()
-    first = shelf.edition()
-    await shelf.refresh()
-    assert shelf.edition() is first
+    await builds.refresh()
+    first = builds.build()
+    await builds.refresh()
+    assert builds.build() is first
 
     publish(tmp_path, "build-0002", "paper")
-    await shelf.refresh()
+    await builds.refresh()
 
-    assert shelf.edition().build_id == "build-0002"
-    assert await shelf.edition().search.find("paper", 10) == ["paper"]
+    assert builds.build().build_id == "build-0002"
+    assert await builds.build().search.find("paper", 10) == ["paper"]
 
 
-async def test_an_edition_stays_open_while_it_is_used(shelf: Shelf, tmp_path: Path) -> None:
+async def test_an_edition_stays_open_while_it_is_used(builds: BuildManager, tmp_path: Path) -> None:
     """A request that began in an edition ends in it; then its search is closed."""
     publish(tmp_path, "build-0001", "ink")
-    await shelf.refresh()
-    used, search = shelf.edition(), shelf.edition().search
+    await builds.refresh()
+    used, search = builds.build(), builds.build().search
     publish(tmp_path, "build-0002", "paper")
-    await shelf.refresh()
-    await shelf.refresh()
+    await builds.refresh()
+    await builds.refresh()
     assert await used.search.find("ink", 10) == ["ink"]
 
     del used
     gc.collect()
-    await shelf.refresh()
+    await builds.refresh()
 
     with pytest.raises(Problem) as caught:
         await search.find("ink", 10)
@@ -113,23 +115,25 @@ async def test_an_edition_stays_open_while_it_is_used(shelf: Shelf, tmp_path: Pa
 @pytest.mark.parametrize(
     "damage", ["cut", "empty", "count", "format", "gone", "site", "hollow", "page"]
 )
-async def test_a_bad_build_leaves_the_old_one(shelf: Shelf, tmp_path: Path, damage: str) -> None:
+async def test_a_bad_build_leaves_the_old_one(
+    builds: BuildManager, tmp_path: Path, damage: str
+) -> None:
     """A build that cannot be served is told of without its path, and the old one stays."""
     publish(tmp_path, "build-0001", "ink")
-    await shelf.refresh()
+    await builds.refresh()
     bad = write_build(tmp_path, "build-0002", [make_post("paper")])
     spoil(bad, damage)
     point_at(tmp_path, bad)
-    await shelf.refresh()
+    await builds.refresh()
 
-    assert shelf.edition().build_id == "build-0001"
-    assert await shelf.edition().search.find("ink", 10) == ["ink"]
-    assert shelf.trouble.startswith("the newest build is not served: ")
-    assert str(tmp_path) not in shelf.trouble
+    assert builds.build().build_id == "build-0001"
+    assert await builds.build().search.find("ink", 10) == ["ink"]
+    assert builds.error.startswith("the newest build is not served: ")
+    assert str(tmp_path) not in builds.error
 
     publish(tmp_path, "build-0003", "thread")
-    await shelf.refresh()
-    assert (shelf.edition().build_id, shelf.trouble) == ("build-0003", "")
+    await builds.refresh()
+    assert (builds.build().build_id, builds.error) == ("build-0003", "")
 
 
 def spoil(folder: Path, damage: str) -> None:
@@ -154,59 +158,59 @@ def spoil(folder: Path, damage: str) -> None:
             shutil.rmtree(folder / "site" / "journal" / "paper")
 
 
-async def test_a_first_build_that_is_bad_is_told_of(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_first_build_that_is_bad_is_told_of(builds: BuildManager, tmp_path: Path) -> None:
     """Without an old edition nothing is served, and the reason is more than that."""
     spoil(publish(tmp_path, "build-0001", "ink"), "cut")
-    await shelf.refresh()
+    await builds.refresh()
 
-    assert shelf.current is None
-    assert "damaged" in shelf.trouble
+    assert builds.current is None
+    assert "damaged" in builds.error
 
 
-async def test_a_build_mended_in_its_place_is_taken(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_build_mended_in_its_place_is_taken(builds: BuildManager, tmp_path: Path) -> None:
     """Whatever of a bad build is replaced, index or site, is looked at again."""
     for damage in ("cut", "site"):
         folder = publish(tmp_path, f"build-{damage}", "ink")
         whole = tmp_path / "whole"
         shutil.copytree(folder, whole)
         spoil(folder, damage)
-        await shelf.refresh()
-        assert shelf.trouble
+        await builds.refresh()
+        assert builds.error
 
         shutil.rmtree(folder)
         whole.rename(folder)
-        await shelf.refresh()
-        assert (shelf.edition().build_id, shelf.trouble) == (f"build-{damage}", "")
+        await builds.refresh()
+        assert (builds.build().build_id, builds.error) == (f"build-{damage}", "")
 
 
-async def test_a_vanished_link_leaves_the_edition(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_vanished_link_leaves_the_edition(builds: BuildManager, tmp_path: Path) -> None:
     """Without `current` the edition stays and the trouble is told; both pass when it is back."""
     folder = publish(tmp_path, "build-0001", "ink")
-    await shelf.refresh()
+    await builds.refresh()
     (tmp_path / CURRENT_LINK).unlink()
-    await shelf.refresh()
-    assert (shelf.edition().build_id, shelf.trouble) == ("build-0001", NO_BUILD)
+    await builds.refresh()
+    assert (builds.build().build_id, builds.error) == ("build-0001", NO_BUILD)
 
     point_at(tmp_path, folder)
-    await shelf.refresh()
-    assert (shelf.edition().build_id, shelf.trouble) == ("build-0001", "")
+    await builds.refresh()
+    assert (builds.build().build_id, builds.error) == ("build-0001", "")
 
 
-async def test_a_folder_may_stand_in_for_the_link(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_folder_may_stand_in_for_the_link(builds: BuildManager, tmp_path: Path) -> None:
     """A copy of a build that lost the link, as in a container's image, is served as well."""
     write_build(tmp_path, "build-0001", [make_post("ink")]).rename(tmp_path / CURRENT_LINK)
-    await shelf.refresh()
+    await builds.refresh()
 
-    assert shelf.edition().build_id == "build-0001"
+    assert builds.build().build_id == "build-0001"
 
 
-async def test_a_build_for_another_site_is_told_of(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_build_for_another_site_is_told_of(builds: BuildManager, tmp_path: Path) -> None:
     """A build with another SITE_URL is served, and said to be the wrong one."""
     publish(tmp_path, "build-0001", "ink", site_url="https://other.test")
-    await shelf.refresh()
+    await builds.refresh()
 
-    assert shelf.edition().site_url == "https://other.test"
-    assert shelf.trouble == "the build was made for https://other.test: build again"
+    assert builds.build().site_url == "https://other.test"
+    assert builds.error == "the build was made for https://other.test: build again"
 
 
 class BrokenOnce:
@@ -235,14 +239,14 @@ async def test_a_fault_is_logged_once(
 ) -> None:
     """What went wrong is told and logged once; with its trace, if nobody foresaw it."""
     publish(tmp_path, "build-0001", "ink")
-    shelf = Shelf(tmp_path, SITE_URL, BrokenOnce(fault))
+    builds = BuildManager(tmp_path, SITE_URL, BrokenOnce(fault))
     with caplog.at_level(logging.ERROR):
-        await shelf.refresh()
-        await shelf.refresh()
-    await shelf.close()
+        await builds.refresh()
+        await builds.refresh()
+    await builds.close()
 
-    assert shelf.current is None
-    assert told in shelf.trouble
+    assert builds.current is None
+    assert told in builds.error
     assert [bool(record.exc_info) for record in caplog.records] == [told == FAULTS[1][1]]
 
 
@@ -250,13 +254,13 @@ async def test_a_fault_is_logged_once(
 async def test_a_build_is_tried_again(tmp_path: Path, fault: Exception, told: str) -> None:
     """What may pass, such as a full disk, is tried again after a while."""
     publish(tmp_path, "build-0001", "ink")
-    shelf = Shelf(tmp_path, SITE_URL, BrokenOnce(fault), retry_seconds=0.0)
-    await shelf.refresh()
-    assert told in shelf.trouble
-    await shelf.refresh()
+    builds = BuildManager(tmp_path, SITE_URL, BrokenOnce(fault), retry_seconds=0.0)
+    await builds.refresh()
+    assert told in builds.error
+    await builds.refresh()
 
-    assert (shelf.edition().build_id, shelf.trouble) == ("build-0001", "")
-    await shelf.close()
+    assert (builds.build().build_id, builds.error) == ("build-0001", "")
+    await builds.close()
 
 
 async def test_a_slow_build_never_replaces_a_newer_one(tmp_path: Path) -> None:
@@ -267,46 +271,46 @@ async def test_a_slow_build_never_replaces_a_newer_one(tmp_path: Path) -> None:
         await gate.wait()
         return await open_search(texts)
 
-    shelf = Shelf(tmp_path, SITE_URL, open_slowly)
+    builds = BuildManager(tmp_path, SITE_URL, open_slowly)
     publish(tmp_path, "build-0001", "ink")
-    first = asyncio.create_task(shelf.refresh())
+    first = asyncio.create_task(builds.refresh())
     await asyncio.sleep(0)
     publish(tmp_path, "build-0002", "paper")
-    second = asyncio.create_task(shelf.refresh())
+    second = asyncio.create_task(builds.refresh())
     await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(first, second)
 
-    assert shelf.edition().build_id == "build-0002"
-    await shelf.close()
+    assert builds.build().build_id == "build-0002"
+    await builds.close()
 
 
-async def test_the_loop_goes_on_while_a_build_is_read(shelf: Shelf, tmp_path: Path) -> None:
+async def test_the_loop_goes_on_while_a_build_is_read(builds: BuildManager, tmp_path: Path) -> None:
     """Reading a build waits in a thread: here for bytes that only the loop itself provides."""
     folder = publish(tmp_path, "build-0001", "ink")
     raw = (folder / INDEX_FILE).read_bytes()
     (folder / INDEX_FILE).unlink()
     os.mkfifo(folder / INDEX_FILE)
-    reading = asyncio.create_task(shelf.refresh())
+    reading = asyncio.create_task(builds.refresh())
     # Opening waits for the reader, so it happens in a thread as well; the writing is the loop's.
     with await asyncio.to_thread((folder / INDEX_FILE).open, "wb") as pipe:
         pipe.write(raw)
     await reading
 
-    assert shelf.edition().build_id == "build-0001"
+    assert builds.build().build_id == "build-0001"
 
 
 async def test_closing_lets_go_of_everything(tmp_path: Path) -> None:
     """A closed shelf has no edition, and none of its searches is open."""
-    shelf = Shelf(tmp_path, SITE_URL, open_search)
+    builds = BuildManager(tmp_path, SITE_URL, open_search)
     searches = []
     for build_id in ("build-0001", "build-0002"):
         publish(tmp_path, build_id, "ink")
-        await shelf.refresh()
-        searches.append(shelf.edition().search)
-    await shelf.close()
+        await builds.refresh()
+        searches.append(builds.build().search)
+    await builds.close()
 
-    assert shelf.current is None
+    assert builds.current is None
     for search in searches:
         with pytest.raises(Problem):
             await search.find("ink", 1)

@@ -9,7 +9,7 @@ import pytest
 from edge_api.db.fts import open_search
 from edge_api.db.query import Store
 from edge_api.health import Check, Health
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 
 
 async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(
@@ -26,8 +26,8 @@ async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(
         return Check("pass")
 
     others = {"far": hang, "near": find_nothing}
-    shelf = Shelf(tmp_path, "http://journal.test", open_search)
-    report = await Health(store, shelf, clock, "1", others).report()
+    builds = BuildManager(tmp_path, "http://journal.test", open_search)
+    report = await Health(store, builds, clock, "1", others).report()
 
     assert report["checks"]["far"]["status"] == "warn"
     assert report["checks"]["near"] == {"status": "pass"}

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Insert, Outcome, Read
+from edge_api.db.query import Insert, QueryResult, Read
 from edge_api.db.sqlite import SQLiteStore
 from edge_api.db.tables import SUPPRESSED_EMAILS
-from edge_api.db.versioned_cache import ANSWER_LEAST, KeptAnswers
+from edge_api.db.versioned_cache import ANSWER_LEAST, VersionedCache
 
 READ = Read(SUPPRESSED_EMAILS, ("email",))
 
@@ -26,7 +26,7 @@ async def suppress(store: SQLiteStore, email: str) -> None:
     await store.run(Insert(SUPPRESSED_EMAILS, [row]))
 
 
-def kept(watched: Any) -> Callable[[], Coroutine[Any, Any, list[Outcome]]]:
+def kept(watched: Any) -> Callable[[], Coroutine[Any, Any, list[QueryResult]]]:
     """Return what gives the rows of a table, as they are kept."""
     return partial(answers(watched).get, None, partial(watched.run, READ))
 
@@ -74,9 +74,9 @@ async def test_one_who_leaves_ends_no_read(watched: Any) -> None:
     assert watched.runs == 1
 
 
-def answers(watched: Any, most: int = 10 * ANSWER_LEAST) -> KeptAnswers[list[Outcome]]:
+def answers(watched: Any, most: int = 10 * ANSWER_LEAST) -> VersionedCache[list[QueryResult]]:
     """Return what is kept of several questions, each answer as heavy as the least."""
-    return KeptAnswers(watched, lambda _: 1, most)
+    return VersionedCache(watched, lambda _: 1, most)
 
 
 async def test_each_question_is_read_once(watched: Any) -> None:
@@ -144,7 +144,7 @@ class SlowRead:
         self.gate = asyncio.Event()
         self.unwinding = asyncio.Event()
 
-    async def __call__(self) -> list[Outcome]:
+    async def __call__(self) -> list[QueryResult]:
         """Return nothing, once the gate is open."""
         self.begun += 1
         try:
@@ -157,7 +157,7 @@ class SlowRead:
         return []
 
 
-async def leave(*askers: "asyncio.Task[list[Outcome]]") -> None:
+async def leave(*askers: "asyncio.Task[list[QueryResult]]") -> None:
     """Have those who ask stop waiting."""
     for asker in askers:
         asker.cancel()

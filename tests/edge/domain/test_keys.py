@@ -10,10 +10,10 @@ import pytest
 
 from edge_api.auth.actor import recent_entries
 from edge_api.auth.credentials import Access
-from edge_api.auth.keys import OVERLAP, Issued, KeyOrder, Keys, state_of
+from edge_api.auth.keys import OVERLAP, Issued, Keys, NewKey, state_of
 from edge_api.auth.secrets import digest_of, is_well_formed
 from edge_api.db.problems import Problem
-from edge_api.db.query import Outcome, Plan, Store, Update
+from edge_api.db.query import Query, QueryResult, Store, Update
 from edge_api.db.types import spell_instant
 from tests.edge.domain.doors import make_access
 from tests.edge.engines import ON_SQLITE
@@ -31,7 +31,7 @@ class LateStore:
         self.version, self.probe = store.version, store.probe
         self.scrub, self.close = store.scrub, store.close
 
-    async def run(self, *plans: Plan) -> list[Outcome]:
+    async def run(self, *plans: Query) -> list[QueryResult]:
         """Pass the plans on; before those that change a key, let the other one go first."""
         changed = [str(plan.where[0].value) for plan in plans if isinstance(plan, Update)]
         if changed:
@@ -45,7 +45,7 @@ def access(store: Store, clock: Any) -> Access:
     return make_access(store, clock)
 
 
-async def problem_of(keys: Keys, order: KeyOrder) -> str:
+async def problem_of(keys: Keys, order: NewKey) -> str:
     """Return what is wrong with an order."""
     with pytest.raises(Problem) as caught:
         await keys.issue(order)
@@ -61,7 +61,7 @@ async def row_of(keys: Keys, issued: Issued) -> dict[str, Any]:
 
 async def test_a_new_key_may_use_the_published_api_and_never_ends(keys: Keys) -> None:
     """That is what a key gets whose issuer says nothing more."""
-    issued = await keys.issue(KeyOrder("client"))
+    issued = await keys.issue(NewKey("client"))
 
     assert is_well_formed(issued.secret, "api_key")
     assert issued.row["scopes"] == "posts:read leads:read leads:write"
@@ -71,9 +71,9 @@ async def test_a_new_key_may_use_the_published_api_and_never_ends(keys: Keys) ->
 
 async def test_a_new_access_token_is_for_mcp_and_ends_after_90_days(keys: Keys) -> None:
     """Unless its issuer names another end."""
-    token = await keys.issue(KeyOrder("agent", type="access_token"))
+    token = await keys.issue(NewKey("agent", type="access_token"))
     brief = await keys.issue(
-        KeyOrder("agent", type="access_token", expires_at="2026-06-02T00:00:00.000000Z")
+        NewKey("agent", type="access_token", expires_at="2026-06-02T00:00:00.000000Z")
     )
 
     assert is_well_formed(token.secret, "access_token")
@@ -85,7 +85,7 @@ async def test_a_new_access_token_is_for_mcp_and_ends_after_90_days(keys: Keys) 
 @ON_SQLITE
 async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
     """Neither the rows nor the files of the store hold it; its digest and its end they do."""
-    issued = await keys.issue(KeyOrder("client"))
+    issued = await keys.issue(NewKey("client"))
 
     (row,) = await keys.all()
     assert row["digest"] == digest_of(issued.secret)
@@ -98,29 +98,29 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("order", "sentence"),
     [
-        (KeyOrder(""), "name: must have 1 characters or more"),
-        (KeyOrder("x" * 101), "name: must have 100 characters or fewer"),
+        (NewKey(""), "name: must have 1 characters or more"),
+        (NewKey("x" * 101), "name: must have 100 characters or fewer"),
         (
-            KeyOrder("a", scopes=("posts:read", "posts:write")),
+            NewKey("a", scopes=("posts:read", "posts:write")),
             (
                 "scopes: there is no scope 'posts:write'; there are posts:read, leads:read, "
                 "leads:write, admin:read, admin:write, mcp"
             ),
         ),
         (
-            KeyOrder("a", tables=("credentials",)),
+            NewKey("a", tables=("credentials",)),
             (
                 "tables: there is no table 'credentials'; there are leads, email_send_log, "
                 "email_send_state, email_unsubscribe_tokens, suppressed_emails"
             ),
         ),
         (
-            KeyOrder("a", expires_at="2026-06-01T12:00:00.000000Z"),
+            NewKey("a", expires_at="2026-06-01T12:00:00.000000Z"),
             "expires: must lie in the future",
         ),
     ],
 )
-async def test_a_faulty_order_makes_no_key(keys: Keys, order: KeyOrder, sentence: str) -> None:
+async def test_a_faulty_order_makes_no_key(keys: Keys, order: NewKey, sentence: str) -> None:
     """What is wrong is named, with what there is."""
     assert await problem_of(keys, order) == sentence
 
@@ -129,7 +129,7 @@ async def test_a_rotated_key_works_for_seven_days_beside_its_successor(
     keys: Keys, access: Access, clock: Any
 ) -> None:
     """Name, scopes and tables are handed on."""
-    old = await keys.issue(KeyOrder("client", scopes=("admin:read",), tables=("leads",)))
+    old = await keys.issue(NewKey("client", scopes=("admin:read",), tables=("leads",)))
     new = await keys.rotate(old.row["id"])
 
     assert new.secret != old.secret
@@ -145,7 +145,7 @@ async def test_a_rotated_key_works_for_seven_days_beside_its_successor(
 
 async def test_a_key_is_rotated_once_however_many_ask_at_once(keys: Keys) -> None:
     """Of several at the same moment one gets the successor, and no other is made."""
-    old = await keys.issue(KeyOrder("client"))
+    old = await keys.issue(NewKey("client"))
 
     outcomes = await asyncio.gather(
         *(keys.rotate(old.row["id"]) for _ in range(5)), return_exceptions=True
@@ -162,7 +162,7 @@ async def test_a_key_that_ends_meanwhile_gets_no_successor(
     keys: Keys, store: Store, clock: Any, verb: str, left: list[str]
 ) -> None:
     """Both saw a valid key; the second to write is refused whole, its audit entry with it."""
-    old = await keys.issue(KeyOrder("client"))
+    old = await keys.issue(NewKey("client"))
     late = Keys(LateStore(store, getattr(keys, verb)), clock)
 
     with pytest.raises(Problem) as caught:
@@ -178,13 +178,13 @@ async def test_a_key_that_ends_meanwhile_gets_no_successor(
 async def test_an_access_token_is_for_mcp_whatever_else_it_may_do(keys: Keys) -> None:
     """One without that scope would open nothing."""
     with pytest.raises(Problem, match="opens nothing without mcp"):
-        await keys.issue(KeyOrder("agent", type="access_token", scopes=("posts:read",)))
+        await keys.issue(NewKey("agent", type="access_token", scopes=("posts:read",)))
 
 
 async def test_rotation_never_lengthens_a_life(keys: Keys) -> None:
     """A key that would have ended earlier does, and its successor ends when it would have."""
     end = "2026-06-03T00:00:00.000000Z"
-    old = await keys.issue(KeyOrder("client", expires_at=end))
+    old = await keys.issue(NewKey("client", expires_at=end))
     new = await keys.rotate(old.row["id"])
 
     assert (await row_of(keys, old))["expires_at"] == end
@@ -194,7 +194,7 @@ async def test_rotation_never_lengthens_a_life(keys: Keys) -> None:
 async def test_a_rotated_key_with_a_later_end_ends_after_seven_days(keys: Keys, clock: Any) -> None:
     """Its successor keeps the later end."""
     end = "2027-06-03T00:00:00.000000Z"
-    old = await keys.issue(KeyOrder("client", expires_at=end))
+    old = await keys.issue(NewKey("client", expires_at=end))
     new = await keys.rotate(old.row["id"])
 
     assert (await row_of(keys, old))["expires_at"] == spell_instant(clock() + OVERLAP)
@@ -203,7 +203,7 @@ async def test_a_rotated_key_with_a_later_end_ends_after_seven_days(keys: Keys, 
 
 async def test_a_rotated_access_token_starts_a_new_life(keys: Keys, clock: Any) -> None:
     """90 days from the rotation on."""
-    old = await keys.issue(KeyOrder("agent", type="access_token"))
+    old = await keys.issue(NewKey("agent", type="access_token"))
     clock.move(days=80)
     new = await keys.rotate(old.row["id"])
 
@@ -213,7 +213,7 @@ async def test_a_rotated_access_token_starts_a_new_life(keys: Keys, clock: Any) 
 async def test_only_a_valid_key_is_rotated(keys: Keys, clock: Any) -> None:
     """A rotated, an expired and a revoked one are refused, and nothing is issued for them."""
     rotated, expired, revoked = [
-        (await keys.issue(KeyOrder(name, expires_at=end))).row["id"]
+        (await keys.issue(NewKey(name, expires_at=end))).row["id"]
         for name, end in (("a", None), ("b", "2026-06-01T12:30:00.000000Z"), ("c", None))
     ]
     await keys.rotate(rotated)
@@ -231,7 +231,7 @@ async def test_only_a_valid_key_is_rotated(keys: Keys, clock: Any) -> None:
 
 async def test_a_key_is_revoked_once(keys: Keys, clock: Any) -> None:
     """Doing it again is fine and keeps the first instant."""
-    issued = await keys.issue(KeyOrder("client"))
+    issued = await keys.issue(NewKey("client"))
     await keys.revoke(issued.row["id"])
     first = await row_of(keys, issued)
     clock.move(hours=1)
@@ -255,7 +255,7 @@ async def test_every_change_of_a_key_is_in_the_audit_log(
     keys: Keys, store: Store, clock: Any
 ) -> None:
     """Newest first: what the operator did, and to how many rows."""
-    issued = await keys.issue(KeyOrder("client"))
+    issued = await keys.issue(NewKey("client"))
     clock.move(seconds=1)
     await keys.rotate(issued.row["id"])
     for _ in range(2):
@@ -274,7 +274,7 @@ async def test_every_change_of_a_key_is_in_the_audit_log(
 async def test_a_key_that_works_allows_what_it_has(keys: Keys, clock: Any) -> None:
     """Not more, not for an unknown secret, and not once it has ended."""
     issued = await keys.issue(
-        KeyOrder("client", scopes=("mcp",), expires_at="2026-06-01T13:00:00.000000Z")
+        NewKey("client", scopes=("mcp",), expires_at="2026-06-01T13:00:00.000000Z")
     )
 
     assert await keys.allows(issued.secret, frozenset({"mcp"}))

@@ -7,7 +7,7 @@ import pytest
 from edge_api.auth.actor import Actor
 from edge_api.auth.rate_limits import Limiter
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Delete, Insert, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.tables import IDEMPOTENCY_KEYS, LEADS
 from edge_api.leads.input import LeadInput
 from edge_api.leads.service import Leads, Sender
@@ -163,7 +163,7 @@ async def test_a_list_is_read_once_while_nothing_changes(
     await leads.recent(51)
     assert watched.runs == 2
 
-    await store.run(Delete(LEADS, (Condition("id", "eq", created.row["id"]),)))
+    await store.run(Delete(LEADS, (Filter("id", "eq", created.row["id"]),)))
     assert await newest(leads, 50) == []
 
 
@@ -355,7 +355,7 @@ async def test_what_a_key_answers_does_not_change_with_the_lead(
     """The first answer comes again, bytes and all."""
     sender = Sender(holder, ADDRESS)
     created = await leads.create(lead(), sender, "key")
-    where = (Condition("id", "eq", created.row["id"]),)
+    where = (Filter("id", "eq", created.row["id"]),)
     await store.run(Update(LEADS, {"name": "Zoe"}, where))
 
     assert (await leads.create(lead(), sender, "key")).body == created.body

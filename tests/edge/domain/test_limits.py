@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_api.auth.rate_limits import COUNTED, Limiter
-from edge_api.auth.sliding_window import MemoryWindows
+from edge_api.auth.sliding_window import SlidingWindows
 from edge_api.db.problems import Problem
-from edge_api.schema.credentials import Share, Tally, read_limit
+from edge_api.schema.credentials import LimitDecision, Share, read_limit
 from edge_api.settings import SETTINGS, read_settings
 
 
@@ -187,9 +187,9 @@ async def test_looking_counts_nothing(seconds: Seconds) -> None:
 async def test_a_hit_can_be_taken_back(seconds: Seconds) -> None:
     """Every window forgets it; where nothing counts, nothing happens."""
     limiter = make(seconds, RATE_LEADS="1/minute;1/day")
-    await limiter.take_back("leads", "x")
+    await limiter.refund("leads", "x")
     await limiter.hit("leads", "x")
-    await limiter.take_back("leads", "x")
+    await limiter.refund("leads", "x")
 
     await limiter.hit("leads", "x")
     await refusal(limiter, key="x")
@@ -201,7 +201,7 @@ async def test_zero_switches_a_limit_off(seconds: Seconds) -> None:
 
     assert [await limiter.hit("leads", "x") for _ in range(100)] == [None] * 100
     assert await limiter.look("leads", "x") is None
-    await limiter.take_back("leads", "x")
+    await limiter.refund("leads", "x")
 
 
 async def test_windows_with_nothing_in_them_are_let_go(seconds: Seconds) -> None:
@@ -253,20 +253,20 @@ async def test_what_edges_took_unheard_leaves_nothing(seconds: Seconds) -> None:
     """Two edges that each took nearly all have taken more than there was, and none is left."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
-    windows = MemoryWindows(seconds, tells=True)
+    windows = SlidingWindows(seconds, tells=True)
     for _ in range(2):
         await windows.hit(limit, "x")
     (key,) = (item.key_for(limit.name, "x") for item in limit.items)
     await windows.exchange(Board({key: [5.0, 4.0]}))
 
-    assert await windows.hit(limit, "x") == Tally(taken=False, windows=((0, 55.0),))
+    assert await windows.hit(limit, "x") == LimitDecision(taken=False, windows=((0, 55.0),))
 
 
 async def test_what_could_not_be_told_is_told_later(seconds: Seconds) -> None:
     """With what was counted since."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
-    windows, board = MemoryWindows(seconds, tells=True), Board({})
+    windows, board = SlidingWindows(seconds, tells=True), Board({})
     await windows.hit(limit, "x")
     board.is_away = True
     with pytest.raises(Problem):

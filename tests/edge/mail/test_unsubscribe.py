@@ -10,11 +10,11 @@ from aiohttp import FormData
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Delete, Insert, Read, Update
+from edge_api.db.query import Delete, Filter, Insert, Read, Update
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
 from edge_api.http.pages import EdgePages
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.mail.suppressions import Subscriber, Suppression, UnsubscribeLinks, suppress
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.engines import open_store
@@ -188,7 +188,7 @@ async def test_a_link_works_again_when_an_administrator_has_let_mail_flow(edge: 
     path = await link_path(edge)
     async with edge.ask("POST", path):
         (before,) = await rows(edge, EMAIL_UNSUBSCRIBE_TOKENS)
-    everyone = (Condition("email", "eq", "ann.lee@example.org"),)
+    everyone = (Filter("email", "eq", "ann.lee@example.org"),)
     await edge.service.store.run(Delete(SUPPRESSED_EMAILS, everyone))
 
     async with edge.ask("GET", path) as answer:
@@ -206,7 +206,7 @@ async def test_it_is_done_also_where_no_page_can_be_shown(make_edge: Any, tmp_pa
     async with make_edge(BUILD_DIR=str(folder)) as edge:
         path = await link_path(edge)
         with pytest.raises(Problem):
-            await EdgePages(edge.service[Shelf]).render("notice", "x", sentences=[])
+            await EdgePages(edge.service[BuildManager]).render("notice", "x", sentences=[])
         async with edge.ask("GET", path) as answer:
             assert answer.status == 503
         async with edge.ask("POST", path, data=ONE_CLICK) as answer:
@@ -244,7 +244,7 @@ async def test_a_suppression_that_fails_leaves_the_token_unused(edge: Any) -> No
             edge.service.store,
             Suppression(ADDRESS, "unsubscribe"),
             edge.service.clock(),
-            Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": NOW}, (Condition("token", "eq", token),)),
+            Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": NOW}, (Filter("token", "eq", token),)),
             refused,
         )
 

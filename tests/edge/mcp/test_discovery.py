@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.mcp.operations import REVISIONS, SENTENCE, TITLE, server_name
 from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent
@@ -38,7 +38,7 @@ async def test_the_catalog_leads_to_the_card_and_on_to_the_endpoint(edge: Any) -
     discovered = (await agent.ask("server/discover")).result
     info = discovered["_meta"]["io.modelcontextprotocol/serverInfo"]
 
-    title = edge.service[Shelf].edition().head.site_title
+    title = edge.service[BuildManager].build().head.site_title
     assert (catalog["host"]["displayName"], entry["displayName"], card["title"]) == (title,) * 3
     assert kind == "application/ai-catalog+json"
     assert card_kind == entry["type"] == "application/mcp-server-card+json"
@@ -67,7 +67,7 @@ async def test_the_card_in_the_root_says_what_the_server_can_do(edge: Any) -> No
     discovered = (await agent.ask("server/discover")).result
 
     assert kind == "application/json"
-    assert earlier["serverInfo"]["title"] == edge.service[Shelf].edition().head.site_title
+    assert earlier["serverInfo"]["title"] == edge.service[BuildManager].build().head.site_title
     assert card.items() <= earlier.items()
     assert set(earlier["capabilities"]) == set(discovered["capabilities"])
     assert urlsplit(earlier["transport"]["endpoint"]).path == PATH

@@ -12,12 +12,12 @@ import pytest
 
 from edge_api.auth.actor import Actor
 from edge_api.auth.credentials import Access
-from edge_api.auth.keys import KeyOrder, Keys
+from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
-from edge_api.oauth.clients import ClientOrder, Method
+from edge_api.oauth.clients import Method, NewClient
 from edge_api.oauth.consents import Asked
-from edge_api.oauth.server import Ground, OAuthServer
+from edge_api.oauth.server import OAuthConfig, OAuthServer
 from edge_api.schema.credentials import SCOPES
 from tests.edge.domain.conftest import MovableClock
 
@@ -54,7 +54,7 @@ class World:
 
     async def holder(self, *scopes: str) -> tuple[str, Actor]:
         """Return a new API key and who holds it; without scopes, one that may do everything."""
-        issued = await self.keys.issue(KeyOrder("holder", scopes=scopes or tuple(SCOPES)))
+        issued = await self.keys.issue(NewKey("holder", scopes=scopes or tuple(SCOPES)))
         return issued.secret, await self.access.actor_for(issued.secret)
 
     async def public_client(self, *redirects: str, **changes: Any) -> str:
@@ -67,11 +67,11 @@ class World:
             "redirect_uris": redirects or (REDIRECT,),
             **changes,
         }
-        return str((await self.oauth.clients.register(ClientOrder(**order))).row["id"])
+        return str((await self.oauth.clients.register(NewClient(**order))).row["id"])
 
     async def confidential_client(self, method: Method = "client_secret_basic") -> tuple[str, str]:
         """Return id and secret of a new client that acts for itself."""
-        order = ClientOrder("Robot", method, ("client_credentials",), ("posts:read", "mcp"))
+        order = NewClient("Robot", method, ("client_credentials",), ("posts:read", "mcp"))
         registered = await self.oauth.clients.register(order)
         return registered.row["id"], registered.secret or ""
 
@@ -162,6 +162,6 @@ def clock() -> MovableClock:
 def world(store: Store, clock: MovableClock) -> World:
     """Return a server over an empty store."""
     fetched = Fetched()
-    oauth = OAuthServer(Ground(store, clock, SITE, b"s" * 32, fetched, ("cursor",)))
+    oauth = OAuthServer(OAuthConfig(store, clock, SITE, b"s" * 32, fetched, ("cursor",)))
     access = Access(store, clock, SITE, oauth.bearers)
     return World(oauth, store, clock, access, Keys(store, clock), fetched)

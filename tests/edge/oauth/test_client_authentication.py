@@ -7,7 +7,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
-from edge_api.oauth.clients import ClientOrder, Method
+from edge_api.oauth.clients import Method, NewClient
 from tests.edge.oauth.conftest import SITE, World, basic, refusal
 
 CREDENTIALS = {"grant_type": "client_credentials"}
@@ -101,7 +101,7 @@ KEYS = {
 async def signing_client(world: World, key: Any) -> str:
     """Return the id of a client that signs with `key`."""
     jwks = KeySet([key]).as_dict(private=False)
-    order = ClientOrder("Signer", "private_key_jwt", ("client_credentials",), ("mcp",), jwks=jwks)
+    order = NewClient("Signer", "private_key_jwt", ("client_credentials",), ("mcp",), jwks=jwks)
     return str((await world.oauth.clients.register(order)).row["id"])
 
 

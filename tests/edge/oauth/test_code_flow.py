@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from edge_api.auth.actor import SERVICE
-from edge_api.auth.keys import KeyOrder
+from edge_api.auth.keys import NewKey
 from edge_api.db.oauth_tables import OAUTH_GRANTS
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.oauth.consents import Asked, SentBack
@@ -42,7 +42,7 @@ async def test_a_token_may_touch_the_tables_of_the_key_that_allowed_it(world: Wo
     client, verifier = await world.public_client(), new_verifier()
     asked = await world.ask(verifier, client, scope="admin:read")
     assert isinstance(asked, Asked)
-    key = await world.keys.issue(KeyOrder("holder", scopes=("admin:read",), tables=("leads",)))
+    key = await world.keys.issue(NewKey("holder", scopes=("admin:read",), tables=("leads",)))
     holder = await world.access.actor_for(key.secret)
     location = await world.oauth.consents.allow(asked, holder, asked.scopes)
     code = dict(parse_qsl(urlsplit(location).query))["code"]
@@ -57,9 +57,9 @@ async def test_a_token_opens_the_door_it_is_for_alone(world: World) -> None:
     doors = {MCP: ("mcp",), REST: ("rest",), "": ("rest", "mcp"), SITE: ("rest", "mcp")}
     for resource, opened in doors.items():
         _, tokens = await connected(world, resource=resource)
-        for door in ("rest", "mcp"):
-            asking = world.access.actor_for(tokens["access_token"], door)
-            if door in opened:
+        for audience in ("rest", "mcp"):
+            asking = world.access.actor_for(tokens["access_token"], audience)
+            if audience in opened:
                 assert (await asking).client_id
             else:
                 assert (await refusal(asking)).code == "unauthenticated"

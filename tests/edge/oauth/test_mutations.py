@@ -12,7 +12,7 @@ import psutil
 import pytest
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.oauth.clients import ClientOrder
+from edge_api.oauth.clients import NewClient
 from edge_api.oauth.server import OAuthServer
 from tests.edge.oauth.conftest import (
     REDIRECT,
@@ -57,7 +57,7 @@ async def signed_request(edge: Any) -> Request:
     """Return a request of a client that signs for itself, with an assertion that holds."""
     key, signs = ECKey.generate_key("P-256", auto_kid=True), ("client_credentials",)
     jwks = KeySet([key]).as_dict(private=False)
-    order = ClientOrder("Signer", "private_key_jwt", signs, ("posts:read",), jwks=jwks)
+    order = NewClient("Signer", "private_key_jwt", signs, ("posts:read",), jwks=jwks)
     client = (await edge.service[OAuthServer].clients.register(order)).row["id"]
     issuer = edge.service[OAuthServer].issuer.url
     form = {"grant_type": "client_credentials", **assertion(key, client, aud=issuer)}
@@ -192,9 +192,9 @@ async def send_all(edge: Any, requests: Iterator[Request]) -> Counter[int]:
 @pytest.mark.parametrize("seed", [1])
 async def test_thousands_of_spoiled_requests(edge: Any, seed: int) -> None:
     """None is a fault of ours, none hangs, and nothing of them stays behind."""
-    order = ClientOrder("Robot", "client_secret_basic", ("client_credentials",), ("posts:read",))
+    order = NewClient("Robot", "client_secret_basic", ("client_credentials",), ("posts:read",))
     robot = await edge.service[OAuthServer].clients.register(order)
-    public = ClientOrder("App", "none", ("authorization_code",), ("posts:read",), (REDIRECT,))
+    public = NewClient("App", "none", ("authorization_code",), ("posts:read",), (REDIRECT,))
     client = (await edge.service[OAuthServer].clients.register(public)).row["id"]
     sound = [
         *sound_requests(basic(robot.row["id"], robot.secret), client),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from edge_api.auth.actor import recent_entries
-from edge_api.oauth.clients import ClientOrder
+from edge_api.oauth.clients import NewClient
 from edge_api.oauth.server import OAuthServer
 from tests.edge.conftest import SITE_URL
 from tests.edge.oauth.conftest import basic
@@ -16,7 +16,7 @@ CREDENTIALS = {"grant_type": "client_credentials"}
 
 async def robot(edge: Any, *scopes: str) -> dict[str, str]:
     """Return the header by which a new client authenticates that acts for itself."""
-    order = ClientOrder("Robot", "client_secret_basic", ("client_credentials",), scopes)
+    order = NewClient("Robot", "client_secret_basic", ("client_credentials",), scopes)
     registered = await edge.service[OAuthServer].clients.register(order)
     return basic(registered.row["id"], registered.secret)
 

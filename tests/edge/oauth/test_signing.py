@@ -9,7 +9,7 @@ import pytest
 from edge_api.auth.signing_keys import SigningKeys
 from edge_api.auth.tokens import AccessToken, read, sign
 from edge_api.db.oauth_tables import SIGNING_KEYS
-from edge_api.oauth.server import Ground, OAuthServer
+from edge_api.oauth.server import OAuthConfig, OAuthServer
 from tests.edge.oauth.conftest import SITE, World, basic, refusal
 
 
@@ -65,7 +65,7 @@ async def test_a_key_that_has_had_its_time_is_rotated(world: World) -> None:
 
 async def test_two_edges_over_one_store_believe_each_other(world: World) -> None:
     """A key that one made signs at the other."""
-    ground = Ground(world.store, world.clock, SITE, b"s" * 32, world.fetched)
+    ground = OAuthConfig(world.store, world.clock, SITE, b"s" * 32, world.fetched)
     other = OAuthServer(ground)
     text = await token(world)
 

@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.problems import Problem
 from edge_api.http.pages import EdgePages
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.schema.edge_pages import PAGES, SHELL, TEMPLATES_FOLDER, PageName
 from tests.edge.small_builds import make_post, point_at, write_build, write_site
 
@@ -31,7 +31,7 @@ def hand_over(folder: Path, shell: str = FRAME, notice: str = WORDS) -> None:
 @pytest.fixture
 def pages(site: Any) -> EdgePages:
     """Return the pages of an edge whose build has none yet."""
-    return EdgePages(site.service[Shelf])
+    return EdgePages(site.service[BuildManager])
 
 
 async def test_a_page_stands_in_its_frame(edge: Any) -> None:
@@ -74,18 +74,18 @@ async def test_a_build_cleared_away_meanwhile_gives_way_to_the_next(
     """A page whose build goes away before it was made is made with the next one."""
     newer = write_build(build_dir, "build-0002", [make_post("a")])
     hand_over(newer)
-    shelf, loop, gate = site.service[Shelf], asyncio.get_running_loop(), threading.Event()
+    builds, loop, gate = site.service[BuildManager], asyncio.get_running_loop(), threading.Event()
     loop.set_default_executor(ThreadPoolExecutor(max_workers=1))
     busy = loop.run_in_executor(None, gate.wait)
     asked = asyncio.create_task(pages.render("notice", "Title", sentences=["One"]))
     await asyncio.sleep(0)  # the page waits for the one thread that makes it
     shutil.rmtree(build_dir / "build-0001")
-    old = shelf.current
-    shelf.current = replace(old, folder=newer)
+    old = builds.current
+    builds.current = replace(old, folder=newer)
     gate.set()
     body = await asked
     await busy
-    shelf.current = old
+    builds.current = old
 
     assert b"<main><p>One" in body
 
@@ -121,7 +121,7 @@ async def test_the_next_build_has_its_own_templates(
     newer = write_build(build_dir, "build-0002", [make_post("a")])
     hand_over(newer, shell=FRAME.replace("main", "aside"), notice="<b>{{ sentences[0] }}</b>")
     point_at(build_dir, newer)
-    await site.service[Shelf].refresh()
+    await site.service[BuildManager].refresh()
 
     assert b"<aside><b>One</b>" in await pages.render("notice", "Title", sentences=["One"])
 

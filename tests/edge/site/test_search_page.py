@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.schema.index import WORDS_LONGEST
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.page_scripts import has_own_scripts_alone
@@ -66,7 +66,7 @@ def write_post(folder: Path, slug: str, title: str, body: str, **front: Any) -> 
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory, build_journal: Callable[..., None]) -> Path:
+def builds(tmp_path_factory: pytest.TempPathFactory, build_journal: Callable[..., None]) -> Path:
     """Return a BUILD_DIR with a journal of many posts, some of which mean harm."""
     folder = tmp_path_factory.mktemp("search")
     (folder / "content" / "posts").mkdir(parents=True)
@@ -82,9 +82,9 @@ def shelf(tmp_path_factory: pytest.TempPathFactory, build_journal: Callable[...,
 
 
 @pytest.fixture
-async def edge(make_edge: Any, shelf: Path) -> Any:
+async def edge(make_edge: Any, builds: Path) -> Any:
     """Return an edge that serves that journal."""
-    async with make_edge(BUILD_DIR=str(shelf)) as running:
+    async with make_edge(BUILD_DIR=str(builds)) as running:
         yield running
 
 
@@ -412,9 +412,9 @@ async def test_bad_parameters_are_refused(edge: Any, query: str, sentence: str) 
     assert data["error"].startswith(sentence)
 
 
-async def test_searches_are_limited(make_edge: Any, shelf: Path) -> None:
+async def test_searches_are_limited(make_edge: Any, builds: Path) -> None:
     """For one address page and data count together; the refusal is a page, or an Error."""
-    async with make_edge(BUILD_DIR=str(shelf), RATE_SEARCH="2/minute") as edge:
+    async with make_edge(BUILD_DIR=str(builds), RATE_SEARCH="2/minute") as edge:
         assert (await look(edge, "?q=sheet"))[0].status == 200
         assert (await ask(edge, "?q=sheet"))[0] == 200
         status, data = await ask(edge, "?q=sheet")
@@ -434,7 +434,7 @@ async def test_a_post_is_found_from_the_moment_of_its_build(make_edge: Any, tmp_
         assert [(await ask(edge, f"?q={word}"))[1]["count"] for word in ("paper", "old")] == [0, 1]
         etag = (await _head(edge, "?q=paper"))["ETag"]
         point_at(tmp_path, write_build(tmp_path, "build-0002", posts[1:]))
-        await edge.service[Shelf].refresh()
+        await edge.service[BuildManager].refresh()
 
         assert [(await ask(edge, f"?q={word}"))[1]["count"] for word in ("paper", "old")] == [1, 0]
         assert (await _head(edge, "?q=paper"))["ETag"] != etag
@@ -457,7 +457,7 @@ async def test_without_a_build_the_search_says_so(make_edge: Any, tmp_path: Path
 async def test_a_search_ends_with_its_client(edge: Any, path: str) -> None:
     """What nobody waits for any more leaves its place in the line; the next one is served."""
     release, key = Event(), await edge.key()
-    pool = edge.service[Shelf].edition().search._pool  # noqa: SLF001  held, to see who waits
+    pool = edge.service[BuildManager].build().search._pool  # noqa: SLF001  held, to see who waits
     holding = [asyncio.create_task(pool.call(lambda _: release.wait(30))) for _ in range(2)]
     try:
         await asyncio.sleep(0)
@@ -489,10 +489,10 @@ async def test_the_page_names_its_other_form_and_what_describes_the_site(edge: A
 
 @pytest.mark.parametrize("accepted", ["text/markdown", "text/markdown;variant=GFM"])
 async def test_faults_are_told_in_markdown_to_who_asks_for_it(
-    make_edge: Any, shelf: Path, accepted: str
+    make_edge: Any, builds: Path, accepted: str
 ) -> None:
     """The limit with its headers, and a wrong method; others have the page."""
-    async with make_edge(BUILD_DIR=str(shelf), RATE_SEARCH="1/hour") as edge:
+    async with make_edge(BUILD_DIR=str(builds), RATE_SEARCH="1/hour") as edge:
         await look(edge, "?q=sheet", Accept=accepted)
         for method, status, name in (("GET", 429, "Retry-After"), ("PUT", 405, "Allow")):
             headers = {"Accept": accepted}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.versioned_cache import SharedWork
+from edge_api.db.versioned_cache import SingleFlight
 from edge_api.http.static import load
 from edge_api.journal.site_files import Nearby
 from tests.edge.edge_process import until
@@ -19,31 +19,31 @@ ASKING = 8
 
 async def test_many_get_one_outcome() -> None:
     """All who ask while it is under way get the same; who asks afterwards begins anew."""
-    work, gate = SharedWork[object](), asyncio.Event()
+    work, gate = SingleFlight[object](), asyncio.Event()
 
     async def make() -> object:
         await gate.wait()
         return object()
 
-    asked = [asyncio.create_task(work.do("a", make)) for _ in range(ASKING)]
-    other = asyncio.create_task(work.do("b", make))
+    asked = [asyncio.create_task(work.run("a", make)) for _ in range(ASKING)]
+    other = asyncio.create_task(work.run("b", make))
     await asyncio.sleep(0)
     gate.set()
     outcomes = set(await asyncio.gather(*asked))
 
     assert len(outcomes) == 1
-    assert outcomes.isdisjoint({await other, await work.do("a", make)})
+    assert outcomes.isdisjoint({await other, await work.run("a", make)})
 
 
 async def test_who_stops_waiting_stops_nobody_else() -> None:
     """The first who asked goes away, and the second still gets the outcome."""
-    work, gate = SharedWork[str](), asyncio.Event()
+    work, gate = SingleFlight[str](), asyncio.Event()
 
     async def make() -> str:
         await gate.wait()
         return "made"
 
-    first, second = (asyncio.create_task(work.do("a", make)) for _ in range(2))
+    first, second = (asyncio.create_task(work.run("a", make)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.sleep(0)
@@ -55,7 +55,7 @@ async def test_who_stops_waiting_stops_nobody_else() -> None:
 
 async def test_a_failure_is_everybodys_and_passes() -> None:
     """All who wait are told, and the next who asks begins anew."""
-    work = SharedWork[str]()
+    work = SingleFlight[str]()
 
     async def fail() -> str:
         raise OSError("gone")
@@ -63,11 +63,11 @@ async def test_a_failure_is_everybodys_and_passes() -> None:
     async def make() -> str:
         return "made"
 
-    asked = [asyncio.create_task(work.do("a", fail)) for _ in range(ASKING)]
+    asked = [asyncio.create_task(work.run("a", fail)) for _ in range(ASKING)]
     for each in asked:
         with pytest.raises(OSError, match="gone"):
             await each
-    assert await work.do("a", make) == "made"
+    assert await work.run("a", make) == "made"
 
 
 class Workers(ThreadPoolExecutor):
@@ -95,14 +95,14 @@ async def test_first_requests_at_once_make_ready_once(
     raw: RawClient, path: str, accepted: str, heavy: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A form of a file is read once, and the known paths are cut into trigrams once."""
-    waiting, do = 0, SharedWork.do
+    waiting, run = 0, SingleFlight.run
 
-    async def count(work: SharedWork[Any], *given: Any) -> Any:
+    async def count(work: SingleFlight[Any], *given: Any) -> Any:
         nonlocal waiting
         waiting += 1
-        return await do(work, *given)
+        return await run(work, *given)
 
-    monkeypatch.setattr(SharedWork, "do", count)
+    monkeypatch.setattr(SingleFlight, "run", count)
     workers = Workers()
     asyncio.get_running_loop().set_default_executor(workers)
     asked = [asyncio.create_task(raw.send(path, f"Accept: {accepted}")) for _ in range(ASKING)]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from edge_api.db.fts import open_search
-from edge_api.journal.builds import Shelf
+from edge_api.journal.builds import BuildManager
 from edge_api.schema.edge_pages import (
     DOCS_DESCRIPTION,
     DOCS_PAGE,
@@ -80,7 +80,7 @@ async def test_no_answer_mixes_builds(make_edge: Any, tmp_path: Path) -> None:
         readers = [asyncio.create_task(read_on(edge, key, done)) for _ in range(READERS)]
         for number in range(2, SWAPS + 2):
             new = publish(builds, number)
-            await edge.service[Shelf].refresh()
+            await edge.service[BuildManager].refresh()
             shutil.rmtree(old)
             old = new
             await asyncio.sleep(0.01)
@@ -101,7 +101,7 @@ async def test_a_file_cleared_away_meanwhile_comes_from_the_new_build(
     """
     builds, loop, gate = tmp_path / "builds", asyncio.get_running_loop(), threading.Event()
     old = publish(builds, 1)
-    async with make_edge(BUILD_DIR=str(builds)) as edge, shelf_of(builds) as ahead:
+    async with make_edge(BUILD_DIR=str(builds)) as edge, manager_of(builds) as ahead:
         publish(builds, 2)
         await ahead.refresh()
         thread = ThreadPoolExecutor(max_workers=1)
@@ -111,25 +111,28 @@ async def test_a_file_cleared_away_meanwhile_comes_from_the_new_build(
         await until(lambda: waiting() == 0)
         asked = asyncio.create_task(edge.ask("GET", path).__aenter__())
         await until(lambda: waiting() > 0)  # the request waits for the one thread that reads
-        replaced, edge.service[Shelf].current = edge.service[Shelf].current, ahead.current
+        replaced, edge.service[BuildManager].current = (
+            edge.service[BuildManager].current,
+            ahead.current,
+        )
         shutil.rmtree(old)
         gate.set()
         answer = await asked
         text = await answer.text()
         await busy
-        edge.service[Shelf].current = replaced  # each shelf closes its own
+        edge.service[BuildManager].current = replaced  # each shelf closes its own
 
     assert (answer.status, set(BUILD.findall(text))) == (200, {"build-0002"})
 
 
 @asynccontextmanager
-async def shelf_of(builds: Path) -> AsyncIterator[Shelf]:
-    """Yield a shelf of the test's own."""
-    shelf = Shelf(builds, SITE_URL, open_search)
+async def manager_of(folder: Path) -> AsyncIterator[BuildManager]:
+    """Yield a build manager of the test's own."""
+    builds = BuildManager(folder, SITE_URL, open_search)
     try:
-        yield shelf
+        yield builds
     finally:
-        await shelf.close()
+        await builds.close()
 
 
 async def test_validators_change_with_the_build(make_edge: Any, tmp_path: Path) -> None:
@@ -143,7 +146,7 @@ async def test_validators_change_with_the_build(make_edge: Any, tmp_path: Path) 
             async with edge.ask("GET", path, key) as answer:
                 etags[path] = answer.headers["ETag"]
         publish(builds, 2)
-        await edge.service[Shelf].refresh()
+        await edge.service[BuildManager].refresh()
         for path in PATHS:
             headers = {"If-None-Match": etags[path]}
             async with edge.ask("GET", path, key, headers=headers) as answer:
@@ -179,7 +182,7 @@ async def test_readiness_tells_of_a_bad_build(
             index = bad / "posts.json"
             index.write_bytes(index.read_bytes()[:-40])
         point_at(builds, bad)
-        await edge.service[Shelf].refresh()
+        await edge.service[BuildManager].refresh()
         async with edge.ask("GET", "/api/public/v1/readiness") as answer:
             report = await answer.json()
 

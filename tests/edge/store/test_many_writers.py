@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Insert, Outcome, Store
+from edge_api.db.query import Insert, QueryResult, Store
 from edge_api.db.tables import LEADS, SUPPRESSED_EMAILS
 from tests.edge.store.samples import make_lead, make_row
 
@@ -17,7 +17,7 @@ async def test_a_store_with_many_writers_keeps_every_row(store: Store) -> None:
     row = make_row(SUPPRESSED_EMAILS, {"email": "a@b", "reason": "bounce"})
     await store.run(Insert(SUPPRESSED_EMAILS, [row]))
 
-    async def write(number: int) -> list[Outcome] | Problem:
+    async def write(number: int) -> list[QueryResult] | Problem:
         again = make_row(SUPPRESSED_EMAILS, {"email": "a@b", "reason": "bounce"})
         plans = [Insert(LEADS, [make_lead(name=str(number))])]
         refused = [Insert(SUPPRESSED_EMAILS, [again])] if number % 8 == 0 else []

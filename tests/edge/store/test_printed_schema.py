@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.__main__ import main
-from edge_api.db.sqlite.opening import bring_up, lay_file
+from edge_api.db.sqlite.opening import create_file, migrate
 from edge_api.db.tables import TABLES
 from tests.edge.postgresql import PostgreSQL
 
@@ -38,8 +38,8 @@ def printed(
 def test_it_makes_the_tables_of_a_file(printed: dict[str, str], tmp_path: Path) -> None:
     """The same tables and indexes as the steps have made, and nothing else."""
     names = "SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
-    lay_file(tmp_path / "stepped.db")
-    bring_up(tmp_path / "stepped.db", "2026-01-31T08:05:09.000000Z")
+    create_file(tmp_path / "stepped.db")
+    migrate(tmp_path / "stepped.db", "2026-01-31T08:05:09.000000Z")
     with (
         closing(sqlite3.connect(tmp_path / "stepped.db")) as stepped,
         closing(sqlite3.connect(":memory:")) as made,

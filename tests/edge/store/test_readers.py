@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Insert, Read, Store, Update
+from edge_api.db.query import Filter, Insert, Read, Store, Update
 from edge_api.db.tables import LEADS
 from tests.edge.store.samples import make_lead
 
 pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
 
 # A pattern that no row fits, over texts in which the search has to look at every character.
-NOWHERE = Condition("notes", "like", "%" + "a_" * 50 + "b%")
+NOWHERE = Filter("notes", "like", "%" + "a_" * 50 + "b%")
 LONG = "a" * 20_000
 
 
@@ -83,7 +83,7 @@ async def test_rows_and_total_are_of_one_snapshot(store: Store) -> None:
 
     async def swap() -> None:
         for tier in "abababab":
-            every = (Condition("name", "eq", "Ada"),)
+            every = (Filter("name", "eq", "Ada"),)
             await store.run(
                 Insert(LEADS, [make_lead()]), Update(LEADS, {"budget_tier": tier}, every)
             )
@@ -92,8 +92,8 @@ async def test_rows_and_total_are_of_one_snapshot(store: Store) -> None:
         in_a, in_b, all_of_them = (
             Read(LEADS, where=where, counted=True)
             for where in (
-                (Condition("budget_tier", "eq", "a"),),
-                (Condition("budget_tier", "eq", "b"),),
+                (Filter("budget_tier", "eq", "a"),),
+                (Filter("budget_tier", "eq", "b"),),
                 (),
             )
         )

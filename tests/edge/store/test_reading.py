@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_api.db.query import Condition, Insert, Order, Read, Store, Where, ilike, like
+from edge_api.db.query import Filter, Insert, Order, Read, Store, Where, ilike, like
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
 from tests.edge.engines import ENGINES, open_store, placed
 from tests.edge.store.samples import clock, make_entry, make_lead, make_row
@@ -59,8 +59,8 @@ async def test_only_is_and_an_empty_list_see_null(
     filled: Store, operator: str, value: Any, found: list[str], others: list[str]
 ) -> None:
     """A row without a value is in neither answer: not to the question, not to its negation."""
-    assert await texts(filled, (Condition("message_id", operator, value),)) == found
-    assert await texts(filled, (Condition("message_id", operator, value, True),)) == others  # noqa: FBT003
+    assert await texts(filled, (Filter("message_id", operator, value),)) == found
+    assert await texts(filled, (Filter("message_id", operator, value, True),)) == others  # noqa: FBT003
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ async def test_a_count_is_of_all_that_matches(
     filled: Store, limit: int | None, offset: int, expected: int
 ) -> None:
     """Limit and offset cut the rows, never the total; without being asked there is no total."""
-    where = (Condition("status", "eq", "pending"),)
+    where = (Filter("status", "eq", "pending"),)
     plan = Read(EMAIL_SEND_LOG, where=where, limit=limit, offset=offset, counted=True)
     counted, plain = await filled.run(plan, Read(EMAIL_SEND_LOG))
 
@@ -114,13 +114,13 @@ async def test_integers_compare_as_numbers(store: Store) -> None:
     """9 is less than 10, in comparisons, lists and order."""
     await store.run(Insert(LEADS, [make_lead(spam_score=score) for score in (10, 9, -1)]))
 
-    async def scores(*where: Condition) -> list[int]:
+    async def scores(*where: Filter) -> list[int]:
         (outcome,) = await store.run(Read(LEADS, where=where, order=(Order("spam_score"),)))
         return [row["spam_score"] for row in outcome.rows]
 
     assert await scores() == [-1, 9, 10]
-    assert await scores(Condition("spam_score", "lt", 10)) == [-1, 9]
-    assert await scores(Condition("spam_score", "in", (9, 11))) == [9]
+    assert await scores(Filter("spam_score", "lt", 10)) == [-1, 9]
+    assert await scores(Filter("spam_score", "in", (9, 11))) == [9]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ async def test_json_comes_back_as_it_went_in(store: Store, value: Any) -> None:
     (stored,) = await store.run(Insert(SUPPRESSED_EMAILS, [row]))
     read, missing = await store.run(
         Read(SUPPRESSED_EMAILS),
-        Read(SUPPRESSED_EMAILS, where=(Condition("metadata", "is", None),)),
+        Read(SUPPRESSED_EMAILS, where=(Filter("metadata", "is", None),)),
     )
 
     assert stored.rows == read.rows == [row]
@@ -154,7 +154,7 @@ async def test_a_list_may_be_long(store: Store) -> None:
     """It is one parameter, however many values there are."""
     await store.run(Insert(LEADS, [make_lead(name=str(number)) for number in range(20)]))
     many = tuple(str(number) for number in range(10, 40_000))
-    (outcome,) = await store.run(Read(LEADS, where=(Condition("name", "in", many),)))
+    (outcome,) = await store.run(Read(LEADS, where=(Filter("name", "in", many),)))
 
     assert len(outcome.rows) == 10
 
@@ -175,7 +175,7 @@ class Notes:
         rows = [make_lead(notes=note) for note in (*self.notes, None)]
         self._runner.run(self._store.run(Insert(LEADS, rows)))
 
-    def find(self, condition: Condition) -> set[str | None]:
+    def find(self, condition: Filter) -> set[str | None]:
         """Return the notes of the leads that match."""
         (outcome,) = self._runner.run(self._store.run(Read(LEADS, where=(condition,))))
         return {row["notes"] for row in outcome.rows}
@@ -216,6 +216,6 @@ def test_patterns_mean_the_same_in_the_engine(
     matches = ilike if folds else like
     expected = {note for note in Notes.notes if matches(note, pattern) is not negated}
 
-    found = notes.find(Condition("notes", "ilike" if folds else "like", pattern, negated))
+    found = notes.find(Filter("notes", "ilike" if folds else "like", pattern, negated))
 
     assert found == expected

@@ -7,31 +7,31 @@ import pytest
 from edge_api.admin.filters import OPERATORS
 from edge_api.db import sql
 from edge_api.db.problems import Problem
-from edge_api.db.query import AffectedBy, Condition, Delete, Insert, Order, Read, Update
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Update
 from edge_api.db.sqlite.execution import SQLITE
 from edge_api.db.tables import EMAIL_SEND_STATE, IDEMPOTENCY_KEYS, LEADS, SUPPRESSED_EMAILS
 
 HOSTILE = "x'); DROP TABLE leads; --\" ? :name"
 
 CONDITIONS = [
-    (Condition("name", "eq", "a"), '"name" = ?', ["a"]),
-    (Condition("name", "eq", "a", negated=True), 'NOT ("name" = ?)', ["a"]),
-    (Condition("name", "neq", "a"), '"name" <> ?', ["a"]),
-    (Condition("spam_score", "gt", 3), '"spam_score" > ?', [3]),
-    (Condition("spam_score", "gte", 3), '"spam_score" >= ?', [3]),
-    (Condition("spam_score", "lt", 3), '"spam_score" < ?', [3]),
-    (Condition("spam_score", "lte", -3), '"spam_score" <= ?', [-3]),
-    (Condition("name", "like", "a%"), 'like_text("name", ?)', ["a%"]),
-    (Condition("name", "ilike", "a%", negated=True), 'NOT (ilike_text("name", ?))', ["a%"]),
-    (Condition("notes", "is", None), '"notes" IS NULL', []),
-    (Condition("notes", "is", None, negated=True), 'NOT ("notes" IS NULL)', []),
+    (Filter("name", "eq", "a"), '"name" = ?', ["a"]),
+    (Filter("name", "eq", "a", negated=True), 'NOT ("name" = ?)', ["a"]),
+    (Filter("name", "neq", "a"), '"name" <> ?', ["a"]),
+    (Filter("spam_score", "gt", 3), '"spam_score" > ?', [3]),
+    (Filter("spam_score", "gte", 3), '"spam_score" >= ?', [3]),
+    (Filter("spam_score", "lt", 3), '"spam_score" < ?', [3]),
+    (Filter("spam_score", "lte", -3), '"spam_score" <= ?', [-3]),
+    (Filter("name", "like", "a%"), 'like_text("name", ?)', ["a%"]),
+    (Filter("name", "ilike", "a%", negated=True), 'NOT (ilike_text("name", ?))', ["a%"]),
+    (Filter("notes", "is", None), '"notes" IS NULL', []),
+    (Filter("notes", "is", None, negated=True), 'NOT ("notes" IS NULL)', []),
     (
-        Condition("name", "in", ("a", 'b"')),
+        Filter("name", "in", ("a", 'b"')),
         '"name" IN (SELECT value FROM json_each(?))',
         ['["a", "b\\""]'],
     ),
-    (Condition("name", "in", ()), '"name" IN (SELECT value FROM json_each(?))', ["[]"]),
-    (Condition("name", "eq", HOSTILE), '"name" = ?', [HOSTILE]),
+    (Filter("name", "in", ()), '"name" IN (SELECT value FROM json_each(?))', ["[]"]),
+    (Filter("name", "eq", HOSTILE), '"name" = ?', [HOSTILE]),
 ]
 
 ORDERS = [
@@ -51,7 +51,7 @@ ORDERS = [
 
 @pytest.mark.parametrize(("condition", "text", "parameters"), CONDITIONS)
 def test_a_condition_is_text_of_declared_names_and_parameters(
-    condition: Condition, text: str, parameters: list[object]
+    condition: Filter, text: str, parameters: list[object]
 ) -> None:
     """A value never stands in the text, whatever it holds."""
     statement = sql.count_rows(Read(LEADS, where=(condition,)), SQLITE)
@@ -75,7 +75,7 @@ def test_every_operator_has_its_sql() -> None:
 
 def test_conditions_all_hold() -> None:
     """Conditions are joined by AND, and limit and offset come after their values."""
-    where = (Condition("name", "eq", "a"), Condition("spam_score", "lt", 5))
+    where = (Filter("name", "eq", "a"), Filter("spam_score", "lt", 5))
     statement = sql.read_rows(Read(LEADS, ("id", "name"), where, limit=3, offset=6), SQLITE)
 
     assert statement.text == (
@@ -100,7 +100,7 @@ def test_a_read_without_columns_names_every_column() -> None:
 def test_an_insert_binds_every_column_of_every_row() -> None:
     """JSON goes in as text, NULL stays NULL, and a number of rows stands where it was asked for."""
     row = {"id": "i", "email": "e", "reason": "bounce", "metadata": {"ä": [1]}, "created_at": "t"}
-    plan = Insert(SUPPRESSED_EMAILS, [row, {**row, "metadata": None, "reason": AffectedBy(1)}])
+    plan = Insert(SUPPRESSED_EMAILS, [row, {**row, "metadata": None, "reason": RowCount(1)}])
 
     assert sql.insert_row(SUPPRESSED_EMAILS, SQLITE) == (
         'INSERT INTO "suppressed_emails" ("id", "email", "reason", "metadata", "created_at")'
@@ -114,7 +114,7 @@ def test_an_insert_binds_every_column_of_every_row() -> None:
 
 def test_a_change_names_its_rows_and_gives_them_back() -> None:
     """Updates and deletions return whole rows; the count before them stops at one too many."""
-    where = (Condition("id", "eq", "i"),)
+    where = (Filter("id", "eq", "i"),)
     columns = '"id", "request_digest", "status", "response", "created_at", "expires_at"'
     update = sql.update_rows(
         Update(IDEMPOTENCY_KEYS, {"status": 201, "response": "r"}, where), SQLITE
@@ -140,13 +140,13 @@ def test_a_change_names_its_rows_and_gives_them_back() -> None:
         (Update(LEADS, {"name": "a"}, ()), "21000"),
         (Delete(LEADS, ()), "21000"),
         (Delete(LEADS, (), at_most=5), "21000"),
-        (Update(LEADS, {}, (Condition("id", "eq", "i"),)), "PGRST100"),
-        (Update(LEADS, {"colour": "a"}, (Condition("id", "eq", "i"),)), "42703"),
-        (Delete(LEADS, (Condition("colour", "eq", "i"),)), "42703"),
-        (Delete(LEADS, (Condition('id" = 1 OR "id', "eq", "i"),)), "42703"),
-        (Delete(LEADS, (Condition("rowid", "eq", 1),)), "42703"),
-        (Delete(LEADS, (Condition("name", "like", "a\\"),)), "22025"),
-        (Delete(LEADS, (Condition("name", "ilike", "\\\\\\"),)), "22025"),
+        (Update(LEADS, {}, (Filter("id", "eq", "i"),)), "PGRST100"),
+        (Update(LEADS, {"colour": "a"}, (Filter("id", "eq", "i"),)), "42703"),
+        (Delete(LEADS, (Filter("colour", "eq", "i"),)), "42703"),
+        (Delete(LEADS, (Filter('id" = 1 OR "id', "eq", "i"),)), "42703"),
+        (Delete(LEADS, (Filter("rowid", "eq", 1),)), "42703"),
+        (Delete(LEADS, (Filter("name", "like", "a\\"),)), "22025"),
+        (Delete(LEADS, (Filter("name", "ilike", "\\\\\\"),)), "22025"),
     ],
 )
 def test_a_plan_that_cannot_be_meant_is_refused(plan: Update | Delete, sqlstate: str) -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    AffectedBy,
-    Condition,
+    CaseResult,
     Delete,
-    Depending,
+    Filter,
     Insert,
-    Plan,
+    Query,
     Read,
+    RowCount,
     Store,
     Update,
 )
@@ -29,7 +29,7 @@ from tests.edge.store.samples import make_entry, make_lead, make_row
 
 pytestmark = pytest.mark.each_engine
 
-SMALL = (Condition("budget_tier", "eq", "small"),)
+SMALL = (Filter("budget_tier", "eq", "small"),)
 AUDIT = {"actor": "a", "verb": "update", "table_name": "leads", "columns": "", "rows": 0}
 
 
@@ -39,7 +39,7 @@ async def rows_of(store: Store, plan: Read) -> list[Row]:
     return outcome.rows
 
 
-async def refusal_of(store: Store, *plans: Plan) -> Problem:
+async def refusal_of(store: Store, *plans: Query) -> Problem:
     """Return the problem that the plans meet."""
     with pytest.raises(Problem) as refusal:
         await store.run(*plans)
@@ -103,7 +103,7 @@ async def test_a_plan_sees_what_earlier_ones_did(store: Store) -> None:
 async def test_a_value_may_be_the_number_of_rows_of_an_earlier_plan(store: Store) -> None:
     """So an audit entry tells how many rows changed, in the transaction of the change."""
     await store.run(Insert(LEADS, [make_lead() for _ in range(3)]))
-    entry = {**make_row(AUDIT_LOG, AUDIT), "rows": AffectedBy(0)}
+    entry = {**make_row(AUDIT_LOG, AUDIT), "rows": RowCount(0)}
     _, audit = await store.run(Update(LEADS, {"status": "won"}, SMALL), Insert(AUDIT_LOG, [entry]))
 
     assert audit.rows[0]["rows"] == 3
@@ -113,8 +113,8 @@ async def test_a_value_may_be_the_number_of_rows_of_an_earlier_plan(store: Store
 async def test_a_value_may_depend_on_what_an_earlier_plan_met(store: Store) -> None:
     """So a row says what the store knew in the transaction that stored it."""
     look = Read(LEADS, ("id",), SMALL, limit=1)
-    lead = {**make_lead(), "spam_reasons": Depending(0, some=["seen"], none=None)}
-    again = {**make_lead(), "spam_reasons": Depending(0, some=["seen"], none=None)}
+    lead = {**make_lead(), "spam_reasons": CaseResult(0, some=["seen"], none=None)}
+    again = {**make_lead(), "spam_reasons": CaseResult(0, some=["seen"], none=None)}
 
     _, first = await store.run(look, Insert(LEADS, [lead]))
     _, second = await store.run(look, Insert(LEADS, [again]))
@@ -157,11 +157,11 @@ async def test_a_value_that_exists_is_a_conflict_in_words_of_postgresql(store: S
             "Key (message_id)=(m)",
         ),
         (
-            Update(EMAIL_SEND_LOG, {"message_id": "m"}, (Condition("status", "eq", "sent"),)),
+            Update(EMAIL_SEND_LOG, {"message_id": "m"}, (Filter("status", "eq", "sent"),)),
             "Key (message_id)=(m)",
         ),
         (
-            Update(EMAIL_SEND_LOG, {"status": "sent"}, (Condition("message_id", "eq", "m"),)),
+            Update(EMAIL_SEND_LOG, {"status": "sent"}, (Filter("message_id", "eq", "m"),)),
             "Key (message_id)",
         ),
     ],
@@ -193,7 +193,7 @@ async def test_a_broken_rule_is_invalid_and_names_its_column(
 ) -> None:
     """What slips past the service's own checks is a fault of the request all the same."""
     await store.run(Insert(LEADS, [make_lead()]))
-    plans: tuple[Plan, ...] = (
+    plans: tuple[Query, ...] = (
         Insert(LEADS, [{**make_lead(), **values}]),
         Update(LEADS, values, SMALL),
     )
@@ -217,13 +217,13 @@ async def test_more_rows_than_allowed_are_left_alone(store: Store, make: Update 
     assert "more than 5 rows" in problem.sentence
     assert await rows_of(store, Read(LEADS)) == rows
 
-    await store.run(Delete(LEADS, (Condition("id", "eq", rows[0]["id"]),)))
+    await store.run(Delete(LEADS, (Filter("id", "eq", rows[0]["id"]),)))
     (outcome,) = await store.run(make)
     assert len(outcome.rows) == 5
 
 
 @pytest.mark.parametrize("plan", [Update(LEADS, {"status": "won"}, ()), Delete(LEADS, ())])
-async def test_a_change_of_every_row_is_refused(store: Store, plan: Plan) -> None:
+async def test_a_change_of_every_row_is_refused(store: Store, plan: Query) -> None:
     """A condition that was forgotten must not wipe a table."""
     lead = make_lead()
     await store.run(Insert(LEADS, [lead]))
@@ -249,5 +249,5 @@ async def test_text_is_stored_as_it_is(store: Store) -> None:
 
     assert [row["notes"] for row in await rows_of(store, Read(LEADS))] == texts
     for text in texts:
-        where = (Condition("notes", "eq", text),)
+        where = (Filter("notes", "eq", text),)
         assert len(await rows_of(store, Read(LEADS, where=where))) == 1

@@ -10,7 +10,7 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from edge_api.auth.rate_limits import Limiter
-from edge_api.auth.sealing import Wrapping
+from edge_api.auth.secrets import Wrapping
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.table import Row, Table
@@ -19,7 +19,7 @@ from edge_api.leads.service import Leads, Sender
 from edge_api.settings import read_settings
 from edge_api.webhooks.dispatcher import Dispatcher
 from edge_api.webhooks.endpoints import PURPOSE, Endpoints
-from edge_api.webhooks.sender import Teller, is_own_machine
+from edge_api.webhooks.sender import WebhookSender, is_own_machine
 from tests.edge.domain.conftest import MovableClock
 
 SECRET = b"s" * 32
@@ -128,9 +128,9 @@ def read_lead(message: str, **more: str) -> LeadInput:
     return read_form({**form, **more})
 
 
-def make_office(store: Any, clock: MovableClock, teller: Teller | None = None) -> Office:
+def make_office(store: Any, clock: MovableClock, teller: WebhookSender | None = None) -> Office:
     """Return who tells others of the leads in a store; without a teller, this machine alone."""
-    messenger = teller or Teller(is_own_machine, is_own_machine)
+    messenger = teller or WebhookSender(is_own_machine, is_own_machine)
     wrapping = Wrapping(SECRET, PURPOSE)
     dispatcher = Dispatcher(store, clock, wrapping, messenger)
     limiter = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None))

@@ -12,7 +12,7 @@ from pytest_aiohttp import AiohttpServer
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.net.ssrf_guard import Address, is_public
-from edge_api.webhooks.sender import Teller, is_own_machine, local_teller
+from edge_api.webhooks.sender import WebhookSender, is_own_machine, local_teller
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.oauth.conftest import refusal
 from tests.edge.oauth.test_fetch import certificate
@@ -52,11 +52,11 @@ URLS = [
 @pytest.mark.parametrize("url", URLS)
 async def test_an_address_that_is_none_of_ours_is_refused(url: str) -> None:
     """However it is spelled: when it is given, and when something is to be told to it."""
-    problem = await refusal(Teller().check(url))
+    problem = await refusal(WebhookSender().check(url))
     assert problem.code == "invalid"
     assert problem.sentence.startswith("URL: ")
 
-    answer = await Teller().post(url, b"{}", {})
+    answer = await WebhookSender().post(url, b"{}", {})
     assert answer.status is None
     assert "reached" not in answer.sentence, "nothing was tried"
 
@@ -64,21 +64,21 @@ async def test_an_address_that_is_none_of_ours_is_refused(url: str) -> None:
 @pytest.mark.parametrize("url", ["https://8.8.8.8/", "https://[2606:4700::1111]:8443/x?y=1"])
 async def test_a_public_address_is_taken(url: str) -> None:
     """With a port, a path and a query."""
-    await Teller().check(url)
+    await WebhookSender().check(url)
 
 
 async def test_a_name_that_cannot_be_one_is_refused() -> None:
     """A part of it is longer than any may be (RFC 1035, section 2.3.4)."""
-    problem = await refusal(Teller().check(f"https://{'a' * 64}.example/"))
+    problem = await refusal(WebhookSender().check(f"https://{'a' * 64}.example/"))
 
     assert problem.sentence == "URL: names a host that cannot be one"
 
 
 async def test_a_name_that_leads_nowhere_yet_is_taken() -> None:
     """It is looked up again for each attempt, and its faults are told there."""
-    await Teller().check("https://no.such.host.invalid/hook")
+    await WebhookSender().check("https://no.such.host.invalid/hook")
 
-    answer = await Teller().post("https://no.such.host.invalid/hook", b"{}", {})
+    answer = await WebhookSender().post("https://no.such.host.invalid/hook", b"{}", {})
     assert answer.sentence == "its server cannot be reached"
 
 
@@ -101,7 +101,7 @@ async def test_a_name_that_changes_its_mind_is_not_believed(
     def is_allowed(address: Address) -> bool:
         return str(address) in allowed
 
-    office = make_office(store, clock, Teller(is_allowed, is_allowed))
+    office = make_office(store, clock, WebhookSender(is_allowed, is_allowed))
     await office.endpoints.add(receiver.url.replace("127.0.0.1", "localhost"))
     await office.lead()
     allowed.clear()
@@ -128,10 +128,10 @@ async def test_a_certificate_must_be_vouched_for(
 ) -> None:
     """Whoever nobody vouches for is told nothing."""
     trusted = ssl.create_default_context(cafile=str(certificate[0]))
-    assert (await Teller(is_own_machine, ssl=trusted).post(secure, b"{}", {})).status == 204
+    assert (await WebhookSender(is_own_machine, ssl=trusted).post(secure, b"{}", {})).status == 204
     assert len(receiver.received) == 1
 
-    answer = await Teller(is_own_machine).post(secure, b"{}", {})
+    answer = await WebhookSender(is_own_machine).post(secure, b"{}", {})
     assert answer.sentence == "its server cannot be reached"
     assert len(receiver.received) == 1
 

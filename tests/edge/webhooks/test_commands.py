@@ -21,12 +21,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/edge.db")
 
-    def carry_out(*words: str) -> tuple[int, str, str]:
+    def execute(*words: str) -> tuple[int, str, str]:
         status = main(["webhooks", *words])
         said = capsys.readouterr()
         return status, said.out, said.err
 
-    return carry_out
+    return execute
 
 
 def added(run: Run, url: str = HERE) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from edge_api import outbox as outbox_module
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES
-from edge_api.db.query import Outcome, Plan, Store, Update
+from edge_api.db.query import Query, QueryResult, Store, Update
 from edge_api.webhooks.dispatcher import AT_ONCE
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.webhooks.conftest import Office, Receiver, make_office
@@ -79,10 +79,10 @@ class EndingStore(WatchedStore):
 
     running: asyncio.Task[None] | None = None
 
-    async def run(self, *plans: Plan) -> list[Outcome]:
+    async def run(self, *outbox_entries: Query) -> list[QueryResult]:
         """Pass the plans on."""
-        outcomes = await super().run(*plans)
-        (plan, *_) = plans
+        outcomes = await super().run(*outbox_entries)
+        (plan, *_) = outbox_entries
         if self.running and isinstance(plan, Update) and plan.table is WEBHOOK_DELIVERIES:
             self.running.cancel()
             await asyncio.sleep(0.05)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edge_api.auth.sealing import Wrapping
+from edge_api.auth.secrets import Wrapping
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
-from edge_api.db.query import Condition, Delete, Outcome, Plan, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Query, QueryResult, Read, Store, Update
 from edge_api.db.tables import AUDIT_LOG, LEADS
 from edge_api.webhooks.dispatcher import AT_ONCE
 from edge_api.webhooks.endpoints import PURPOSE
@@ -18,7 +18,7 @@ from tests.edge.webhooks.conftest import SECRET, Office, Receiver, make_office
 
 async def delete_lead(office: Office, lead_id: str) -> None:
     """Delete a lead as an administrator does: that row alone."""
-    await office.store.run(Delete(LEADS, (Condition("id", "eq", lead_id),)))
+    await office.store.run(Delete(LEADS, (Filter("id", "eq", lead_id),)))
 
 
 async def disablings(office: Office) -> list[int]:
@@ -148,11 +148,15 @@ class CrowdedStore(WatchedStore):
 
     meanwhile: Callable[[], Awaitable[object]] | None = None
 
-    async def run(self, *plans: Plan) -> list[Outcome]:
+    async def run(self, *outbox_entries: Query) -> list[QueryResult]:
         """Pass the plans on."""
-        outcomes = await super().run(*plans)
+        outcomes = await super().run(*outbox_entries)
         act = self.meanwhile
-        if act and isinstance(plans[0], Read) and plans[0].table is WEBHOOK_ENDPOINTS:
+        if (
+            act
+            and isinstance(outbox_entries[0], Read)
+            and outbox_entries[0].table is WEBHOOK_ENDPOINTS
+        ):
             self.meanwhile = None
             await act()
         return outcomes
@@ -218,7 +222,7 @@ async def test_a_secret_that_cannot_sign_is_a_failure_like_any_other(
     """The delivery is counted, and not claimed for ever."""
     keyed = await office.endpoints.add(receiver.url)
     broken = Wrapping(SECRET, PURPOSE).wrap(b"whsec_a")
-    where = (Condition("id", "eq", keyed.row["id"]),)
+    where = (Filter("id", "eq", keyed.row["id"]),)
     await office.store.run(Update(WEBHOOK_ENDPOINTS, {"secret": broken}, where))
     await office.lead()
     await office.dispatcher.turn()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
-from edge_api.db.query import Condition, Read, Update
+from edge_api.db.query import Filter, Read, Update
 from edge_api.db.sqlite import open_store
 from edge_api.open_store import system_clock
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
@@ -59,7 +59,7 @@ async def end_leases(store: Path) -> None:
     """Let all that waits be due now, as if leases and pauses were over."""
     opened = await open_store(store, system_clock)
     past = {"due_at": "2026-01-01T00:00:00.000000Z"}
-    await opened.run(Update(WEBHOOK_DELIVERIES, past, (Condition("dead_at", "is", None),)))
+    await opened.run(Update(WEBHOOK_DELIVERIES, past, (Filter("dead_at", "is", None),)))
     await opened.close()
 
 

@@ -328,10 +328,10 @@ async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Rece
     """What waited for it goes with it, and so does what came in that very moment."""
     keyed = await office.endpoints.add(receiver.url)
     lead = await office.lead()
-    plans = await office.dispatcher.plans({**lead, "status": "new"})
+    outbox_entries = await office.dispatcher.outbox_entries({**lead, "status": "new"})
     await office.endpoints.remove(keyed.row["id"])
     assert await office.deliveries() == []
-    await office.store.run(*plans)
+    await office.store.run(*outbox_entries)
     await office.dispatcher.turn()
 
     assert (await office.deliveries(), receiver.received) == ([], [])
@@ -343,10 +343,10 @@ async def test_what_comes_while_an_endpoint_is_disabled_is_given_up(
     """A lead that was stored in that very moment waits for nobody."""
     await office.endpoints.add(receiver.url)
     lead = await office.lead()
-    plans = await office.dispatcher.plans({**lead, "status": "new"})
+    outbox_entries = await office.dispatcher.outbox_entries({**lead, "status": "new"})
     receiver.status = 410
     await office.dispatcher.turn()
-    await office.store.run(*plans)
+    await office.store.run(*outbox_entries)
     await office.dispatcher.turn()
 
     assert [row["last_answer"] for row in await office.deliveries()] == [

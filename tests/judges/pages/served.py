@@ -17,7 +17,7 @@ NOW = "2026-11-20T00:00:00Z"
 """Builds stand still at this instant, so that a run of tomorrow judges the same pages."""
 _REDIRECT = "https://client.example/callback"
 _UNLIMITED = ("AUTHENTICATED", "FAILED_AUTH", "LEADS", "LEADS_ATTEMPTS", "TOKEN", "ANALYZE")
-_ADMIN = f"{paths.DOORS['rest']}/admin"
+_ADMIN = f"{paths.AUDIENCES['rest']}/admin"
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Visit:
         return f"{self.place.name} ({self.variant})"
 
 
-class Watch:
+class VersionPoller:
     """Listens to a page, and writes down what it hears."""
 
     def __init__(self, page: Page, visit: Visit) -> None:
@@ -128,7 +128,7 @@ async def look(browser: Browser, served: Served, place: Place, variant: Variant)
     async with context:
         await context.add_init_script(REPORT_VIOLATIONS)
         page = await context.new_page()
-        watch = Watch(page, visit)
+        watch = VersionPoller(page, visit)
         await page.goto(served.origin + place.path(served))
         if place.steps:
             await place.steps(page)

@@ -7,7 +7,7 @@ from typing import Any
 from edge_api.auth.actor import new_id
 from edge_api.db.email_address import SmtpRelay, parse_relay
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
-from edge_api.db.query import Condition, Delete, Insert, Order, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 from edge_api.db.types import spell_instant
@@ -29,7 +29,7 @@ LEAD = {
 }
 
 
-class Watch(MovableClock):
+class VersionPoller(MovableClock):
     """Goes on by a microsecond whenever it is looked at, so that rows have an order in time."""
 
     def __call__(self) -> datetime:
@@ -43,7 +43,7 @@ class PostOffice:
     """Everything that mail needs, and ways to look at what came of it."""
 
     store: Store
-    clock: Watch
+    clock: VersionPoller
     settings: Settings
     mailing: Mailing
 
@@ -52,8 +52,8 @@ class PostOffice:
         now = self.clock()
         given = {**LEAD, **changes}
         row = LEADS.new_row(given, spell_instant(now), lambda: new_id(now))
-        plans = await self.mailing.outbox.plans(row)
-        await self.store.run(Insert(LEADS, [row]), *plans)
+        outbox_entries = await self.mailing.outbox.outbox_entries(row)
+        await self.store.run(Insert(LEADS, [row]), *outbox_entries)
         return row
 
     async def tick(self) -> bool:
@@ -65,7 +65,7 @@ class PostOffice:
         self.clock.move(**by)
         await self.tick()
 
-    async def rows(self, table: Table, *where: Condition, order: str = "id") -> list[Row]:
+    async def rows(self, table: Table, *where: Filter, order: str = "id") -> list[Row]:
         """Return the rows of a table."""
         (outcome,) = await self.store.run(Read(table, where=where, order=(Order(order),)))
         return outcome.rows
@@ -85,7 +85,7 @@ class PostOffice:
 
     async def change_state(self, **values: Any) -> None:
         """Set how mail is sent, as an administrator does."""
-        await self.store.run(Update(EMAIL_SEND_STATE, values, (Condition("id", "eq", 1),)))
+        await self.store.run(Update(EMAIL_SEND_STATE, values, (Filter("id", "eq", 1),)))
 
     async def suppress(self, address: str, reason: str = "unsubscribe") -> None:
         """Suppress an address, as an administrator does."""
@@ -96,7 +96,7 @@ class PostOffice:
 
     async def allow(self, address: str) -> None:
         """Delete a suppression, as an administrator does."""
-        await self.store.run(Delete(SUPPRESSED_EMAILS, (Condition("email", "eq", address),)))
+        await self.store.run(Delete(SUPPRESSED_EMAILS, (Filter("email", "eq", address),)))
 
     async def suppressed(self) -> dict[str, str]:
         """Return the suppressed addresses with their reasons."""
@@ -104,15 +104,17 @@ class PostOffice:
 
     async def erase(self, lead: Row) -> None:
         """Delete a lead."""
-        await self.store.run(Delete(LEADS, (Condition("id", "eq", lead["id"]),)))
+        await self.store.run(Delete(LEADS, (Filter("id", "eq", lead["id"]),)))
 
     async def change_entries(self, **values: Any) -> None:
         """Change every entry of the outbox."""
-        every = (Condition("id", "is", None, negated=True),)
+        every = (Filter("id", "is", None, negated=True),)
         await self.store.run(Update(EMAIL_OUTBOX, values, every))
 
 
-def open_office(store: Store, clock: Watch, relay: Relay | None, **changes: str) -> PostOffice:
+def open_office(
+    store: Store, clock: VersionPoller, relay: Relay | None, **changes: str
+) -> PostOffice:
     """Return a post office that sends through a relay; `changes` are settings."""
     given = {
         "SITE_URL": SITE_URL,

@@ -31,13 +31,16 @@ AT_ONCE = 500
 async def fill(office: PostOffice, count: int) -> None:
     """Store leads with what tells of them."""
     for start in range(0, count, AT_ONCE):
-        plans = []
+        outbox_entries = []
         for number in range(start, min(start + AT_ONCE, count)):
             now = office.clock()
             given = {**LEAD, "email": f"reader-{number}@readers-club.net"}
             lead = LEADS.new_row(given, spell_instant(now), partial(new_id, now))
-            plans += [Insert(LEADS, [lead]), *await office.mailing.outbox.plans(lead)]
-        await office.store.run(*plans)
+            outbox_entries += [
+                Insert(LEADS, [lead]),
+                *await office.mailing.outbox.outbox_entries(lead),
+            ]
+        await office.store.run(*outbox_entries)
 
 
 @ON_SQLITE

@@ -12,7 +12,7 @@ from edge_api.db.query import Insert, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import spell_instant
 from tests.edge.conftest import EdgeMaker
-from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, Watch, open_office
+from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, VersionPoller, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 pytestmark = pytest.mark.each_engine
@@ -30,7 +30,7 @@ async def test_a_lead_has_an_entry_and_a_row(office: PostOffice) -> None:
     assert (row["template_name"], row["recipient_email"]) == ("lead_notification", OWNER)
 
 
-async def test_spam_is_told_to_nobody(store: Store, clock: Watch, relay: Relay) -> None:
+async def test_spam_is_told_to_nobody(store: Store, clock: VersionPoller, relay: Relay) -> None:
     """A lead that fell into the trap writes no mail, and no row of the log."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
     await office.take_lead(status="spam")
@@ -46,7 +46,7 @@ async def test_spam_is_told_to_nobody(store: Store, clock: Watch, relay: Relay) 
     ],
 )
 async def test_without_a_relay_the_log_says_why(
-    store: Store, clock: Watch, settings: dict[str, str], recipient: str, reason: str
+    store: Store, clock: VersionPoller, settings: dict[str, str], recipient: str, reason: str
 ) -> None:
     """Nothing queues for ever: there is a row of the log and no entry."""
     office = open_office(store, clock, None, **settings)
@@ -58,7 +58,9 @@ async def test_without_a_relay_the_log_says_why(
     assert await office.outbox() == []
 
 
-async def test_without_an_owner_the_log_says_why(store: Store, clock: Watch, relay: Relay) -> None:
+async def test_without_an_owner_the_log_says_why(
+    store: Store, clock: VersionPoller, relay: Relay
+) -> None:
     """A relay and nobody to tell: the row says what is missing."""
     office = open_office(store, clock, relay, OWNER_EMAIL="")
     await office.take_lead()
@@ -70,7 +72,7 @@ async def test_without_an_owner_the_log_says_why(store: Store, clock: Watch, rel
 
 @pytest.mark.parametrize("address", ["a@lab.test", "a@host.invalid", "a@example.org"])
 async def test_where_nobody_reads_nothing_is_sent(
-    store: Store, clock: Watch, relay: Relay, address: str
+    store: Store, clock: VersionPoller, relay: Relay, address: str
 ) -> None:
     """A reserved domain receives no mail: the owner is told, the sender is not thanked."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
@@ -86,9 +88,9 @@ async def test_a_lead_that_is_not_stored_is_told_to_nobody(
 ) -> None:
     """Lead, entry and row are one transaction."""
     lead = await office.take_lead()
-    plans = await office.mailing.outbox.plans(lead)
+    outbox_entries = await office.mailing.outbox.outbox_entries(lead)
     with pytest.raises(Problem):
-        await store.run(*plans, Insert(LEADS, [lead]))
+        await store.run(*outbox_entries, Insert(LEADS, [lead]))
 
     assert (len(await office.outbox()), len(await office.log())) == (1, 1)
 
@@ -157,7 +159,7 @@ async def test_who_asked_for_access_is_told_of_the_decision(
 
 
 async def test_a_decision_that_cannot_be_told_is_made_all_the_same(
-    office: PostOffice, store: Store, clock: Watch
+    office: PostOffice, store: Store, clock: VersionPoller
 ) -> None:
     """Without an address, and without a relay, there is nothing to send."""
     decisions = AccessDecisions(store, clock, office.mailing.outbox)

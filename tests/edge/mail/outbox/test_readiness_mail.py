@@ -11,7 +11,7 @@ from tests.edge.conftest import EdgeMaker
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import Installation
 from tests.edge.engines import ON_SQLITE
-from tests.edge.mail.outbox.post_office import OWNER, PostOffice, Watch, open_office
+from tests.edge.mail.outbox.post_office import OWNER, PostOffice, VersionPoller, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 READINESS = "/api/public/v1/readiness"
@@ -32,7 +32,9 @@ async def test_mail_that_flows_needs_no_word(office: PostOffice) -> None:
     assert await sentence(office) == ""
 
 
-async def test_mail_that_is_not_configured_needs_no_word(store: Store, clock: Watch) -> None:
+async def test_mail_that_is_not_configured_needs_no_word(
+    store: Store, clock: VersionPoller
+) -> None:
     """Who wants no mail is not warned."""
     assert await sentence(open_office(store, clock, None, OWNER_EMAIL="")) == ""
 
@@ -78,7 +80,9 @@ async def test_an_owner_who_is_suppressed_is_said(office: PostOffice, relay: Rel
     assert OWNER not in await sentence(office)
 
 
-async def test_a_relay_without_an_owner_is_said(store: Store, clock: Watch, relay: Relay) -> None:
+async def test_a_relay_without_an_owner_is_said(
+    store: Store, clock: VersionPoller, relay: Relay
+) -> None:
     """Somebody forgot OWNER_EMAIL."""
     assert "set OWNER_EMAIL" in await sentence(open_office(store, clock, relay, OWNER_EMAIL=""))
 
@@ -101,7 +105,9 @@ async def test_a_dispatcher_that_does_not_move_is_said(office: PostOffice, relay
     assert "does not move" in stuck
 
 
-async def test_a_store_that_is_away_is_said(store: Store, clock: Watch, relay: Relay) -> None:
+async def test_a_store_that_is_away_is_said(
+    store: Store, clock: VersionPoller, relay: Relay
+) -> None:
     """Of mail too; whether requests may come is for the store's own check to say."""
     watched = WatchedStore(store)
     office = open_office(watched, clock, relay)

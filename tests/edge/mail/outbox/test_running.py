@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
-from edge_api.db.query import Condition, Store
+from edge_api.db.query import Filter, Store
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import until
-from tests.edge.mail.outbox.post_office import PostOffice, Watch, open_office
+from tests.edge.mail.outbox.post_office import PostOffice, VersionPoller, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 
@@ -57,7 +57,7 @@ async def test_its_end_finishes_the_message_under_way(office: PostOffice, relay:
 
     assert len(relay.taken) == 1
     assert sorted(await office.statuses()) == ["pending"] * 3 + ["sent"]
-    left = await office.rows(EMAIL_OUTBOX, Condition("lease", "is", None))
+    left = await office.rows(EMAIL_OUTBOX, Filter("lease", "is", None))
     assert len(left) == 2
     assert office.mailing.dispatcher.beat is None
 
@@ -73,10 +73,12 @@ async def test_its_end_does_not_wait_for_ever(office: PostOffice, relay: Relay) 
     relay.silent.set()
 
     assert sorted(await office.statuses()) == ["pending", "pending"]
-    assert len(await office.rows(EMAIL_OUTBOX, Condition("lease", "is", None))) == 1
+    assert len(await office.rows(EMAIL_OUTBOX, Filter("lease", "is", None))) == 1
 
 
-async def test_it_outlives_a_store_that_is_away(store: Store, clock: Watch, relay: Relay) -> None:
+async def test_it_outlives_a_store_that_is_away(
+    store: Store, clock: VersionPoller, relay: Relay
+) -> None:
     """While the store cannot be reached it waits; then it goes on."""
     watched = WatchedStore(store)
     office = open_office(watched, clock, relay)
@@ -92,7 +94,7 @@ async def test_it_outlives_a_store_that_is_away(store: Store, clock: Watch, rela
 
 
 async def test_what_was_sent_is_written_down_though_the_store_was_away(
-    store: Store, clock: Watch, relay: Relay
+    store: Store, clock: VersionPoller, relay: Relay
 ) -> None:
     """The relay's yes is kept until the store takes it: the message does not go twice."""
     watched = WatchedStore(store)

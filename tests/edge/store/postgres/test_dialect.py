@@ -10,7 +10,7 @@ from edge_api.admin.filters import OPERATORS
 from edge_api.db import sql
 from edge_api.db.postgres.connection import Session
 from edge_api.db.postgres.execution import POSTGRESQL, ilike_operands, like_operands
-from edge_api.db.query import Condition, Read, Update, fold, ilike
+from edge_api.db.query import Filter, Read, Update, fold, ilike
 from edge_api.db.tables import LEADS
 from tests.edge.postgresql import PostgreSQL
 
@@ -53,7 +53,7 @@ def test_every_operator_has_its_sql() -> None:
 
 def test_parameters_are_numbered_in_their_order() -> None:
     """Values, limit and offset stand in the order in which they are handed over."""
-    where = (Condition("name", "eq", "a"), Condition("notes", "ilike", "k*", negated=True))
+    where = (Filter("name", "eq", "a"), Filter("notes", "ilike", "k*", negated=True))
     read = sql.read_rows(Read(LEADS, ("id",), where, limit=3), POSTGRESQL)
     change = sql.update_rows(Update(LEADS, {"status": "won"}, where[:1]), POSTGRESQL)
 

@@ -13,7 +13,7 @@ import pytest
 from edge_api.db.postgres import PostgresStore, open_store
 from edge_api.db.postgres.connection import Session
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Delete, Insert, Outcome, Read
+from edge_api.db.query import Delete, Filter, Insert, QueryResult, Read
 from edge_api.db.tables import LEADS
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.store.postgres.conftest import StoreOpener
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.size("test")
 SESSIONS = (
     "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
-NOWHERE = Condition("notes", "like", "%" + "a_" * 500 + "b%")
+NOWHERE = Filter("notes", "like", "%" + "a_" * 500 + "b%")
 """Fits no text: to look for it in 300 long ones takes many seconds."""
 
 
@@ -61,7 +61,7 @@ async def test_a_closed_store_is_unavailable(store: PostgresStore) -> None:
 async def test_a_long_read_cannot_hold_a_store_open(store: PostgresStore) -> None:
     """It is ended, and told so."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
-    reading: asyncio.Task[list[Outcome]] = asyncio.create_task(
+    reading: asyncio.Task[list[QueryResult]] = asyncio.create_task(
         store.run(Read(LEADS, where=(NOWHERE,), seconds=600))
     )
     await asyncio.sleep(0.2)
@@ -126,7 +126,7 @@ async def test_what_was_deleted_is_scrubbed(
     await rival.execute("CHECKPOINT")
     assert secret in await file_of_leads(rival, postgresql)
 
-    await store.run(Delete(LEADS, (Condition("id", "eq", lead["id"]),)))
+    await store.run(Delete(LEADS, (Filter("id", "eq", lead["id"]),)))
     assert await store.scrub(whole=True)
     await rival.execute("CHECKPOINT")
     assert secret not in await file_of_leads(rival, postgresql)
@@ -147,7 +147,7 @@ async def test_an_older_state_that_somebody_reads_stands_in_the_way(
     await store.run(Insert(LEADS, [lead]))
     await rival.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     await rival.fetch("SELECT FROM leads")
-    await store.run(Delete(LEADS, (Condition("id", "eq", lead["id"]),)))
+    await store.run(Delete(LEADS, (Filter("id", "eq", lead["id"]),)))
     assert not await store.scrub()
     assert not await asyncio.wait_for(store.scrub(whole=True), 60)
 

@@ -12,7 +12,7 @@ from edge_api.db.postgres.connection import Session
 from edge_api.db.postgres.errors import problem_of
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.db.problems import Problem
-from edge_api.db.query import Insert, Outcome, Read
+from edge_api.db.query import Insert, QueryResult, Read
 from edge_api.db.tables import LEADS
 from tests.edge.store.postgres.conftest import StoreOpener
 from tests.edge.store.postgres.proxy import Proxy
@@ -30,7 +30,7 @@ END_ALL = END.replace("AND query = 'COMMIT'", "")
 TAKE_LOCK = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 
 
-async def write(store: PostgresStore) -> list[Outcome]:
+async def write(store: PostgresStore) -> list[QueryResult]:
     """Store one lead."""
     return await store.run(Insert(LEADS, [make_lead()]))
 

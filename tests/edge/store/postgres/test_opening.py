@@ -129,14 +129,14 @@ async def test_a_store_that_another_edge_makes_meanwhile_is_used(
         looks += 1
         if looks == 1:
             found = await schema_version(session)
-            await opening.bring_up(empty, NOW, create=True)
+            await opening.migrate(empty, NOW, create=True)
             return found
         return await schema_version(session)
 
     schema_version = opening.schema_version
     monkeypatch.setattr(opening, "schema_version", look)
 
-    await opening.bring_up(empty, NOW, create=True)
+    await opening.migrate(empty, NOW, create=True)
 
     assert looks > 2
 

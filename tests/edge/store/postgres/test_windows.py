@@ -12,7 +12,7 @@ from edge_api.db.postgres import StoredWindows, open_windows
 from edge_api.db.postgres.connection import Session
 from edge_api.db.postgres.rate_limits import tally
 from edge_api.db.problems import Problem
-from edge_api.schema.credentials import Limit, Tally, read_limit
+from edge_api.schema.credentials import Limit, LimitDecision, read_limit
 from edge_api.settings import read_settings
 from tests.edge.store.postgres.proxy import Proxy
 
@@ -76,10 +76,10 @@ async def test_edges_count_together(edges: list[StoredWindows]) -> None:
 async def test_a_hit_that_is_taken_back_leaves_room_for_one(edges: list[StoredWindows]) -> None:
     """On whichever edge; where nothing was counted nothing happens."""
     limit = limit_of("1/minute;1/day")
-    await edges[0].take_back(limit, "x")
+    await edges[0].refund(limit, "x")
     first = await edges[0].hit(limit, "x")
-    await edges[1].take_back(limit, "x")
-    await edges[2].take_back(limit, "x")
+    await edges[1].refund(limit, "x")
+    await edges[2].refund(limit, "x")
 
     later = [await windows.hit(limit, "x") for windows in edges]
     assert [first.taken, *(tally.taken for tally in later)] == [True, True, False, False]
@@ -181,7 +181,7 @@ async def test_what_an_edge_told_goes_with_its_window(
     limiters = [limiter_on(windows, RATE_AUTHENTICATED="1/4seconds") for windows in edges[:2]]
     await limiters[0].hit("authenticated", "x")
     await exchange(limiters)
-    await limiters[0].take_back("authenticated", "x")
+    await limiters[0].refund("authenticated", "x")
     await exchange(limiters)
     taken = [await attempt(limiter, "authenticated", "x") for limiter in reversed(limiters)]
     await exchange(limiters)
@@ -244,7 +244,7 @@ async def test_an_edge_that_is_cut_off_counts_by_itself(
         await attempt(cut_off, "failed_auth", "x")
         if not (await other.hit(limit, "x")).taken:
             break
-        await other.take_back(limit, "x")
+        await other.refund(limit, "x")
         await asyncio.sleep(0.1)
     else:
         pytest.fail("the edge has not come back")
@@ -264,4 +264,4 @@ def test_where_a_limit_was_lowered_more_than_one_hit_has_to_go() -> None:
     limit = limit_of("2/minute;9/day")
 
     found = tally(limit, [100.0, 50.0, 40.0, 30.0, 20.0], taken=False)
-    assert found == Tally(taken=False, windows=((0, 30.0), (4, 86300.0)))
+    assert found == LimitDecision(taken=False, windows=((0, 30.0), (4, 86300.0)))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Condition, Insert, Outcome, Read
+from edge_api.db.query import Filter, Insert, QueryResult, Read
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.tables import LEADS
 from tests.edge.store.samples import clock, make_lead
@@ -117,8 +117,8 @@ async def test_a_long_read_cannot_hold_a_store_open(path: Path) -> None:
     """It is ended, and told so."""
     store = await open_store(path, clock)
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(2000)]))
-    nowhere = Condition("notes", "like", "%" + "a_" * 50 + "b%")
-    reading: asyncio.Task[list[Outcome]] = asyncio.create_task(
+    nowhere = Filter("notes", "like", "%" + "a_" * 50 + "b%")
+    reading: asyncio.Task[list[QueryResult]] = asyncio.create_task(
         store.run(Read(LEADS, where=(nowhere,), seconds=600))
     )
     await asyncio.sleep(0.1)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Insert, Outcome, Read
+from edge_api.db.query import Insert, QueryResult, Read
 from edge_api.db.sqlite import SQLiteStore
 from edge_api.db.sqlite.connection import Connection
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.size("test")
 READ = Read(LEADS, ("id",), counted=True)
 
 
-async def write(store: SQLiteStore) -> list[Outcome]:
+async def write(store: SQLiteStore) -> list[QueryResult]:
     """Store one lead."""
     return await store.run(Insert(LEADS, [make_lead()]))
 
@@ -245,7 +245,7 @@ async def test_a_damaged_store_is_told_and_mended(
         file.seek(4096 * first_page)
         file.write(b"\xa5" * (len(sound) - 4096 * first_page))
 
-    async def read_all() -> list[Outcome]:
+    async def read_all() -> list[QueryResult]:
         return await store.run(Read(LEADS), Read(EMAIL_SEND_STATE))
 
     for _ in range(5):
@@ -265,7 +265,7 @@ async def test_a_store_that_was_emptied_is_damaged(store: SQLiteStore, path: Pat
     sound = path.read_bytes()
     path.write_bytes(b"")
 
-    async def read_all() -> list[Outcome]:
+    async def read_all() -> list[QueryResult]:
         return await store.run(Read(LEADS), Read(EMAIL_SEND_STATE))
 
     problems = [await refusal_of(read_all()) for _ in range(3)]

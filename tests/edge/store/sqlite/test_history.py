@@ -15,7 +15,7 @@ from edge_api.db.migrations.step import Step
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.sqlite import opening
 from edge_api.db.sqlite.execution import SPELLING, SQLITE
-from edge_api.db.sqlite.opening import bring_up, lay_file
+from edge_api.db.sqlite.opening import create_file, migrate
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
 from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
@@ -25,8 +25,8 @@ from tests.edge.store.samples import make_row
 @pytest.fixture
 def stepped(path: Path) -> Iterator[sqlite3.Connection]:
     """Return a connection to a file that has seen every step."""
-    lay_file(path)
-    bring_up(path, INSTANT)
+    create_file(path)
+    migrate(path, INSTANT)
     with closing(sqlite3.connect(path)) as connection:
         yield connection
 
@@ -145,15 +145,15 @@ def test_a_step_that_fails_leaves_a_store_that_is_not_called_damaged(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is restored over a sound store: the version of before can go on with it."""
-    lay_file(path)
-    bring_up(path, INSTANT)
+    create_file(path)
+    migrate(path, INSTANT)
     failing = Step("Adds a column twice.", ("ALTER TABLE leads ADD COLUMN name TEXT",), ())
     adding = Step("Adds a table.", ("CREATE TABLE added (id TEXT)",), ())
     monkeypatch.setattr(opening, "HISTORY", (*HISTORY, adding, failing))
     number = len(HISTORY) + 2
 
     with pytest.raises(StoreRefusal, match=rf"is unchanged: step {number} of its schema failed"):
-        bring_up(path, INSTANT)
+        migrate(path, INSTANT)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (len(HISTORY),)
         assert (

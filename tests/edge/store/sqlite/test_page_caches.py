@@ -11,7 +11,7 @@ from uuid import UUID
 import psutil
 import pytest
 
-from edge_api.db.query import Condition, Read
+from edge_api.db.query import Filter, Read
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.tables import LEADS
 from tests.edge.store.samples import clock, make_lead
@@ -59,7 +59,7 @@ async def measure(path: Path) -> int:
 
 async def scan(store: SQLiteStore, seconds: float | None) -> None:
     """Read every row once, and find none."""
-    where = (Condition("message", "like", "no message%"),)
+    where = (Filter("message", "like", "no message%"),)
     (outcome,) = await store.run(Read(LEADS, where=where, seconds=seconds))
     assert outcome.rows == []
 
