@@ -17,9 +17,8 @@ from urllib.parse import quote
 from aiohttp import web
 
 from edge_api.db.problems import Problem
-from edge_api.http.conditional import CODERS
+from edge_api.http.conditional import CODERS, Span, asked_span, etag_matches, range_holds
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, embedding
-from edge_api.http.negotiation import Span, asked_span, etag_matches, range_holds
 from edge_api.http.request import Request, whole_list
 from edge_api.http.response import PreparedResponse, send
 from edge_api.journal.site_files import CODINGS, INDEX, TWIN, WELL_KNOWN, SiteFile

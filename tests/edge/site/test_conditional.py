@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.http.negotiation import Span, asked_span, etag_matches, range_holds
+from edge_api.http.conditional import Span, asked_span, etag_matches, range_holds
 
 pytestmark = pytest.mark.one_engine
 
