@@ -52,7 +52,7 @@ class Visitor(Protocol):
 
 
 class OwnSite:
-    """The pages of this site, from the edition that is served."""
+    """The pages of this site, from the build that is served."""
 
     def __init__(self, builds: BuildManager, documents: Mapping[str, str]) -> None:
         """Take the documents that the service makes itself, by their path."""

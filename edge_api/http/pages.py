@@ -128,7 +128,7 @@ MakePages = Callable[[str | None], tuple[Page, ...]]
 
 
 class Ground(NamedTuple):
-    """What of an edition the reference is made with."""
+    """What of a build the reference is made with."""
 
     folder: Path
     """Of the build."""
@@ -147,7 +147,7 @@ class _Makings(NamedTuple):
 
 
 class Reference:
-    """Makes the files of the reference, whichever edition is current."""
+    """Makes the files of the reference, whichever build is current."""
 
     def __init__(self, make_pages: MakePages, site_url: str) -> None:
         self._make_pages = make_pages

@@ -1,6 +1,6 @@
 """The built site at `/`: which file answers a request, and in which form.
 
-Files are found in the list that the edition made at load: no path of a request reaches the disk.
+Files are found in the list that the build made at load: no path of a request reaches the disk.
 """
 
 import asyncio
@@ -67,10 +67,10 @@ class _Choice(NamedTuple):
 
 
 class Pages:
-    """The files of one edition's site and the reference, and what was made ready of them."""
+    """The files of one build's site and the reference, and what was made ready of them."""
 
     def __init__(self, build: Build, reference: Reference) -> None:
-        """Take from the edition what is needed, not the edition: its search may be closed first."""
+        """Take from the build what is needed, not the build: its search may be closed first."""
         self.built = build.files
         self.files = {**build.files, **reference.files}
         self._folder = build.folder / SITE_FOLDER
@@ -144,7 +144,7 @@ class Pages:
 
 
 class Site:
-    """Serves the current edition's site, and takes the forms of the contact page."""
+    """Serves the current build's site, and takes the forms of the contact page."""
 
     def __init__(self, service: Service) -> None:
         self._shelf = service[BuildManager]
@@ -170,7 +170,7 @@ class Site:
         return send(self._refuse_method(request), request)
 
     async def _read(self, request: Request) -> web.StreamResponse:
-        """Answer from the current edition; once more if that was swapped and cleared meanwhile."""
+        """Answer from the current build; once more if that was swapped and cleared meanwhile."""
         if request.path == ACCESS:  # somebody went back to what answered the form
             return send(lead_on(CONTACT_FORM), request)
         for _ in range(2):
@@ -199,7 +199,7 @@ class Site:
 
 
 class MissingPages:
-    """The Markdown for an address where nothing is; belongs to the files of one edition.
+    """The Markdown for an address where nothing is; belongs to the files of one build.
 
     Clients that ask for Markdown are programs, which can follow the closest addresses.
     """

@@ -1,6 +1,6 @@
-"""The edition of the journal that is served now: its index, and how the next takes its place.
+"""The build of the journal that is served now: its index, and how the next takes its place.
 
-An edition is one build: its posts, its search and its site, opened together and swapped in
+A build is one build: its posts, its search and its site, opened together and swapped in
 together. One that cannot be served changes nothing; what is wrong with it is remembered.
 """
 
@@ -51,7 +51,7 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
     """Return the head of the index at `path`, and its posts.
 
     A post that stands in `before` as well, byte for byte, is taken from there: it was checked, and
-    two editions share its memory. Raises BuildRefusal for a format that this version cannot read,
+    two builds share its memory. Raises BuildRefusal for a format that this version cannot read,
     and for every damage.
     """
     known = {entry.document.body: entry for entry in before}
@@ -128,7 +128,7 @@ _log = logging.getLogger(__name__)
 
 
 class Search(Protocol):
-    """Finds the posts of one edition by their words."""
+    """Finds the posts of one build by their words."""
 
     async def find(self, words: str, limit: int) -> list[str]:
         """Return the slugs of at most `limit` posts, best first; no text is an error."""
@@ -189,7 +189,7 @@ class _Sighting:
 
 
 class BuildManager:
-    """Holds the current edition and follows `BUILD_DIR/current`."""
+    """Holds the current build and follows `BUILD_DIR/current`."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class BuildManager:
         """Why the newest build is not served as it should be; empty when it is. Names no path."""
 
     def build(self) -> Build:
-        """Return the current edition. Raises Problem `unavailable` while there is none."""
+        """Return the current build. Raises Problem `unavailable` while there is none."""
         if self.current is None:
             headers = {"Retry-After": "5"}
             raise Problem("unavailable", "The journal is not built yet", headers=headers)
@@ -231,14 +231,14 @@ class BuildManager:
                 await self._take(seen.folder)
 
     async def close(self) -> None:
-        """Let go of every edition, in use or not."""
+        """Let go of every build, in use or not."""
         self._swap(None)
         for _, search in self._retired:
             await search.close()
         self._retired = []
 
     async def _take(self, folder: Path) -> None:
-        """Open a build and serve it. The edition before stays whatever happens."""
+        """Open a build and serve it. The build before stays whatever happens."""
         try:
             build = await self._open(folder)
         except Exception as fault:  # noqa: BLE001  the next build must find someone who looks
@@ -268,7 +268,7 @@ class BuildManager:
         return Build(head, posts, await self._open_search(posts.texts()), folder, files)
 
     def _swap(self, successor: Build | None) -> None:
-        """Replace the edition in one assignment: nobody sees half of two."""
+        """Replace the build in one assignment: nobody sees half of two."""
         replaced, self.current = self.current, successor
         if replaced is not None:
             self._retired.append((weakref.ref(replaced), replaced.search))

@@ -24,7 +24,7 @@ _LIKENESS: Final = 0.6
 
 
 class Nearby:
-    """The paths of one edition, by their trigrams."""
+    """The paths of one build, by their trigrams."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         """Take the paths that may be named."""

@@ -52,7 +52,7 @@ from edge_api.operation.model import VERSION, Operation
 from edge_api.operation.service import Service
 
 LOOK_SECONDS: Final = 0.5
-"""How often it is looked whether another edition is served."""
+"""How often it is looked whether another build is served."""
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Announcements:
 
     @asynccontextmanager
     async def _looked_at(self) -> AsyncIterator[None]:
-        """Look at editions as long as there is a listener."""
+        """Look at builds as long as there is a listener."""
         self._listeners += 1
         if self._looking is None:
             self._looking = asyncio.create_task(self._look())
@@ -92,7 +92,7 @@ class Announcements:
                 self._looking = None
 
     async def _look(self) -> None:
-        """Announce each edition that takes another's place; say farewell when the service ends."""
+        """Announce each build that takes another's place; say farewell when the service ends."""
         before = self._service[BuildManager].current
         while not self._service[Health].draining:
             await asyncio.sleep(LOOK_SECONDS)
@@ -103,12 +103,12 @@ class Announcements:
         self._handler.close()
 
     async def _announce(self, before: Build | None, now: Build | None) -> None:
-        """Tell what differs; if that fails once, later editions are told of all the same."""
+        """Tell what differs; if that fails once, later builds are told of all the same."""
         try:
             for event in differences(before, now):
                 await self._bus.publish(event)
-        except Exception:  # noqa: BLE001  the next edition is another matter
-            _log.exception("an edition could not be announced")
+        except Exception:  # noqa: BLE001  the next build is another matter
+            _log.exception("a build could not be announced")
 
 
 def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent]:
@@ -205,7 +205,7 @@ class CompletionHandler:
         self._journal, self._resources = journal, resources
 
     def _sources(self) -> Mapping[tuple[str, str], Source]:
-        """Return what gives the values of each argument and variable, as the edition has them."""
+        """Return what gives the values of each argument and variable, as the build has them."""
         journal = self._journal
         return {
             (SUMMARIZE.name, "slug"): journal.slugs,

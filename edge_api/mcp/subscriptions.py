@@ -33,7 +33,7 @@ def find_slug(form: str, path: str) -> str:
 
 
 class Journal:
-    """What the current edition has for an actor."""
+    """What the current build has for an actor."""
 
     def __init__(self, service: Service, operations: Iterable[Operation]) -> None:
         by_name = {operation.name: operation for operation in operations}
@@ -43,7 +43,7 @@ class Journal:
 
     @property
     def build(self) -> Build:
-        """The current edition. Raises Problem `unavailable` while there is none."""
+        """The current build. Raises Problem `unavailable` while there is none."""
         return self._service[BuildManager].build()
 
     def is_open_to(self, actor: Actor) -> bool:

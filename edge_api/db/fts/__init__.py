@@ -1,4 +1,4 @@
-"""Full-text search in the posts of one edition, by SQLite's FTS5, whatever engine keeps rows."""
+"""Full-text search in the posts of one build, by SQLite's FTS5, whatever engine keeps rows."""
 
 from edge_api.db.fts.index import SNIPPET_LONGEST, Search, build_search, open_search
 

@@ -1,4 +1,4 @@
-"""Full-text search in the posts of one edition: an FTS5 index in a file of its own, only read.
+"""Full-text search in the posts of one build: an FTS5 index in a file of its own, only read.
 
 Posts rank in three groups: with every word as typed, with every word in some form, and with some of
 the words, where a word that hardly any post has counts in its likely spelling. No text is an error,
@@ -156,7 +156,7 @@ class Search:
 
     async def _ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._is_closed:
-            raise unavailable("This edition is closed")
+            raise unavailable("This build is closed")
         try:
             return await self._pool.call(work)
         except sqlite3.Error as error:
