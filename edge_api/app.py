@@ -37,16 +37,14 @@ from edge_api.backup.private_file import secret_key
 from edge_api.backup.replica import make_replication
 from edge_api.db.fts import open_search
 from edge_api.health import Health, Look, Publishing
+from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
 from edge_api.http.pages import EdgePages
-from edge_api.http.request import Callers
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
 from edge_api.leads.service import Leads
 from edge_api.mail.build import make_mailing
 from edge_api.mail.suppressions import Feedback
-from edge_api.mcp.caller import Admission
-from edge_api.mcp.operations import PATH as MCP_PATH
 from edge_api.mcp.operations import TITLE, ai_catalog
 from edge_api.mcp.transport import Exchange, McpEndpoint, load_exchange
 from edge_api.oauth.server import OAuthConfig, OAuthServer
@@ -155,20 +153,14 @@ async def assemble(
         if alone and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
         await stack.enter_async_context(housekeeping(service, loops, settled))
-        mcp = mcp_endpoint(service, settled)
-        app = App(service, offered(ROUTED, settings), Site(service), {MCP_PATH: mcp})
+        mcp = McpEndpoint(
+            Admission(service),
+            partial(_load_exchange, service, settled),
+            is_draining=lambda: health.draining,
+        )
+        app = App(service, offered(ROUTED, settings), Site(service), {"mcp": mcp.answer})
         settled()
         yield Assembly(service, app, mcp, publishing)
-
-
-def mcp_endpoint(service: Service, settled: Settle) -> McpEndpoint:
-    """Return the MCP endpoint over the declared operations."""
-    return McpEndpoint(
-        Admission(service, Callers(service)),
-        partial(_load_exchange, service, settled),
-        site_url=service.settings.site_url,
-        is_draining=lambda: service[Health].draining,
-    )
 
 
 def _load_exchange(service: Service, settled: Settle) -> Exchange:

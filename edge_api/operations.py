@@ -61,8 +61,13 @@ DOCUMENTED: tuple[Operation, ...] = (
 )
 """What OpenAPI names: the list, and public files of the site, which are served as such."""
 
-ROUTED: tuple[Operation, ...] = (*OPERATIONS, *admin.REFUSALS)
-"""What the application routes: the list, and the refusals of every other table."""
+ROUTED: tuple[Operation, ...] = (
+    *OPERATIONS,
+    *leads.FORMS,
+    *access_requests.FORMS,
+    *admin.REFUSALS,
+)
+"""What is routed: the list, the forms of the contact page, and the refusals of other tables."""
 
 
 def offered(operations: Iterable[Operation], settings: Settings) -> tuple[Operation, ...]:

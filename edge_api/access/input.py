@@ -17,7 +17,7 @@ from pydantic import (
 
 from edge_api.auth.keys import KeyType
 from edge_api.db.tables import EMAIL_LONGEST
-from edge_api.leads.input import HONEYPOT, TextRule, check_email, check_form, unfold
+from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, unfold
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
 RequestedType = Literal["api_key", "access_token", "both"]

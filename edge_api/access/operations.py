@@ -8,9 +8,13 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter
 
-from edge_api.access.input import AccessRequestInput, RequestedType, order_schema
+from edge_api.access.input import AccessRequestInput, RequestedType, order_schema, read_access_form
 from edge_api.access.service import CLAIM_AGAIN, AccessRequests, Claimed, requested_type
 from edge_api.auth.keys import KeyType
+from edge_api.db.problems import Problem
+from edge_api.operation.forms import BODY as FORM_BODY
+from edge_api.operation.forms import check_own_form, give_back, redirect
+from edge_api.operation.input import FormFaults
 from edge_api.operation.model import (
     Body,
     Operation,
@@ -18,9 +22,10 @@ from edge_api.operation.model import (
     SuccessResponse,
     output_schema,
 )
-from edge_api.operation.result import HTML, OperationResult
+from edge_api.operation.result import HTML, OperationResult, Page
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
+from edge_api.schema.edge_pages import ACCESS_FORM
 from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
 
 CONTACT_FORM: Final = "/contact/#access"
@@ -191,6 +196,59 @@ _LINKS: Final = MappingProxyType(
             "description": "Answers 202 until a person has decided.",
         }
     }
+)
+
+
+async def take_form(service: Service, request: OperationRequest) -> OperationResult:
+    """File the request of the form and show its claim token, or show the form again."""
+    try:
+        await service.limiter.hit("leads_attempts", request.address)
+        order = read_access_form(request.body)
+        filed = await service[AccessRequests].file(order, request.address)
+    except (FormFaults, Problem) as fault:
+        return await give_back(service, ACCESS_FORM, request, fault)
+    page = await service.pages.render(
+        "access_requested",
+        "Your request is filed",
+        claim_token=filed.claim_token,
+        claim_uri=f"{service.settings.site_url}{CLAIM_CREDENTIAL}",
+        credential_type=requested_type(filed.row),
+        expires=filed.row["expires_at"][:_DAY],
+    )
+    return Page(page)
+
+
+async def return_to_form(_service: Service, _request: OperationRequest) -> OperationResult:
+    """Send a browser that went back to the answer of the form to the form itself."""
+    return redirect(CONTACT_FORM)
+
+
+_FORM_PATH: Final = "/contact/access/"
+_DAY: Final = len("2026-12-05")
+FORMS: tuple[Operation, ...] = (
+    Operation(
+        name="access_form",
+        path=_FORM_PATH,
+        summary="The form that asks for access",
+        tag="access",
+        handler=return_to_form,
+        responses=(SuccessResponse(303, "To the form"),),
+        error_format="form",
+    ),
+    Operation(
+        name="send_access_form",
+        method="POST",
+        path=_FORM_PATH,
+        summary="Ask for a credential by the form of the contact page",
+        tag="access",
+        handler=take_form,
+        body=FORM_BODY,
+        responses=(SuccessResponse(200, "The claim token", media_types=(HTML,)),),
+        error_format="form",
+        check_sender=check_own_form,
+        needs_address=True,
+        hands_out_secrets=True,
+    ),
 )
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -154,7 +154,7 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
         sockets = await _listen(arguments, settings)
         if not sockets:
             return 1
-        server = await start_on(assembly.app.handle, sockets)
+        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
         await greet(assembly, arguments.host, server.port)
         await serve_until(told, server, assembly.service[Health].start_draining)
     return 0

@@ -42,7 +42,7 @@ async def work(inherited: Inheritance, host: str, settings: Settings) -> int:
         if not await line.wanted():
             line.close()
             return 0
-        server = await start_on(assembly.app.handle, sockets)
+        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
         if inherited.greets:
             await greet(assembly, host, server.port)
         leaving = asyncio.create_task(_leave_at_the_last(line, server, told))

@@ -1,4 +1,4 @@
-"""From a path to what answers it: every declared operation, and the site on all other paths.
+"""The one door: from a request to what answers it, every declared operation and the site.
 
 One resource a path knows all methods of it, so that a wrong one gets 405 and `OPTIONS` is answered
 everywhere alike. It stands on aiohttp's server without aiohttp's application, whose router,
@@ -8,34 +8,35 @@ signals and middlewares would cost each request more than its answer does.
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from time import perf_counter
 from types import MappingProxyType
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 from yarl import URL
 
-from edge_api.db.problems import Problem
+from edge_api.db.problems import Code, Problem
 from edge_api.db.versioned_cache import SizedCache
 from edge_api.health import Health
+from edge_api.http.admission import ANYBODY, Admission, Admitted
 from edge_api.http.conditional import DocumentAnswers
 from edge_api.http.endpoint import Endpoint, options, preflight
-from edge_api.http.errors import error_answer, problem_of
-from edge_api.http.forms import error_page
+from edge_api.http.errors import error_answer, error_page, problem_of
 from edge_api.http.headers import transport
-from edge_api.http.request import Callers, Request, mark, whole_list
+from edge_api.http.request import Request, mark, whole_list
 from edge_api.http.response import PreparedResponse, header_lines, send, tell_limits
 from edge_api.http.site import Site
-from edge_api.operation.model import Operation
-from edge_api.operation.service import Pages, Service
+from edge_api.operation.model import ErrorFormat, Operation
+from edge_api.operation.service import Service
 
 API_PREFIX = "/api/"
 _LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
-_MISDIRECTED: Final = "Use localhost, 127.0.0.1 or [::1] as the host: SITE_URL names no other"
 
-Method = Callable[[Request, Mapping[str, str]], Awaitable[PreparedResponse]]
-"""What answers one method of a path."""
+Answer = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
+"""Takes the variable parts of the path beside the request. Raises Problem."""
 Target = TypeVar("Target")
 
 _VARIABLE: Final = re.compile(r"\\{(\w+)\\}")
@@ -44,130 +45,159 @@ _REMEMBERED_LONGEST: Final = 256
 """Characters: a path comes from anybody, and none that is remembered may cost much."""
 
 
-class Handler(Protocol):
-    """All methods of one path."""
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What answers one method of a path."""
 
-    async def handle(self, request: Request, path: Mapping[str, str]) -> web.StreamResponse:
-        """Answer one request, whatever happens."""
+    name: str
+    """Of the operation; in metrics and in the access log."""
+    answer: Answer
+    error_format: ErrorFormat = "plain"
+    operation: Operation | None = None
+    """What the sender is checked for; `None`: anybody may ask."""
+
+
+class Observer(Protocol):
+    """Is told of each request once its response is made."""
+
+    def __call__(
+        self, request: Request, route: str, response: web.StreamResponse, seconds: float
+    ) -> None:
+        """Note one request."""
 
 
 class Resource:
-    """All methods of one path, each of them an operation."""
+    """All methods of one path, each of them a route."""
 
-    def __init__(self, endpoints: Mapping[str, Endpoint], pages: Pages) -> None:
-        """Take an endpoint a method."""
-        self._pages = pages
-        self._dialect = next(iter(endpoints.values())).operation.error_format
-        self._methods: dict[str, Method] = {
-            name: endpoint.answer for name, endpoint in endpoints.items()
-        }
-        if "GET" in endpoints:
-            self._methods["HEAD"] = endpoints["GET"].answer
-        self._methods["OPTIONS"] = self._offer
+    def __init__(self, routes: Mapping[str, Route], site: Route) -> None:
+        """Take a route a method; a page whose form is taken here is read from the site."""
+        first = next(iter(routes.values()))
+        self._is_page = first.operation is not None and first.operation.is_page
+        self._methods = dict(routes)
+        if "GET" in routes:
+            self._methods["HEAD"] = routes["GET"]
+        elif first.error_format == "form":
+            self._methods = {"GET": site, "HEAD": site, **routes}
+        self._methods["OPTIONS"] = Route("options", self._offer)
         self._allow = ", ".join(self._methods)
+        self._refusal = Route("method_not_allowed", self._refuse, first.error_format)
 
-    async def handle(self, request: Request, path: Mapping[str, str]) -> web.StreamResponse:
-        """Answer one request, whatever happens."""
-        try:
-            response = await self._methods.get(request.method, self._refuse)(request, path)
-        except Problem as problem:
-            response = await self._tell(problem, request)
-        except Exception as fault:  # noqa: BLE001  the last place that can answer
-            response = await self._tell(problem_of(fault), request)
-        return send(response, request)
+    def find(self, method: str) -> Route:
+        """Return what answers a method; for one that is not there, what refuses it."""
+        return self._methods.get(method, self._refusal)
 
-    async def _tell(self, problem: Problem, request: Request) -> PreparedResponse:
-        problem.headers = tell_limits(request, problem.headers)
-        if self._dialect == "page":
-            accepted = whole_list(request.headers, "Accept") or ""
-            return await error_page(self._pages, problem, accepted)
-        return error_answer(problem, self._dialect)
+    async def _offer(self, *_: Any) -> PreparedResponse:
+        return options(self._allow) if self._is_page else preflight(self._allow)
 
-    async def _offer(self, _request: Request, _path: Mapping[str, str]) -> PreparedResponse:
-        return options(self._allow) if self._dialect == "page" else preflight(self._allow)
-
-    async def _refuse(self, _request: Request, _path: Mapping[str, str]) -> PreparedResponse:
+    async def _refuse(self, *_: Any) -> PreparedResponse:
         raise Problem("method_not_allowed", headers={"Allow": self._allow})
 
 
-class Elsewhere:
-    """Every path on which no operation stands."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    async def handle(self, request: Request) -> web.StreamResponse:
-        """Answer with a file of the site; below `/api/`, with 404."""
-        try:
-            return await self._answer(request)
-        except Problem as problem:
-            response = error_answer(problem)
-        except Exception as fault:  # noqa: BLE001  the last place that can answer
-            response = error_answer(problem_of(fault))
-        return send(response, request)
-
-    def _answer(self, request: Request) -> Awaitable[web.StreamResponse]:
-        if f"{request.path}/".startswith(API_PREFIX):
-            raise Problem("not_found", "No such endpoint: see /api/public/v1/")
-        if not request.path.startswith("/"):
-            raise Problem("not_found", "There is nothing at this target")
-        return self._site.answer(request)
-
-
 class App:
-    """Answers every request."""
+    """The one door: every request passes `handle`, what cannot be parsed `refuse`.
+
+    Request id, sender, errors and observers are here once, for operations, MCP, forms and files.
+    """
 
     def __init__(
         self,
         service: Service,
         operations: Sequence[Operation],
         site: Site,
-        handlers: Mapping[str, Handler] = MappingProxyType({}),
+        answers: Mapping[str, Answer] = MappingProxyType({}),
+        observers: Sequence[Observer] = (),
     ) -> None:
         """Take what is declared, and the site for all other paths.
 
-        `handlers` answer in place of the operations on their paths.
+        `answers` stand in for the handlers of the operations of these names.
         """
-        documents, callers = DocumentAnswers(SizedCache()), Callers(service)
+        documents = DocumentAnswers(SizedCache())
+        self.admission = Admission(service)
+        self._pages = service.pages
         self._health = service[Health]
+        self._observers = observers
         self._always = transport(service.settings.site_url)
         self._always_lines = header_lines(self._always)
         origin = urlsplit(service.settings.site_url)
         is_loopback = service.settings.is_loopback
         self._hosts = {*_LOOPBACK_HOSTS, _host_of(origin.netloc)} if is_loopback else None
-        by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
-        for operation in operations:
-            endpoint = Endpoint(operation, service, documents, callers)
-            by_path[operation.path][operation.method] = endpoint
-        resources: dict[str, Handler] = {
-            path: Resource(endpoints, service.pages) for path, endpoints in by_path.items()
-        }
-        self._routes = Routes({**resources, **handlers})
-        self._elsewhere = Elsewhere(site)
+        self._site = Route("site", site.answer)
+        by_path: dict[str, dict[str, Route]] = defaultdict(dict)
+        for each in operations:
+            answer = answers.get(each.name) or Endpoint(each, service, documents).answer
+            route = Route(each.name, answer, each.error_format, each)
+            by_path[each.path][each.method] = route
+        self._routes = Routes(
+            {path: Resource(routes, self._site) for path, routes in by_path.items()}
+        )
 
-    def handle(self, request: Request) -> Awaitable[web.StreamResponse]:
-        """Answer one request, whatever happens.
-
-        It awaits nothing itself: each coroutine on the way to an answer costs a request something.
-        """
+    async def handle(self, request: Request) -> web.StreamResponse:
+        """Answer one request, whatever happens."""
+        begun = perf_counter()
         mark(request)
         request.always, request.extra_lines = self._always, self._always_lines
         request.is_last = self._health.draining
+        route, variables = self._find(request)
+        try:
+            admitted = ANYBODY
+            if route.operation is not None:
+                admitted = await self.admission.admit(route.operation, request)
+            response = await route.answer(request, variables, admitted)
+        except Problem as problem:
+            response = await self._explain(problem, route, request)
+        except Exception as fault:  # noqa: BLE001  the last place that can answer
+            response = await self._explain(problem_of(fault), route, request)
+        if isinstance(response, PreparedResponse):
+            response = send(response, request)
+        for observe in self._observers:
+            observe(request, route.name, response, perf_counter() - begun)
+        return response
+
+    def refuse(self, request: Request, problem: Problem) -> PreparedResponse:
+        """Answer what never became a request, and close the connection."""
+        mark(request)
+        response = error_answer(problem).closing()
+        for observe in self._observers:
+            observe(request, "malformed", response, 0.0)
+        return response
+
+    def _find(self, request: Request) -> tuple[Route, Mapping[str, str]]:
         if self._hosts is not None:
             hosts = map(_host_of, request.headers.getall(hdrs.HOST, ()))
             if not self._hosts.issuperset(hosts):
-                return self._misdirected(request)
+                return _MISDIRECTED, _NO_VARIABLES
         found = self._routes.find(request.rel_url)
-        if found is None:
-            return self._elsewhere.handle(request)
-        return found.target.handle(request, found.variables)
+        if found is not None:
+            return found.target.find(request.method), found.variables
+        if f"{request.path}/".startswith(API_PREFIX):
+            return _NO_ENDPOINT, _NO_VARIABLES
+        return (self._site if request.path.startswith("/") else _NO_TARGET), _NO_VARIABLES
 
-    async def _misdirected(self, request: Request) -> web.StreamResponse:
-        """Refuse a foreign host name, whose pages must not read answers (DNS rebinding).
+    async def _explain(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
+        problem.headers = tell_limits(request, problem.headers)
+        if route.error_format == "page":
+            accepted = whole_list(request.headers, "Accept") or ""
+            return await error_page(self._pages, problem, accepted)
+        return error_answer(problem, route.error_format)
 
-        For a public site its proxy decides which hosts are served.
-        """
-        return send(error_answer(Problem("misdirected", _MISDIRECTED)), request)
+
+def _refusing(name: str, code: Code, sentence: str) -> Route:
+    async def refuse(*_: Any) -> PreparedResponse:
+        raise Problem(code, sentence)
+
+    return Route(name, refuse)
+
+
+_NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
+_MISDIRECTED: Final = _refusing(
+    "misdirected",
+    "misdirected",
+    "Use localhost, 127.0.0.1 or [::1] as the host: SITE_URL names no other",
+)
+"""For a foreign host name, whose pages must not read answers (DNS rebinding). For a public site its
+proxy decides which hosts are served."""
+_NO_ENDPOINT: Final = _refusing("none", "not_found", "No such endpoint: see /api/public/v1/")
+_NO_TARGET: Final = _refusing("none", "not_found", "There is nothing at this target")
 
 
 class Match(NamedTuple, Generic[Target]):

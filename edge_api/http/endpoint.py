@@ -1,7 +1,6 @@
-"""From a request to an operation and back: identify, count, authorise, decode, do, encode.
+"""From an admitted request to an operation and back: decode, run the handler, encode.
 
-Each step goes on or raises Problem; none calls an earlier one. What an operation means is not
-known here.
+Each step goes on or raises Problem. What an operation means is not known here.
 """
 
 from collections.abc import Mapping
@@ -11,15 +10,14 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
-from edge_api.auth.actor import Actor
-from edge_api.auth.rate_limits import AUTHENTICATED, Quota
 from edge_api.db.problems import Problem
+from edge_api.http.admission import Admitted
 from edge_api.http.body import check_media_type, decode, read_bytes
 from edge_api.http.conditional import DocumentAnswers, compress
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, page_headers
-from edge_api.http.request import Callers, Fields, Request, secret_of
+from edge_api.http.request import Fields, Request
 from edge_api.http.response import PreparedResponse, tell_limits
-from edge_api.operation.model import Operation, OperationRequest, authorise, check_query
+from edge_api.operation.model import Body, Operation, OperationRequest, check_query
 from edge_api.operation.result import Document, OperationResult, Page
 from edge_api.operation.service import Service
 from edge_api.schema.site_policy import Headers
@@ -53,77 +51,43 @@ def options(allow: str) -> PreparedResponse:
 class Endpoint:
     """One declared operation, ready to answer requests."""
 
-    def __init__(
-        self,
-        operation: Operation,
-        service: Service,
-        documents: DocumentAnswers,
-        callers: Callers,
-    ) -> None:
+    def __init__(self, operation: Operation, service: Service, documents: DocumentAnswers) -> None:
         self.operation = operation
         self._service = service
         self._documents = documents
-        self._callers = callers
 
-    async def answer(self, request: Request, path: Mapping[str, str]) -> PreparedResponse:
-        """Return the answer to a request. Raises Problem."""
+    async def answer(
+        self, request: Request, path: Mapping[str, str], admitted: Admitted
+    ) -> PreparedResponse:
+        """Return the answer to a request that was admitted. Raises Problem."""
         operation = self.operation
-        actor = None if operation.credential == "none" else await self._actor(request)
-        address = await self._admit(request, actor)
         if operation.check_names is not None:
             operation.check_names(request.query)
-        ask = OperationRequest(
-            actor=actor,
-            address=address,
+        asked = OperationRequest(
+            actor=admitted.actor,
+            address=admitted.address,
             path=path,
             query=read_query(operation.query, request) if operation.query else None,
             pairs=tuple(request.query.items()) if request.rel_url.raw_query_string else (),
-            body=await self._body(request) if operation.body else None,
+            body=await self._body(request, operation.body) if operation.body else None,
             headers=Fields(request.headers),
         )
         request.ends_with_client = operation.ends_with_client
-        reply = await operation.handler(self._service, ask)
-        if isinstance(reply.value, Document):
-            return await self._documents.answer(reply.value, request, _always(reply))
-        reply.headers = tell_limits(request, reply.headers)
-        response = encode(reply)
+        result = await operation.handler(self._service, asked)
+        if isinstance(result.value, Document):
+            return await self._documents.answer(result.value, request, _always(result))
+        result.headers = tell_limits(request, result.headers)
+        response = encode(result)
         if operation.is_page or operation.hands_out_secrets:
             return response
         return await compress(response, request)
 
-    async def _actor(self, request: Request) -> Actor | None:
-        """Return whose credential was sent, if it need be or was. Raises Problem."""
-        if self.operation.credential == "optional" and secret_of(request.headers) is None:
-            return None
-        _, actor = await self._callers.identify(request)
-        return actor
-
-    async def _admit(self, request: Request, actor: Actor | None) -> str:
-        """Count the request and let it go on; return the address where it is counted by that."""
-        if actor is not None:
-            _tell(request, self._service.limiter.count(AUTHENTICATED, actor.holder))
-            authorise(self.operation, self._service.access, actor)
-            return ""
-        if not self.operation.limit:
-            return ""
-        address = self._callers.address_of(request)
-        _tell(request, await self._service.limiter.hit(self.operation.limit, address))
-        return address
-
-    async def _body(self, request: Request) -> Any:
-        body = self.operation.body
-        assert body is not None  # noqa: S101  the caller looked
+    async def _body(self, request: Request, body: Body) -> Any:
         check_media_type(request, body)
         raw = await read_bytes(request, body.most)
         if body.verify_signature is not None:
             body.verify_signature(self._service, Fields(request.headers), raw)
         return decode(raw, body)
-
-
-def _tell(request: Request, quota: Quota | None) -> None:
-    """Put what is left of a limit into the headers of the answer."""
-    if quota is not None:
-        tell_limits(request, quota.headers)
 
 
 def read_query(model: type[BaseModel], request: Request) -> BaseModel:

@@ -4,17 +4,21 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from edge_api.db.problems import Problem
-from edge_api.http.headers import API_HEADERS
+from edge_api.http.headers import API_HEADERS, PAGE_HEADERS
 from edge_api.http.response import PreparedResponse
 from edge_api.operation.model import ErrorFormat
-from edge_api.operation.result import JSON, NO_STORE
+from edge_api.operation.negotiation import prefers_markdown
+from edge_api.operation.result import HTML, JSON, MARKDOWN, NO_STORE, escape
+from edge_api.operation.service import Pages
+from edge_api.schema.site_policy import Headers
 
 _log = logging.getLogger(__name__)
+_TITLE: Final = "This did not work"
 
 
 def error_body(problem: Problem, error_format: ErrorFormat = "plain") -> bytes:
@@ -58,6 +62,7 @@ _MEMBERS: Mapping[ErrorFormat, Callable[[Problem], Mapping[str, Any]]] = {
     "oauth": _oauth,
     "jsonrpc": jsonrpc_error,
     "page": _plain,  # for want of a page
+    "form": _plain,
 }
 
 
@@ -76,3 +81,25 @@ def problem_of(fault: BaseException) -> Problem:
     """Log a fault of ours with its trace, and return a problem that says nothing about it."""
     _log.error("internal error", exc_info=fault)
     return Problem("internal")
+
+
+async def error_page(pages: Pages, problem: Problem, accepted: str = "") -> PreparedResponse:
+    """Return the page that tells of a problem; without a build that has one, as JSON.
+
+    It is Markdown for whoever prefers that by `accepted`, the field `Accept`.
+    """
+    headers = (*problem.headers.items(), ("Vary", "Accept"))
+    if prefers_markdown(accepted):
+        text = f"# {_TITLE}\n\n{escape(problem.sentence)}.\n"
+        return _page(problem.status, MARKDOWN, headers, text.encode())
+    sentences = [f"{problem.sentence}."]
+    try:
+        body = await pages.render("notice", _TITLE, sentences=sentences)
+    except Problem:
+        return error_answer(problem)
+    return _page(problem.status, HTML, headers, body)
+
+
+def _page(status: int, media_type: str, headers: Headers, body: bytes) -> PreparedResponse:
+    always = (("Cache-Control", NO_STORE), *PAGE_HEADERS)
+    return PreparedResponse(status, (("Content-Type", media_type), *headers, *always), body)

@@ -1,4 +1,4 @@
-"""A request: who sends it, the id that follows it, and what its answer has to carry."""
+"""A request: its id, its header fields, and what its answer has to carry."""
 
 import itertools
 import logging
@@ -7,18 +7,11 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Final
 
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 from multidict import CIMultiDictProxy, istr
 
-from edge_api.auth.actor import Actor
-from edge_api.auth.client_address import client_address
-from edge_api.db.problems import Problem
-from edge_api.health import Health
-from edge_api.operation.service import Service
-from edge_api.schema.paths import Audience
 from edge_api.schema.site_policy import Headers
 
 
@@ -67,68 +60,6 @@ class RequestIdFilter(logging.Filter):
         """Add the id; keep every record."""
         record.request_id = _current.get()
         return True
-
-
-API_KEY_HEADER: Final = istr("X-API-Key")
-_AUTHORIZATION: Final = istr("Authorization")
-_BEARER: Final = "bearer"
-_NONE: Final[tuple[str, ...]] = ()
-
-
-class Callers:
-    """Finds who calls, and from which address, seen through trusted proxies only."""
-
-    def __init__(self, service: Service) -> None:
-        self._trusted = service.settings.trusted_proxies
-        self._health = service[Health]
-        self._access = service.access
-        self._limiter = service.limiter
-
-    def address_of(self, request: Request) -> str:
-        """Return the address that stands for the client; note forwarding by a stranger."""
-        caller = client_address(request.remote or "", request.headers, self._trusted)
-        if caller.untrusted_forwarding:
-            self._health.untrusted_forwarding = True
-        return caller.key
-
-    async def identify(self, request: Request, audience: Audience = "rest") -> tuple[str, Actor]:
-        """Return the credential that was sent and its holder.
-
-        A failure is counted for its address. Raises Problem.
-        """
-        try:
-            secret = secret_of(request.headers)
-            if secret is None:
-                raise self._access.no_credential(audience)
-            return secret, await self._access.actor_for(secret, audience)
-        except Problem as problem:
-            if problem.code == "unauthenticated":
-                await self._limiter.hit("failed_auth", self.address_of(request))
-            raise
-
-
-def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
-    """Return the credential that was sent, or `None`.
-
-    `X-API-Key` or `Authorization: Bearer` (RFC 6750, section 2.1); other schemes are ignored.
-    Raises Problem `invalid` for two that differ.
-    """
-    keys = headers.getall(API_KEY_HEADER, _NONE)
-    authorizations = headers.getall(_AUTHORIZATION, _NONE)
-    if len(keys) == 1 and not authorizations:  # as most requests have it
-        return keys[0].strip()
-    tokens = [token for value in authorizations for token in _token(value)]
-    if not keys and not tokens:
-        return None
-    first, *others = (*(key.strip() for key in keys), *tokens)
-    if any(other != first for other in others):
-        raise Problem("invalid", "Two different credentials were sent: send one")
-    return first
-
-
-def _token(value: str) -> list[str]:
-    scheme, _, token = value.strip().partition(" ")
-    return [token.strip()] if scheme.lower() == _BEARER else []
 
 
 class Fields(Mapping[str, str]):

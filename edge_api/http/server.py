@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from itertools import takewhile
 from typing import Any, Final, cast
 
@@ -50,6 +51,15 @@ _NOT_HERE: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """What answers requests, and never raises."""
+Refuse = Callable[[Request, Problem], web.StreamResponse]
+"""What answers a message that cannot be parsed."""
+
+
+def refuse_plainly(request: Request, problem: Problem) -> web.StreamResponse:
+    """Return an error in the service's shape, after which the connection is closed."""
+    mark(request)
+    return error_answer(problem).closing()
+
 
 _log = logging.getLogger(__name__)
 
@@ -60,9 +70,10 @@ class Protocol(RequestHandler):
     A message that it cannot parse gets an error of the service's shape.
     """
 
-    def __init__(self, connections: "Connections", *args: Any, **more: Any) -> None:
+    def __init__(self, connections: "Connections", refuse: Refuse, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._connections = connections
+        self._refuse = refuse
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, where there is room for one more connection."""
@@ -110,12 +121,11 @@ class Protocol(RequestHandler):
         message: str | None = None,  # noqa: ARG002  aiohttp's own words are not passed on
     ) -> web.StreamResponse:
         """Return the answer to what never reached a handler, and close the connection."""
-        mark(cast("Request", request))
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was under way already")
-        if status < 500 or exc is None:  # noqa: PLR2004  the client's faults
-            return error_answer(Problem("invalid", _sentence(exc))).closing()
-        return error_answer(problem_of(exc)).closing()
+        is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None
+        problem = problem_of(exc) if is_ours and exc else Problem("invalid", _sentence(exc))
+        return self._refuse(cast("Request", request), problem)
 
     def log_exception(self, *args: object, **more: Any) -> None:
         """Log a fault of ours: a body that its client spoiled is none, and was answered."""
@@ -308,7 +318,9 @@ def close_all(sockets: Sequence[socket.socket]) -> None:
         each.close()
 
 
-async def start_on(handler: Handler, sockets: Sequence[socket.socket]) -> Server:
+async def start_on(
+    handler: Handler, sockets: Sequence[socket.socket], refuse: Refuse = refuse_plainly
+) -> Server:
     """Serve on sockets that are open already, and may be shared with other processes."""
     loop = asyncio.get_running_loop()
     connections = Connections(most_connections(), HEAD_SECONDS)
@@ -324,6 +336,7 @@ async def start_on(handler: Handler, sockets: Sequence[socket.socket]) -> Server
     factory = partial(
         Protocol,
         connections,
+        refuse,
         server,
         loop=loop,
         access_log=None,  # that is how aiohttp switches it off

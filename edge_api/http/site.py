@@ -12,13 +12,11 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from edge_api.access.operations import CONTACT_FORM
 from edge_api.db.problems import Problem
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import options, preflight
-from edge_api.http.forms import ACCESS, CONTACT, AccessForm, Contact, lead_on
 from edge_api.http.headers import PAGE_HEADERS
-from edge_api.http.pages import EdgePages, Ground, Reference
+from edge_api.http.pages import Ground, Reference
 from edge_api.http.request import Request, whole_list
 from edge_api.http.response import PreparedResponse, send
 from edge_api.http.static import (
@@ -45,7 +43,6 @@ from edge_api.schema.site_policy import media_type
 
 _READING: Final = ("GET", "HEAD")
 _ALLOWED: Final = "GET, HEAD, OPTIONS"
-_ALLOWED_FORM: Final = "GET, HEAD, POST, OPTIONS"
 _MISSING: Final = "/404.html"
 _OTHER_NAMES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 """Of pages that operations answer with: whoever is used to the built pages puts a slash behind."""
@@ -144,35 +141,28 @@ class Pages:
 
 
 class Site:
-    """Serves the current build's site, and takes the forms of the contact page."""
+    """Serves the current build's site."""
 
     def __init__(self, service: Service) -> None:
-        self._shelf = service[BuildManager]
-        edge_pages = EdgePages(service[BuildManager])
-        self._forms: dict[str, Contact | AccessForm] = {
-            CONTACT: Contact(service, edge_pages),
-            ACCESS: AccessForm(service, edge_pages),
-        }
+        self._builds = service[BuildManager]
         self._reference = Reference(service.documents.reference, service.settings.site_url)
         self._pages: Pages | None = None
 
-    async def answer(self, request: Request) -> web.StreamResponse:
+    async def answer(self, request: Request, *_: object) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
-        form = self._forms.get(request.path)
         if request.method in _READING:
             return await self._read(request)
-        if request.method == "POST" and form is not None:
-            return send(await form.answer(request), request)
         pages = self._current()
-        is_there = request.path in pages.files or form is not None
-        if not is_there and pages.find_address(request.path) is None:
+        if request.path not in pages.files and pages.find_address(request.path) is None:
             return await self._read(request)
-        return send(self._refuse_method(request), request)
+        if request.method != "OPTIONS":
+            raise Problem("method_not_allowed", headers={"Allow": _ALLOWED})
+        file = pages.files.get(request.path)
+        is_asked_from_elsewhere = file is not None and is_for_scripts(file)
+        return preflight(_ALLOWED) if is_asked_from_elsewhere else options(_ALLOWED)
 
     async def _read(self, request: Request) -> web.StreamResponse:
         """Answer from the current build; once more if that was swapped and cleared meanwhile."""
-        if request.path == ACCESS:  # somebody went back to what answered the form
-            return send(lead_on(CONTACT_FORM), request)
         for _ in range(2):
             pages = self._current()
             try:
@@ -184,18 +174,10 @@ class Site:
         raise Problem("unavailable", "This file cannot be read now", headers=headers)
 
     def _current(self) -> Pages:
-        build = self._shelf.build()
+        build = self._builds.build()
         if self._pages is None or self._pages.built is not build.files:
             self._pages = Pages(build, self._reference)
         return self._pages
-
-    def _refuse_method(self, request: Request) -> PreparedResponse:
-        allowed = _ALLOWED_FORM if request.path in self._forms else _ALLOWED
-        if request.method == "OPTIONS":
-            file = self._current().files.get(request.path)
-            is_asked_from_elsewhere = file is not None and is_for_scripts(file)
-            return preflight(allowed) if is_asked_from_elsewhere else options(allowed)
-        raise Problem("method_not_allowed", headers={"Allow": allowed})
 
 
 class MissingPages:

@@ -6,9 +6,13 @@ from typing import Annotated, Final
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
 
+from edge_api.db.problems import Problem
 from edge_api.db.types import parse_integer
-from edge_api.leads.input import LeadInput
+from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import Created, Leads, Sender
+from edge_api.operation.forms import BODY as FORM_BODY
+from edge_api.operation.forms import check_own_form, give_back, redirect
+from edge_api.operation.input import FormFaults
 from edge_api.operation.model import (
     ADDS,
     Body,
@@ -19,14 +23,18 @@ from edge_api.operation.model import (
     Tool,
     output_schema,
 )
+from edge_api.operation.negotiation import prefers_json
 from edge_api.operation.result import OperationResult
 from edge_api.operation.service import Service
+from edge_api.schema.edge_pages import CONTACT_FORM
 
 PATH: Final = "/api/public/v1/leads"
 ROW_PATH: Final = "/api/public/v1/admin/leads"
 """Where one lead can be read: there is no path of its own for it."""
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
+CONTACT: Final = "/contact/"
+THANKS: Final = "/contact/thanks/"
 
 
 class LeadSummary(BaseModel, extra="forbid"):
@@ -156,6 +164,50 @@ _LIST = Tool(
     title="List recent leads",
     description="List the newest enquiries, newest first, with names, addresses and messages. "
     "What was recognised as spam is left out.",
+)
+
+
+async def take_form(service: Service, request: OperationRequest) -> OperationResult:
+    """Store the lead of the contact form and lead on to the thanks, or show the form again.
+
+    A script that prefers JSON gets the answer of the API; an error names every fault at once.
+    """
+    for_script = prefers_json(request.headers.get("Accept", ""))
+    try:
+        created = await _take(service, request)
+    except FormFaults as faults:
+        if for_script:
+            raise Problem("invalid", str(faults)) from None
+        return await give_back(service, CONTACT_FORM, request, faults)
+    except Problem as problem:
+        if for_script:
+            raise
+        return await give_back(service, CONTACT_FORM, request, problem)
+    return reply_with(created) if for_script else redirect(THANKS)
+
+
+async def _take(service: Service, request: OperationRequest) -> Created:
+    if service.settings.leads_require_credential:
+        raise Problem("forbidden", "This form is closed; write to us by the API with a key")
+    await service.limiter.hit("leads_attempts", request.address)
+    sender, key = Sender(None, request.address, "form"), request.headers.get(IDEMPOTENCY_KEY)
+    return await service[Leads].create(read_form(request.body), sender, key)
+
+
+FORMS: tuple[Operation, ...] = (
+    Operation(
+        name="contact_form",
+        method="POST",
+        path=CONTACT,
+        summary="Send a lead by the form of the contact page",
+        tag="leads",
+        handler=take_form,
+        body=FORM_BODY,
+        responses=(SuccessResponse(303, "To the thanks"),),
+        error_format="form",
+        check_sender=check_own_form,
+        needs_address=True,
+    ),
 )
 
 OPERATIONS: tuple[Operation, ...] = (

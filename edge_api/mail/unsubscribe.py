@@ -11,7 +11,8 @@ from edge_api.db.problems import Problem
 from edge_api.mail.suppressions import UnsubscribeLinks
 from edge_api.operation.model import Operation, OperationRequest, Parameter, SuccessResponse
 from edge_api.operation.result import HTML, OperationResult, Page
-from edge_api.operation.service import PageName, Service
+from edge_api.operation.service import Service
+from edge_api.schema.edge_pages import PageName
 from edge_api.schema.paths import UNSUBSCRIBE
 
 _HEADERS: Final = {"X-Robots-Tag": "noindex, nofollow"}

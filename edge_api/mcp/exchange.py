@@ -123,7 +123,7 @@ class Exchange:
     ) -> PreparedResponse:
         """Return the answers to the messages of a batch that have one, in one body."""
         for _ in said[1:]:
-            await caller.count()
+            caller.count()
         answers: list[Message] = []
         for message in said:
             try:

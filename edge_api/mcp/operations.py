@@ -4,7 +4,7 @@ The endpoint itself is answered by a handler of its own, since it speaks JSON-RP
 all the same, so that documents and self-description name it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -27,6 +27,7 @@ from edge_api.operation.model import (
 from edge_api.operation.result import JSON, Document, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.paths import AI_CATALOG, AUDIENCES, DOCS, SERVER_CARD, WELL_KNOWN_CARD
+from edge_api.settings import is_loopback
 
 PATH: Final = AUDIENCES["mcp"]
 CARD_TYPE: Final = "application/mcp-server-card+json"
@@ -155,6 +156,25 @@ def _give(
     return give
 
 
+def check_origin(service: Service, headers: Mapping[str, str], _peer: str) -> None:
+    """Raise Problem `forbidden` for a page of another origin, which a browser would let ask.
+
+    Our own pages and those of this machine may; programs send no origin (2026-07-28, transports,
+    security).
+    """
+    for origin in headers.get("Origin", service.settings.site_url).split(", "):
+        if origin != service.settings.site_url and not _is_local(origin):
+            raise Problem("forbidden", "Pages of this origin may not call the MCP endpoint")
+
+
+def _is_local(origin: str) -> bool:
+    try:
+        parts = urlsplit(origin)
+        return parts.scheme in ("http", "https") and is_loopback(parts.hostname or "")
+    except ValueError:
+        return False
+
+
 async def exchange(_service: Service, _ask: OperationRequest) -> OperationResult:
     """Refuse: whoever routes this operation without its own handler has made a mistake."""
     raise Problem("internal")
@@ -177,31 +197,33 @@ BODY: Final = Body(
     most=MESSAGE_MOST,
 )
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="mcp",
-        method="POST",
-        path=PATH,
-        summary="The Model Context Protocol: tools, resources and prompts for agents",
-        description=_ABOUT,
-        tag="mcp",
-        credential="required",
-        scope="mcp",
-        audience="mcp",
-        error_format="jsonrpc",
-        handler=exchange,
-        body=BODY,
-        responses=(
-            SuccessResponse(
-                200,
-                "The response, or a stream of events with the response last",
-                ANSWER,
-                media_types=(JSON, "text/event-stream"),
-            ),
-            SuccessResponse(202, "The notification is taken"),
+MCP: Final = Operation(
+    name="mcp",
+    method="POST",
+    path=PATH,
+    summary="The Model Context Protocol: tools, resources and prompts for agents",
+    description=_ABOUT,
+    tag="mcp",
+    credential="required",
+    scope="mcp",
+    audience="mcp",
+    error_format="jsonrpc",
+    handler=exchange,
+    check_sender=check_origin,
+    body=BODY,
+    responses=(
+        SuccessResponse(
+            200,
+            "The response, or a stream of events with the response last",
+            ANSWER,
+            media_types=(JSON, "text/event-stream"),
         ),
-        problems=("forbidden", "not_found", "not_acceptable"),
+        SuccessResponse(202, "The notification is taken"),
     ),
+    problems=("forbidden", "not_found", "not_acceptable"),
+)
+OPERATIONS: tuple[Operation, ...] = (
+    MCP,
     Operation(
         name="mcp_server_card",
         path=SERVER_CARD,

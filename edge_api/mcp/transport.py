@@ -4,26 +4,27 @@ The SDK, which takes long to load and much room, is loaded with the first messag
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Final, Protocol
 
 import orjson
 from aiohttp import web
 
+from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
+from edge_api.http.admission import Admitted
 from edge_api.http.body import check_media_type, read_bytes
 from edge_api.http.conditional import compress
-from edge_api.http.endpoint import preflight
-from edge_api.http.errors import error_answer
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, whole_list
-from edge_api.http.response import PreparedResponse, send, tell_limits
-from edge_api.mcp.caller import Admit, Caller, Slots, check_origin
-from edge_api.mcp.operations import BODY
+from edge_api.http.response import PreparedResponse
+from edge_api.mcp.caller import Caller, Slots
+from edge_api.mcp.operations import BODY, MCP
+from edge_api.operation.model import Operation
 from edge_api.operation.negotiation import media_weight
 from edge_api.operation.result import JSON
 from edge_api.schema.site_policy import Headers
@@ -203,11 +204,6 @@ def _encode(message: Message) -> bytes:
     return b"event: message\ndata: " + orjson.dumps(message) + b"\n\n"
 
 
-ALLOW: Final = "POST, OPTIONS"
-
-_log = logging.getLogger(__name__)
-
-
 class Exchange(Protocol):
     """Answers messages; `web.mcp_exchange` has the only one there is."""
 
@@ -221,60 +217,56 @@ Load = Callable[[], Exchange]
 """Loads the SDK, which takes half a second, and returns what answers."""
 
 
-class McpEndpoint:
-    """All methods of the endpoint's path.
+class CredentialWatch(Protocol):
+    """Looks after a request that was admitted: `http.admission` has it."""
 
-    `load` is called once, in a thread; `site_url` is the origin whose pages may call.
+    async def still_holds(self, operation: Operation, secret: str) -> bool:
+        """Tell whether its credential is still good."""
+
+    def count(self, request: Request, actor: Actor) -> None:
+        """Count one more message of it. Raises Problem."""
+
+
+class McpEndpoint:
+    """Answers the messages that the operation `mcp` takes.
+
+    `load` is called once, in a thread.
     """
 
     def __init__(
-        self,
-        admit: Admit,
-        load: Load,
-        *,
-        site_url: str,
-        is_draining: Callable[[], bool],
+        self, admission: CredentialWatch, load: Load, *, is_draining: Callable[[], bool]
     ) -> None:
         self.slots = Slots()
-        self._admit = admit
+        self._admission = admission
         self._load = load
-        self._site_url = site_url
         self._is_draining = is_draining
         self._exchange: Exchange | None = None
         self._turn = asyncio.Lock()
 
-    async def handle(
-        self,
-        request: Request,
-        path: Mapping[str, str],  # noqa: ARG002  it has no variable part
+    async def answer(
+        self, request: Request, _path: Mapping[str, str], admitted: Admitted
     ) -> web.StreamResponse:
-        """Answer one request, whatever happens."""
-        try:
-            answer = await self._answer(request)
-        except Problem as problem:
-            problem.headers = tell_limits(request, problem.headers)
-            answer = error_answer(problem, "jsonrpc")
-        except Exception:  # noqa: BLE001  the last place that can answer
-            _log.exception("internal error")
-            answer = error_answer(Problem("internal"), "jsonrpc")
-        if not isinstance(answer, PreparedResponse):
-            return answer
-        return send(await compress(answer, request), request)
-
-    async def _answer(self, request: Request) -> web.StreamResponse:
-        if request.method == "OPTIONS":
-            return preflight(ALLOW)
-        if request.method != "POST":
-            raise Problem("method_not_allowed", headers={"Allow": ALLOW})
-        check_origin(request, self._site_url)
-        caller = await self._admit(request)
+        """Answer one message, or a batch of them. Raises Problem."""
         check_media_type(request, BODY)
         if media_weight(whole_list(request.headers, "Accept") or "*/*", JSON) == 0:
             raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
         raw = await read_bytes(request, BODY.most)
         exchange = self._exchange or await self._loaded()
+        caller = self._caller(request, admitted)
         conversation = Conversation(request, caller, self.slots, self._is_draining)
-        return await exchange.answer(request, raw, caller, conversation)
+        answer = await exchange.answer(request, raw, caller, conversation)
+        if isinstance(answer, PreparedResponse):
+            return await compress(answer, request)
+        return answer
+
+    def _caller(self, request: Request, admitted: Admitted) -> Caller:
+        actor = admitted.actor
+        assert actor is not None  # noqa: S101  the operation requires a credential
+        return Caller(
+            actor,
+            partial(self._admission.still_holds, MCP, admitted.secret),
+            partial(self._admission.count, request, actor),
+        )
 
     async def _loaded(self) -> Exchange:
         async with self._turn:

@@ -17,8 +17,8 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from edge_api.auth.secrets import digest_of
 from edge_api.db.problems import Problem, sentence_of
 from edge_api.db.table import Row
-from edge_api.leads.input import TextRule
 from edge_api.oauth.request import URI_LONGEST, matches, refusal_of
+from edge_api.operation.input import TextRule
 from edge_api.schema.credentials import UNVETTED_SCOPES
 
 SECRET_METHODS = ("client_secret_basic", "client_secret_post")

@@ -90,9 +90,10 @@ class Tool:
 Schema = Mapping[str, Any]
 """A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
-ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "page"]
+ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "page", "form"]
 """`plain`: one member, `error`. `postgrest`: its members beside it. `oauth`: RFC 6749, 5.2.
-`jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: to a person at a browser, in the look of the site."""
+`jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: to a person at a browser, in the look of the site.
+`form`: as `plain`, for a form, which shows a person's slips in its own page."""
 
 BODY_MOST = 64 * 1024
 """Bytes of a body unless an operation says otherwise."""
@@ -221,6 +222,10 @@ class Operation:
     check_names: Callable[[Iterable[str]], None] | None = None
     """Takes the names of the query's parameters before the body is read, and raises Problem for
     one that the operation does not take. `None`: unknown parameters are ignored."""
+    check_sender: Callable[[Service, Mapping[str, str], str], None] | None = None
+    """Takes the headers and the peer's address before the credential is read; raises Problem."""
+    needs_address: bool = False
+    """Whether the handler counts by the client's address itself."""
     admit: Callable[[Actor], None] | None = None
     """A check of the actor before the scope is looked at; raises Problem."""
     audience: Audience = "rest"
@@ -236,7 +241,7 @@ class Operation:
     @property
     def is_page(self) -> bool:
         """Tell whether it is for browsers alone: no script of another origin may call it."""
-        return self.error_format == "page"
+        return self.error_format in ("page", "form")
 
 
 def authorise(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from edge_api.auth.actor import Clock
 from edge_api.auth.credentials import Access
@@ -10,6 +10,7 @@ from edge_api.auth.rate_limits import Limiter
 from edge_api.db.query import Store
 from edge_api.operation.reference.values import Page
 from edge_api.operation.result import Document
+from edge_api.schema.edge_pages import Form, PageName
 from edge_api.settings import Settings
 
 
@@ -25,15 +26,14 @@ class ApiDocuments:
     """The same in pages for people; takes the same slug."""
 
 
-PageName = Literal["consent", "notice", "search", "unsubscribe"]
-"""Those that operations answer with."""
-
-
 class Pages(Protocol):
     """Pages in the look of the site that are made for one request."""
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page. Raises Problem `unavailable` where the build has none such."""
+
+    async def refill(self, form: Form, **values: Any) -> bytes:
+        """Return the contact page with one of its forms filled in anew. Raises as `render`."""
 
 
 Part = TypeVar("Part")

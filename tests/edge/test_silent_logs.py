@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from edge_api.leads.input import HONEYPOT
+from edge_api.operation.input import HONEYPOT
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.sizes import in_ci

@@ -12,7 +12,7 @@ from edge_api.access.input import (
     read_access_form,
 )
 from edge_api.db.problems import sentence_of
-from edge_api.leads.input import FormFaults
+from edge_api.operation.input import FormFaults
 
 PLAIN = {"type": "api_key", "name": "Ann", "purpose": "Read posts."}
 LONG = "x" * 2001

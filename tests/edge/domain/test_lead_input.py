@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from edge_api.db.email_address import fold_address
 from edge_api.db.problems import sentence_of
-from edge_api.leads.input import FormFaults, LeadInput, TextRule, read_form
+from edge_api.leads.input import LeadInput, read_form
+from edge_api.operation.input import FormFaults, TextRule
 
 GOOD = {
     "name": "Ann Lee",

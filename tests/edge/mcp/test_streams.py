@@ -15,7 +15,9 @@ from pytest_aiohttp import AiohttpClient
 from edge_api.auth.actor import Actor
 from edge_api.auth.keys import Keys
 from edge_api.health import Health
+from edge_api.http.admission import Admitted
 from edge_api.http.request import Request, mark
+from edge_api.http.response import PreparedResponse, send
 from edge_api.mcp import transport as mcp
 from edge_api.mcp.caller import STREAMS_EACH, Caller, Slots
 from edge_api.mcp.exchange import Exchange
@@ -23,6 +25,7 @@ from edge_api.mcp.transport import McpEndpoint
 from tests.edge.conftest import EdgeServer, RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
+from tests.judges.fixture_build import Anybody
 
 pytestmark = pytest.mark.size("test")
 
@@ -218,26 +221,13 @@ async def progressing(aiohttp_client: AiohttpClient) -> Agent:
     """Return an agent of a server whose only tool reports progress, on the same handler."""
     actor = Actor("anybody", "anybody", "access_token", frozenset({"mcp"}))
 
-    async def holds() -> bool:
-        return True
-
-    async def count() -> None:
-        pass
-
-    async def admit(_request: Request) -> Caller:
-        return Caller(actor, holds, count)
-
     server = Server("steps", on_call_tool=step_by_step)
-    endpoint = McpEndpoint(
-        admit,
-        lambda: Exchange(server),
-        site_url="http://127.0.0.1",
-        is_draining=lambda: False,
-    )
+    endpoint = McpEndpoint(Anybody(), lambda: Exchange(server), is_draining=lambda: False)
 
     async def handle(request: Request) -> Any:
         mark(request)
-        return await endpoint.handle(request, {})
+        answer = await endpoint.answer(request, {}, Admitted(actor))
+        return send(answer, request) if isinstance(answer, PreparedResponse) else answer
 
     client: TestClient[Request, None]
     client = await aiohttp_client(EdgeServer(handle))

@@ -1,0 +1,137 @@
+"""Who sends a request and whether it may go on: address, credential, rate limit, scope.
+
+Every request to an operation passes `Admission.admit` once, REST and MCP alike.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from multidict import CIMultiDictProxy, istr
+
+from edge_api.auth.actor import Actor
+from edge_api.auth.client_address import client_address
+from edge_api.auth.rate_limits import AUTHENTICATED, Quota
+from edge_api.db.problems import Problem
+from edge_api.health import Health
+from edge_api.http.request import Fields, Request
+from edge_api.http.response import tell_limits
+from edge_api.operation.model import Operation
+from edge_api.operation.service import Service
+
+API_KEY_HEADER: Final = istr("X-API-Key")
+_AUTHORIZATION: Final = istr("Authorization")
+_BEARER: Final = "bearer"
+_NONE: Final[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that may go on."""
+
+    actor: Actor | None = None
+    """`None` where no credential was sent and none is needed."""
+    secret: str = ""
+    """The credential that was sent."""
+    address: str = ""
+    """The client's address as rate limits count it; empty where nothing is counted by it."""
+
+
+ANYBODY: Final = Admitted()
+
+
+class Admission:
+    """Checks the sender of each request to an operation."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._trusted = service.settings.trusted_proxies
+        self._health = service[Health]
+
+    async def admit(self, operation: Operation, request: Request) -> Admitted:
+        """Count the request and return who sends it. Raises Problem.
+
+        With a credential it counts against the holder's limit, else against the operation's by
+        the address; a credential that is invalid counts against the limit of failed ones.
+        """
+        if operation.check_sender is not None:
+            peer = request.remote or ""
+            operation.check_sender(self._service, Fields(request.headers), peer)
+        secret = None if operation.credential == "none" else secret_of(request.headers)
+        if secret is None and operation.credential != "required":
+            return await self._admit_anybody(operation, request)
+        actor = await self._identify(operation, request, secret)
+        self.count(request, actor)
+        if operation.admit is not None:
+            operation.admit(actor)
+        if operation.scope is not None:
+            self._service.access.authorise(actor, operation.scope, operation.audience)
+        return Admitted(actor, secret or "")
+
+    async def _admit_anybody(self, operation: Operation, request: Request) -> Admitted:
+        if not operation.limit and not operation.needs_address:
+            return ANYBODY
+        address = self._address_of(request)
+        if operation.limit:
+            _tell(request, await self._service.limiter.hit(operation.limit, address))
+        return Admitted(address=address)
+
+    async def _identify(self, operation: Operation, request: Request, secret: str | None) -> Actor:
+        """Return the holder of a credential; a failure is counted for its address."""
+        access = self._service.access
+        try:
+            if secret is None:
+                raise access.no_credential(operation.audience)
+            return await access.actor_for(secret, operation.audience)
+        except Problem as problem:
+            if problem.code == "unauthenticated":
+                await self._service.limiter.hit("failed_auth", self._address_of(request))
+            raise
+
+    def count(self, request: Request, actor: Actor) -> None:
+        """Count one request, or one more message of it. Raises Problem `too_many_requests`."""
+        _tell(request, self._service.limiter.count(AUTHENTICATED, actor.holder))
+
+    async def still_holds(self, operation: Operation, secret: str) -> bool:
+        """Tell whether a credential is still good for an operation whose answer goes on."""
+        try:
+            actor = await self._service.access.actor_for(secret, operation.audience)
+        except Problem:
+            return False
+        return operation.scope is None or operation.scope in actor.scopes
+
+    def _address_of(self, request: Request) -> str:
+        """Return the client's address, seen through trusted proxies only."""
+        caller = client_address(request.remote or "", request.headers, self._trusted)
+        if caller.untrusted_forwarding:
+            self._health.untrusted_forwarding = True
+        return caller.key
+
+
+def _tell(request: Request, quota: Quota | None) -> None:
+    """Put what is left of a limit into the headers of the answer."""
+    if quota is not None:
+        tell_limits(request, quota.headers)
+
+
+def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
+    """Return the credential that was sent, or `None`.
+
+    `X-API-Key` or `Authorization: Bearer` (RFC 6750, section 2.1); other schemes are ignored.
+    Raises Problem `invalid` for two that differ.
+    """
+    keys = headers.getall(API_KEY_HEADER, _NONE)
+    authorizations = headers.getall(_AUTHORIZATION, _NONE)
+    if len(keys) == 1 and not authorizations:  # as most requests have it
+        return keys[0].strip()
+    tokens = [token for value in authorizations for token in _token(value)]
+    if not keys and not tokens:
+        return None
+    first, *others = (*(key.strip() for key in keys), *tokens)
+    if any(other != first for other in others):
+        raise Problem("invalid", "Two different credentials were sent: send one")
+    return first
+
+
+def _token(value: str) -> list[str]:
+    scheme, _, token = value.strip().partition(" ")
+    return [token.strip()] if scheme.lower() == _BEARER else []

@@ -1,0 +1,73 @@
+"""Forms of the contact page as operations: a browser without scripts posts them.
+
+What is in a form is not known here.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, TypeAdapter
+
+from edge_api.db.problems import Problem
+from edge_api.operation.input import FormFaults
+from edge_api.operation.model import Body, OperationRequest
+from edge_api.operation.result import FORM, OperationResult, Page
+from edge_api.operation.service import Service
+from edge_api.schema.edge_pages import Form
+
+Fields = dict[str, str]
+"""What was typed, by the name of the field."""
+
+
+def _last_of_each(members: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return one text for each name: of a field that is sent twice, the last."""
+    return {name: text[-1] if isinstance(text, list) else text for name, text in members.items()}
+
+
+BODY: Final = Body(
+    TypeAdapter(Annotated[Fields, BeforeValidator(_last_of_each)]),
+    {"type": "object", "additionalProperties": {"type": "string"}},
+    media_type=FORM,
+)
+
+
+def check_own_form(service: Service, headers: Mapping[str, str], _peer: str) -> None:
+    """Refuse a form that another site sent. Raises Problem `forbidden`.
+
+    A browser says so itself (Fetch Metadata, section 2.3), an older one names where it came from
+    (Fetch, section 3.2); a program says neither, and acts for nobody but itself.
+    """
+    came_from = headers.get("Sec-Fetch-Site")
+    if came_from is None:
+        host, site_url = headers.get("Host", ""), service.settings.site_url
+        origin = headers.get("Origin", site_url)
+        is_own = origin in (site_url, f"http://{host}", f"https://{host}")
+    else:
+        is_own = came_from in ("same-origin", "none")
+    if not is_own:
+        raise Problem("forbidden", "This form was sent from another site: use the contact page")
+
+
+async def give_back(
+    service: Service, form: Form, request: OperationRequest, fault: FormFaults | Problem
+) -> OperationResult:
+    """Return the page with the form as it was filled in, and what is wrong with it."""
+    if isinstance(fault, FormFaults):
+        problem, sentences = Problem("invalid"), _sentences(form, fault)
+    else:
+        problem, sentences = fault, {"form": f"{fault.sentence}."}
+    body = await service.pages.refill(form, values=request.body, faults=sentences)
+    return Page(body, problem.status, problem.headers)
+
+
+def _sentences(form: Form, faults: FormFaults) -> dict[str, str]:
+    """Return a sentence for each field; what no field of the form shows is about all."""
+    found = {name: f"{text[:1].upper()}{text[1:]}." for name, text in faults.by_field.items()}
+    hidden = found.keys() - set(form.fields)
+    whole = {"form": " ".join(f"{name}: {found[name]}" for name in sorted(hidden))}
+    return {**found, **(whole if hidden else {})}
+
+
+def redirect(address: str) -> OperationResult:
+    """Send the browser to another page with GET (RFC 9110, section 15.4.4)."""
+    return Page(b"", 303, {"Location": address})
