@@ -74,10 +74,11 @@ class Resource:
         first = next(iter(routes.values()))
         self._is_page = first.operation is not None and first.operation.is_page
         self._methods = dict(routes)
-        if "GET" in routes:
+        if first.error_format == "form":
+            get = routes.get("GET", site)
+            self._methods = {"GET": get, "HEAD": get, **routes}
+        elif "GET" in routes:
             self._methods["HEAD"] = routes["GET"]
-        elif first.error_format == "form":
-            self._methods = {"GET": site, "HEAD": site, **routes}
         self._methods["OPTIONS"] = Route("options", self._offer)
         self._allow = ", ".join(self._methods)
         self._refusal = Route("method_not_allowed", self._refuse, first.error_format)
