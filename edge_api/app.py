@@ -37,6 +37,7 @@ from edge_api.backup.private_file import secret_key
 from edge_api.backup.replica import make_replication
 from edge_api.db.fts import open_search
 from edge_api.health import Health, Look, Publishing
+from edge_api.http.access_log import AccessLog
 from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
 from edge_api.http.pages import EdgePages
@@ -47,6 +48,7 @@ from edge_api.mail.build import make_mailing
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import TITLE, ai_catalog
 from edge_api.mcp.transport import Exchange, McpEndpoint, load_exchange
+from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthConfig, OAuthServer
 from edge_api.open_store import counted, open_store, system_clock
 from edge_api.operation.model import VERSION
@@ -123,6 +125,7 @@ async def assemble(
             "code": publishing.code,
             **(verification.checks if verification else {}),
         }
+        measured = [Metrics()] if settings.metrics == "on" else []
         health = Health(store, builds, clock, VERSION, looks)
         service = Service(
             settings,
@@ -133,7 +136,7 @@ async def assemble(
             make_documents(settings),
             EdgePages(builds),
             parts_of(
-                *(health, builds, oauth, analyst, mailing.links),
+                *(health, builds, oauth, analyst, mailing.links, *measured),
                 Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
                 AccessRequests(store, clock, limiter, secret),
                 Rows(store, clock),
@@ -146,6 +149,7 @@ async def assemble(
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, LOOK_SECONDS, publishing.look))
+        loops += [each.run for each in measured]
         settled = gc_freeze if alone else lambda: None
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
@@ -158,7 +162,16 @@ async def assemble(
             partial(_load_exchange, service, settled),
             is_draining=lambda: health.draining,
         )
-        app = App(service, offered(ROUTED, settings), Site(service), {"mcp": mcp.answer})
+        app = App(
+            service,
+            offered(ROUTED, settings),
+            Site(service),
+            {"mcp": mcp.answer},
+            [
+                *measured,
+                *([] if settings.access_log == "off" else [AccessLog(settings.access_log)]),
+            ],
+        )
         settled()
         yield Assembly(service, app, mcp, publishing)
 

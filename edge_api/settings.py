@@ -233,6 +233,10 @@ SETTINGS: Mapping[str, Setting] = {
         "whether serve sends mail; off: python -m edge_api mail does",
     ),
     "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
+    "ACCESS_LOG": Setting(
+        _choice("off", "combined", "json"), "off", "a line on standard output for each request"
+    ),
+    "METRICS": Setting(_choice("off", "on"), "off", "whether /metrics is there, for Prometheus"),
 }
 _DEFAULT_RATES: Final = {each.default for each in SETTINGS.values() if each.read is _rate}
 
@@ -270,6 +274,8 @@ class Settings:
     acknowledgements_per_hour: int
     mail_dispatcher: str
     log_format: str
+    access_log: str
+    metrics: str
 
     @property
     def database_path(self) -> Path | None:

@@ -43,6 +43,8 @@ def configure_logging(form: str, worker: int | None = None) -> None:
     handler.setFormatter(JsonFormatter(worker) if form == "json" else _text_formatter(worker))
     handler.addFilter(RequestIdFilter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    access = logging.getLogger("edge_api.access")
+    access.handlers, access.propagate = [logging.StreamHandler(sys.stdout)], False
 
 
 def _text_formatter(worker: int | None) -> logging.Formatter:

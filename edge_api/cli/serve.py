@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from edge_api.app import assemble
@@ -28,6 +29,7 @@ from edge_api.http.server import (
 )
 from edge_api.mail.maildir import make_maildir
 from edge_api.mail.messages import Refused
+from edge_api.metrics import FOLDER as METRICS_FOLDER
 from edge_api.settings import SETTINGS, Settings
 
 try:
@@ -131,10 +133,13 @@ async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
     sockets = await _listen(arguments, settings)
     if not sockets:
         return 1
-    try:
-        return await Supervisor(sockets, sys.argv[1:]).run(arguments.workers)
-    finally:
-        close_all(sockets)
+    with TemporaryDirectory(prefix="fore-edge-metrics-") as folder:
+        if settings.metrics == "on":
+            os.environ[METRICS_FOLDER] = folder
+        try:
+            return await Supervisor(sockets, sys.argv[1:]).run(arguments.workers)
+        finally:
+            close_all(sockets)
 
 
 async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence[socket.socket]:

@@ -22,6 +22,7 @@ from edge_api.cli.development_key import greet
 from edge_api.cli.inherited_fds import Inheritance, Line
 from edge_api.health import Health
 from edge_api.http.server import Server, heed_signals, serve_until, start_on
+from edge_api.metrics import forget_worker
 from edge_api.settings import Settings
 
 
@@ -166,6 +167,7 @@ class WorkerProcess:
         """Return its exit status when it has ended; less than 0 is the number of a signal."""
         status = await self._process.wait()
         self._line.close()
+        forget_worker(self._process.pid)
         return status
 
     async def wait_at_most(self) -> int:

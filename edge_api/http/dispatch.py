@@ -61,7 +61,7 @@ class Observer(Protocol):
     """Is told of each request once its response is made."""
 
     def __call__(
-        self, request: Request, route: str, response: web.StreamResponse, seconds: float
+        self, request: Request, route: str, response: web.StreamResponse, seconds: float, /
     ) -> None:
         """Note one request."""
 

@@ -85,7 +85,15 @@ def _window(item: "RateLimitItem") -> str:
     return f"{item.multiples if item.multiples > 1 else ''}{item.GRANULARITY.name}"
 
 
-Scope = Literal["posts:read", "leads:read", "leads:write", "admin:read", "admin:write", "mcp"]
+Scope = Literal[
+    "posts:read",
+    "leads:read",
+    "leads:write",
+    "admin:read",
+    "admin:write",
+    "metrics:read",
+    "mcp",
+]
 
 SCOPES: Mapping[Scope, str] = {
     "posts:read": "read posts",
@@ -93,6 +101,7 @@ SCOPES: Mapping[Scope, str] = {
     "leads:write": "create leads",
     "admin:read": "read administrative tables",
     "admin:write": "insert, change and delete rows of administrative tables",
+    "metrics:read": "read the metrics of the service",
     "mcp": "call the MCP endpoint",
 }
 assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice for the type

@@ -20,7 +20,7 @@ from edge_api.app import assemble
 from edge_api.auth.actor import Clock
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.query import Store
-from edge_api.http.server import Handler, Server, listen, start_on
+from edge_api.http.server import Handler, Refuse, Server, listen, refuse_plainly, start_on
 from edge_api.open_store import system_clock
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, read_settings
@@ -78,14 +78,14 @@ class RunningEdge:
 class EdgeServer(BaseTestServer):
     """The product's own server, which aiohttp's test client starts and ends."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, refuse: Refuse = refuse_plainly) -> None:
         super().__init__()
-        self._handler = handler
+        self._handler, self._refuse = handler, refuse
         self._running: Server | None = None
 
     async def start_server(self, *_: Any, **__: Any) -> None:
         """Serve on a free port, as the service does."""
-        self._running = await start_on(self._handler, await listen(self.host, 0))
+        self._running = await start_on(self._handler, await listen(self.host, 0), self._refuse)
         self.port = self._running.port
 
     async def _make_runner(self, **_: Any) -> BaseRunner:
@@ -197,7 +197,7 @@ def make_edge(make_settings: Callable[..., Settings], aiohttp_client: AiohttpCli
         clock: Any = system_clock, *, alone: bool = False, **changes: str
     ) -> AsyncIterator[RunningEdge]:
         async with assemble(make_settings(**changes), clock, alone=alone) as assembly:
-            server = EdgeServer(assembly.app.handle)
+            server = EdgeServer(assembly.app.handle, assembly.app.refuse)
             client: TestClient[BaseRequest, None]
             client = await aiohttp_client(server, cookie_jar=DummyCookieJar())
             try:

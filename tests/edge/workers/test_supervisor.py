@@ -268,3 +268,22 @@ def test_one_worker_needs_no_supervisor(installation: Installation) -> None:
     with installation.serving() as edge:
         assert psutil.Process(edge.process.pid).children() == []
         assert edge.end(signal.SIGTERM)[0] == 0
+
+
+def test_metrics_are_whole_whichever_worker_is_asked(installation: Installation) -> None:
+    """Requests that any worker answered are added up, and a killed one leaves no memory behind."""
+    with supervised(installation.changed(METRICS="on")) as service:
+        for _ in range(20):
+            assert service.edge.get("/api/public/ping")[0] == 200
+        first = service.workers[1]
+        psutil.Process(first).kill()
+        service.await_that(
+            lambda: len(service.workers) == 2 and first not in service.workers.values()
+        )
+        service.await_log(" serves\n", 3)
+        seen = {service.edge.get("/metrics")[2].decode() for _ in range(4)}
+
+    for text in seen:
+        assert 'edge_requests_total{operation="ping",status="2xx"} 20.0' in text
+        assert f'edge_resident_memory_bytes{{pid="{first}"}}' not in text
+        assert "edge_resident_memory_bytes{pid=" in text

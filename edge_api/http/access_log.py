@@ -1,0 +1,80 @@
+"""The access log: one line a request, without a body, a person's address or a credential.
+
+The network address is left out, and so is the query, which may name a person or carry a token.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from edge_api.http.request import Request
+from edge_api.http.response import PreparedResponse
+
+_TOKEN_FOLDERS: Final = ("/shared/", "/desk/link/")
+"""What follows these in a path is a token."""
+_log = logging.getLogger("edge_api.access")
+
+
+class AccessLog:
+    """Writes a line for each request, as an observer of the door."""
+
+    def __init__(self, form: str) -> None:
+        """Take `combined`, the format of web servers, or `json`."""
+        self._write: Callable[[Mapping[str, Any]], str] = _FORMS[form]
+
+    def __call__(
+        self, request: Request, route: str, response: web.StreamResponse, seconds: float
+    ) -> None:
+        """Write one line."""
+        size = response.body_length
+        if isinstance(response, PreparedResponse):
+            size = len(response.sent_body)
+        facts = {
+            "time": time.time(),
+            "method": request.method,
+            "path": show_path(request.rel_url.raw_path),
+            "operation": route,
+            "status": response.status,
+            "bytes": 0 if request.method == "HEAD" else size,
+            "seconds": round(seconds, 6),
+            "request_id": request.request_id,
+            "agent": request.headers.get("User-Agent", "-"),
+            "version": f"{request.version.major}.{request.version.minor}",
+        }
+        _log.info("%s", self._write(facts))
+
+
+def show_path(path: str) -> str:
+    """Return a path with `-` in place of a token."""
+    for folder in _TOKEN_FOLDERS:
+        if path.startswith(folder):
+            return f"{folder}-"
+    return path
+
+
+def _combined(facts: Mapping[str, Any]) -> str:
+    """Return a line of the combined format; the referrer, which may carry a query, is left out."""
+    at = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(facts["time"]))
+    line = f"{facts['method']} {facts['path']} HTTP/{facts['version']}"
+    quoted = "".join(_escape(each) for each in facts["agent"])
+    return f'- - - [{at}] "{line}" {facts["status"]} {facts["bytes"] or "-"} "-" "{quoted}"'
+
+
+def _escape(character: str) -> str:
+    is_plain = character.isprintable() and character not in '"\\'
+    return character if is_plain else f"\\x{ord(character):02x}"
+
+
+def _json(facts: Mapping[str, Any]) -> str:
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(facts["time"]))
+    return orjson.dumps({**facts, "time": at}).decode()
+
+
+_FORMS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "combined": _combined,
+    "json": _json,
+}

@@ -1,0 +1,209 @@
+"""`/metrics` in Prometheus' text format: all that is measured of the service is here.
+
+With `serve --workers` each worker writes its counters to files of one folder, and the one that is
+scraped adds them up (prometheus_client's multiprocess mode). The library is imported only with
+METRICS=on.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from http import HTTPStatus
+from time import perf_counter
+from typing import Any, Final
+
+import psutil
+from aiohttp import web
+
+from edge_api.backup.verify import read_result
+from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
+from edge_api.db.problems import Problem
+from edge_api.db.query import Order, Read, Store
+from edge_api.db.tables import LEADS
+from edge_api.http.request import Request
+from edge_api.journal.builds import BuildManager
+from edge_api.operation.model import Operation, OperationRequest, SuccessResponse
+from edge_api.operation.result import OperationResult
+from edge_api.operation.service import Service
+from edge_api.outbox import GIVEN_UP, WAITING
+from edge_api.settings import is_loopback
+
+FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder of all workers; set before the library is imported."""
+_MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_FORWARDED: Final = ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
+_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_TICK_SECONDS: Final = 0.5
+_OUTBOXES: Final = {"mail": EMAIL_OUTBOX, "webhooks": WEBHOOK_DELIVERIES}
+
+Gauge = tuple[str, str, Mapping[str, str], float]
+"""Name, description, labels and value."""
+
+
+def forget_worker(pid: int) -> None:
+    """Take a worker that has ended out of the gauges of living ones."""
+    if os.environ.get(FOLDER):
+        from prometheus_client import multiprocess  # noqa: PLC0415
+
+        multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
+
+class Metrics:
+    """Counts requests, as an observer of the door, and writes what a scrape gets."""
+
+    def __init__(self) -> None:
+        import prometheus_client as prometheus  # noqa: PLC0415
+
+        self._library = prometheus
+        registry = prometheus.CollectorRegistry()
+        self._registry: Any = registry
+        self._requests = prometheus.Counter(
+            "edge_requests", "Requests.", ("operation", "status"), registry=registry
+        )
+        self._limited = prometheus.Counter(
+            "edge_limited_requests",
+            "Requests over a rate limit.",
+            ("operation",),
+            registry=registry,
+        )
+        self._seconds = prometheus.Histogram(
+            "edge_request_seconds",
+            "Seconds until a response was made.",
+            ("operation",),
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._lag = prometheus.Gauge(
+            "edge_event_loop_lag_seconds",
+            "Delay of the event loop, the longest of the last ticks.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._memory = prometheus.Gauge(
+            "edge_resident_memory_bytes",
+            "Resident memory of a process.",
+            registry=registry,
+            multiprocess_mode="liveall",
+        )
+
+    def __call__(
+        self, _request: Request, route: str, response: web.StreamResponse, seconds: float
+    ) -> None:
+        """Count one request."""
+        self._requests.labels(route, f"{response.status // 100}xx").inc()
+        self._seconds.labels(route).observe(seconds)
+        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+            self._limited.labels(route).inc()
+
+    async def run(self) -> None:
+        """Measure the event loop and the memory until cancelled."""
+        process, recent = psutil.Process(), [0.0] * 20
+        while True:
+            self._memory.set(process.memory_info().rss)
+            began = perf_counter()
+            await asyncio.sleep(_TICK_SECONDS)
+            recent = [*recent[1:], max(perf_counter() - began - _TICK_SECONDS, 0.0)]
+            self._lag.set(max(recent))
+
+    async def write(self, service: Service) -> bytes:
+        """Return the text of a scrape."""
+        registry = self._registry
+        if os.environ.get(FOLDER):
+            from prometheus_client import multiprocess  # noqa: PLC0415
+
+            registry = self._library.CollectorRegistry()
+            multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        text: bytes = self._library.generate_latest(registry)
+        gauges = [*await _store_gauges(service.store, service.clock()), *_age_gauges(service)]
+        return text + _write_gauges(gauges)
+
+
+async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
+    """Return what waits in the outboxes, and how many leads there are."""
+    oldest = (Order("created_at"),)
+    reads = [
+        read
+        for table in _OUTBOXES.values()
+        for read in (
+            Read(table, ("created_at",), (WAITING,), oldest, 1, counted=True),
+            Read(table, ("id",), (GIVEN_UP,), limit=1, counted=True),
+        )
+    ]
+    try:
+        leads, *found = await store.run(Read(LEADS, ("id",), limit=1, counted=True), *reads)
+    except Problem:
+        return []  # a scrape of the rest says more than none
+    gauges: list[Gauge] = [("edge_leads", "Leads in the store.", {}, float(leads.total or 0))]
+    for index, name in enumerate(_OUTBOXES):
+        waiting, dead = found[2 * index : 2 * index + 2]
+        labels = {"outbox": name}
+        age = _age(waiting.rows[0]["created_at"], now) if waiting.rows else 0.0
+        gauges += [
+            ("edge_outbox_waiting", "Messages that wait.", labels, float(waiting.total or 0)),
+            ("edge_outbox_age_seconds", "Age of the oldest that waits.", labels, age),
+            ("edge_outbox_dead", "Dead letters.", labels, float(dead.total or 0)),
+        ]
+    return gauges
+
+
+def _age_gauges(service: Service) -> Iterator[Gauge]:
+    """Give the ages of the build that is served, of the replica's proof and of the backup."""
+    build, now = service[BuildManager].current, service.clock()
+    if build is not None:
+        yield "edge_posts", "Posts of the build that is served.", {}, float(build.count)
+        age = (now - build.head.built_for).total_seconds()
+        yield "edge_build_age_seconds", "Age of the build that is served.", {}, age
+    replica = read_result(service.settings, "replica")
+    if replica is not None:
+        age = _age(replica.at, now)
+        yield "edge_replica_verified_age_seconds", "Since the replica was verified.", {}, age
+    backup = read_result(service.settings, "backup")
+    if backup is not None and backup.made_at:
+        age = _age(backup.made_at, now)
+        yield "edge_backup_age_seconds", "Age of the newest backup.", {}, age
+
+
+def _age(instant: str, now: datetime) -> float:
+    return max((now - datetime.fromisoformat(instant)).total_seconds(), 0.0)
+
+
+def _write_gauges(gauges: list[Gauge]) -> bytes:
+    lines: dict[str, None] = {}
+    for name, about, labels, value in sorted(gauges, key=lambda gauge: gauge[0]):
+        lines[f"# HELP {name} {about}"] = None
+        lines[f"# TYPE {name} gauge"] = None
+        pairs = ",".join(f'{key}="{text}"' for key, text in labels.items())
+        lines[f"{name}{{{pairs}}} {value}" if pairs else f"{name} {value}"] = None
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def check_sender(service: Service, headers: Mapping[str, str], peer: str) -> None:
+    """Let a peer on this machine scrape, unless it forwards; others show a key. Raises Problem."""
+    has_credential = "X-API-Key" in headers or "Authorization" in headers
+    is_near = is_loopback(peer) and not any(name in headers for name in _FORWARDED)
+    if not has_credential and not is_near:
+        raise service.access.no_credential("rest")
+
+
+async def give_metrics(service: Service, _request: OperationRequest) -> OperationResult:
+    """Give the text of a scrape."""
+    return OperationResult(await service[Metrics].write(service), media_type=_MEDIA_TYPE)
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="metrics",
+        path="/metrics",
+        summary="What the service measures of itself, for Prometheus",
+        description="For peers on the same machine whose request was not forwarded, and for keys "
+        "with the scope `metrics:read`. Only there with METRICS=on.",
+        credential="optional",
+        scope="metrics:read",
+        handler=give_metrics,
+        check_sender=check_sender,
+        responses=(
+            SuccessResponse(200, "The metrics", {"type": "string"}, media_types=("text/plain",)),
+        ),
+    ),
+)
