@@ -21,7 +21,7 @@ from edge_api.analysis.pool import Pool
 from edge_api.auth.actor import Clock
 from edge_api.auth.credentials import Access
 from edge_api.auth.rate_limits import Limiter, list_rates
-from edge_api.auth.secrets import Wrapping
+from edge_api.auth.sealing import Wrapping
 from edge_api.background import (
     EXCHANGE_SECONDS,
     FORGETTING_SECONDS,
@@ -48,6 +48,7 @@ from edge_api.mail.build import make_mailing
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import TITLE, ai_catalog
 from edge_api.mcp.transport import Exchange, McpEndpoint, load_exchange
+from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthConfig, OAuthServer
 from edge_api.open_store import counted, open_store, system_clock
@@ -164,7 +165,7 @@ async def assemble(
         )
         app = App(
             service,
-            offered(ROUTED, settings),
+            (*offered(ROUTED, settings), *(METRICS if measured else ())),
             Site(service),
             {"mcp": mcp.answer},
             [

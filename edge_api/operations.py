@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from edge_api import metrics, utility
+from edge_api import utility
 from edge_api.access import operations as access_requests
 from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
@@ -26,7 +26,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *analyze.OPERATIONS,
     *admin.OPERATIONS,
     *utility.OPERATIONS,
-    *metrics.OPERATIONS,
     *oauth.OPERATIONS,
     *authorize.OPERATIONS,
     *access_requests.OPERATIONS,
@@ -74,11 +73,8 @@ ROUTED: tuple[Operation, ...] = (
 def offered(operations: Iterable[Operation], settings: Settings) -> tuple[Operation, ...]:
     """Return operations as the settings have them, such as leads that need a credential."""
     closed = ("create_lead",) if settings.leads_require_credential else ()
-    hidden = () if settings.metrics == "on" else metrics.OPERATIONS
     return tuple(
-        leads.with_credential(each) if each.name in closed else each
-        for each in operations
-        if each not in hidden
+        leads.with_credential(each) if each.name in closed else each for each in operations
     )
 
 

@@ -15,7 +15,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
 from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry
-from edge_api.auth.secrets import Wrapping
+from edge_api.auth.sealing import Wrapping
 from edge_api.auth.tokens import ALGORITHM, TOKEN_LIFE, AccessToken, Issuer, read
 from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS
 from edge_api.db.query import Delete, Filter, Insert, Order, Query, Read, Store
