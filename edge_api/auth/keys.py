@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
 from edge_api.auth.secrets import digest_of, last_four, mint
-from edge_api.auth.tokens import end_grants, hand_over_grants
+from edge_api.db.oauth_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row
@@ -186,3 +186,17 @@ def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> N
 
 def _is(key_id: str) -> tuple[Filter, ...]:
     return (Filter("id", "eq", key_id),)
+
+
+def end_grants(which: Filter, present: str) -> Update:
+    """Return the plan that revokes grants, with all that they gave."""
+    return Update(OAUTH_GRANTS, {"revoked_at": present}, (which, _IN_FORCE))
+
+
+def hand_over_grants(old_key: str, new_key: str) -> Update:
+    """Return the plan that puts the grants of a rotated key on its successor."""
+    of_old = Filter("credential_id", "eq", old_key)
+    return Update(OAUTH_GRANTS, {"credential_id": new_key}, (of_old, _IN_FORCE))
+
+
+_IN_FORCE = Filter("revoked_at", "is", None)

@@ -11,8 +11,6 @@ from typing import Any, Final
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.db.oauth_tables import OAUTH_GRANTS
-from edge_api.db.query import Filter, Update
 from edge_api.schema.paths import AUDIENCES, TOKEN, Audience
 
 
@@ -110,17 +108,3 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
         grant_id=claims.get("grant_id"),
         expires_at=datetime.fromtimestamp(claims["exp"], UTC),
     )
-
-
-def end_grants(which: Filter, present: str) -> Update:
-    """Return the plan that revokes grants, with all that they gave."""
-    return Update(OAUTH_GRANTS, {"revoked_at": present}, (which, _IN_FORCE))
-
-
-def hand_over_grants(old_key: str, new_key: str) -> Update:
-    """Return the plan that puts the grants of a rotated key on its successor."""
-    of_old = Filter("credential_id", "eq", old_key)
-    return Update(OAUTH_GRANTS, {"credential_id": new_key}, (of_old, _IN_FORCE))
-
-
-_IN_FORCE = Filter("revoked_at", "is", None)

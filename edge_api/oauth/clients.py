@@ -16,8 +16,8 @@ from uuid import uuid4
 import orjson
 
 from edge_api.auth.actor import OPERATOR, SERVICE, Change, Clock, audit_entry
+from edge_api.auth.keys import end_grants
 from edge_api.auth.secrets import digest_of, last_four, mint
-from edge_api.auth.tokens import end_grants
 from edge_api.db.oauth_tables import CLIENT_ID_LONGEST, OAUTH_CLIENTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, RowCount, Store, Update
