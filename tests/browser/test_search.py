@@ -169,6 +169,7 @@ def markup(page: Page) -> str:
     return re.sub(r">\s+<", "><", page.locator("#results").inner_html()).strip()
 
 
+@pytest.mark.size("ci")
 def test_typing_fast_asks_little(journal: Journal, page: Page) -> None:
     """One question for words that are typed without a pause, and what is late counts no more."""
     asked: list[str] = []
@@ -221,6 +222,7 @@ def test_words_that_are_being_composed_wait(journal: Journal, page: Page) -> Non
     assert results(page) == ["/journal/sewing-and-folding/"]
 
 
+@pytest.mark.size("ci")
 def test_back_and_forward_lead_from_search_to_search(journal: Journal, page: Page) -> None:
     """A page of results is gone back to; what was typed meanwhile is one step, not one a letter."""
     open_search(page, journal, "painted")
@@ -451,6 +453,7 @@ def test_an_agent_of_the_browser_finds_a_tool(journal: Journal, agent_page: Page
     assert "side by side" in tool["inputSchema"]["properties"]["q"]["description"]
 
 
+@pytest.mark.size("ci")
 def test_an_agent_gets_results_as_data(journal: Journal, agent_page: Page) -> None:
     """And the person sees the same."""
     agent_page.goto(f"{journal.url}/search")

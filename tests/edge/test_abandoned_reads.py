@@ -104,6 +104,7 @@ async def test_reads_end_when_their_clients_go_away(
     assert [len(outcome.rows) for (outcome,) in outcomes] == [1] * READERS
 
 
+@pytest.mark.size("ci")
 async def test_who_stays_gets_the_answer(edge: Any, watcher: Watcher) -> None:
     """Of two who share a read one goes away, and the other is answered."""
     key, store = await edge.key(), edge.service.store

@@ -332,6 +332,7 @@ def test_doctor_finds_nothing_where_nothing_is_wrong(installation: Installation)
         assert edge.end(signal.SIGTERM)[0] == 0
 
 
+@pytest.mark.size("ci")
 @pytest.mark.parametrize(
     ("line", "name"),
     [
@@ -389,6 +390,7 @@ def test_doctor_finds_an_edge_that_runs_former_code(
     assert upgraded.run("doctor") == (0, "nothing is wrong\n", "")
 
 
+@pytest.mark.size("ci")
 def test_doctor_tells_of_those_who_wait_for_a_decision(installation: Installation) -> None:
     """It is nothing wrong, so the status stays 0; once decided, nothing is said."""
     headers = {"Content-Type": "application/json"}
@@ -514,6 +516,7 @@ def test_no_development_key_on_a_public_site(installation: Installation) -> None
     assert not installation.store.with_suffix(".dev-key").exists()
 
 
+@pytest.mark.size("ci")
 def test_log_lines_are_json_where_that_is_set(installation: Installation) -> None:
     """Each line has its members, from the first to the last."""
     with installation.changed(LOG_FORMAT="json").serving() as edge:

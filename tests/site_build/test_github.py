@@ -298,6 +298,7 @@ def test_what_has_to_be_mended_is_named(markdown: str, fault: str) -> None:
     assert find_faults(markdown) == [fault]
 
 
+@pytest.mark.size("ci")
 def test_one_difference_in_a_long_text() -> None:
     """It is named at its line, however much there is before and behind it."""
     items = "- a\n" * 20_000

@@ -210,6 +210,7 @@ def test_a_damaged_picture_is_published_without_its_notes(desk: Desk) -> None:
     assert found.startswith(b"\xff\xd8")
 
 
+@pytest.mark.size("ci")
 @pytest.mark.parametrize("kind", ["JPEG", *in_ci("PNG", "WEBP", "AVIF", "GIF")])
 def test_a_large_picture_is_published_smaller(desk: Desk, kind: str) -> None:
     """Its longer side has 2,560 pixels; it is upright, in its own colours, and says nothing."""

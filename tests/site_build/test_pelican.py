@@ -151,6 +151,7 @@ def test_the_sitemap_of_a_plugin(desk: Path) -> None:
     assert "a plugin wrote" not in made.stdout
 
 
+@pytest.mark.size("ci")
 def test_neighbours_in_a_category(desk: Path) -> None:
     """What a plugin adds to posts reaches their pages, also where a neighbour alone changed."""
     override = desk / "own"
@@ -169,6 +170,7 @@ def test_neighbours_in_a_category(desk: Path) -> None:
     assert (site(desk) / "second-post.html").read_text() == "Second post: Third one"
 
 
+@pytest.mark.size("ci")
 def test_a_theme_whose_base_has_no_place_for_content(desk: Path) -> None:
     """The pages that it is lent stand in this project's own frame then, 404 among them."""
     (desk / "bare" / "templates").mkdir(parents=True)
@@ -180,6 +182,7 @@ def test_a_theme_whose_base_has_no_place_for_content(desk: Path) -> None:
     assert (site(desk) / "index.html").read_text(encoding="utf-8") == "<title>Bare</title>"
 
 
+@pytest.mark.size("ci")
 def test_more_categories(desk: Path) -> None:
     """A post is listed in each of its categories and in those above them."""
     settings = f'{PLAIN}THEME = "notmyidea"\nPLUGINS = ["more_categories"]\n'
@@ -204,6 +207,7 @@ def test_aliases_of_a_plugin(desk: Path) -> None:
         assert "0;url=/my-first-review.html" in (site(desk) / path).read_text()
 
 
+@pytest.mark.size("ci")
 def test_a_plugin_that_changes_what_was_written(desk: Path) -> None:
     """It gets a copy of each page: what is served meanwhile stays as it is."""
     (desk / "marking.py").write_text(
@@ -385,6 +389,7 @@ def test_a_slug_is_of_one_post(desk: Path) -> None:
     assert (made.stdout + made.stderr).count("another post has this slug") == 2
 
 
+@pytest.mark.size("ci")
 def test_what_an_address_names_has_a_default(desk: Path) -> None:
     """A post without an author or a language has those of the site in its address."""
     forms = ("{lang}/{author}/{slug}/", "{lang}/{author}/{slug}/index.html")

@@ -96,6 +96,7 @@ def test_the_edition_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
     assert not (watchman.desk.output / "next").is_symlink()
 
 
+@pytest.mark.size("ci")
 def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
     """After one instant the next one is prepared for."""
     watchman.desk.post("even-later", "2026-07-01")
@@ -107,6 +108,7 @@ def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
     assert watchman.shows("even-later")
 
 
+@pytest.mark.size("ci")
 def test_instants_that_were_slept_through_are_caught_up(watchman: Watchman) -> None:
     """When several instants have passed, all their posts are served."""
     watchman.desk.post("even-later", "2026-07-01")
@@ -190,6 +192,7 @@ def test_a_build_by_hand_only_delays(watchman: Watchman) -> None:
     assert watchman.shows("veiled-later")
 
 
+@pytest.mark.size("ci")
 def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
     """Clearing up after a build does not take the edition that waits."""
     watchman.act(DAWN)
@@ -200,6 +203,7 @@ def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
     assert watchman.shows("veiled-later")
 
 
+@pytest.mark.size("ci")
 def test_bad_content_is_tried_again_at_the_known_instant(watchman: Watchman) -> None:
     """At the scheduled instant broken content is built in vain, which is not told a second time."""
     watchman.act(DAWN)
@@ -216,6 +220,7 @@ def test_bad_content_is_tried_again_at_the_known_instant(watchman: Watchman) -> 
     assert watchman.shows("veiled-later")
 
 
+@pytest.mark.size("ci")
 def test_content_that_is_good_from_an_instant_on_is_built_then(watchman: Watchman) -> None:
     """A mend that no watch has seen is published when the scheduled instant comes."""
     watchman.act(DAWN)
@@ -237,6 +242,7 @@ def block(watchman: Watchman, link: str) -> Path:
     return place
 
 
+@pytest.mark.size("ci")
 def test_what_is_no_fault_of_the_content_is_tried_again(watchman: Watchman) -> None:
     """A build that something stops is told of once and tried again without any change."""
     place = block(watchman, "current")
@@ -262,6 +268,7 @@ def test_a_scheduled_post_outlives_a_build_that_was_stopped(watchman: Watchman) 
     assert watchman.shows("veiled-later")
 
 
+@pytest.mark.size("ci")
 def test_a_change_ends_the_pause(watchman: Watchman) -> None:
     """After a change the build is tried at once."""
     place = block(watchman, "current")
@@ -271,6 +278,7 @@ def test_a_change_ends_the_pause(watchman: Watchman) -> None:
     assert watchman.act(DAWN) == [Served, Prepared]
 
 
+@pytest.mark.size("ci")
 def test_each_error_is_reported_once_until_a_build_succeeds(watchman: Watchman) -> None:
     """A change that leaves an error as it was adds nothing to the log; another error does.
 

@@ -150,6 +150,7 @@ def test_what_is_removed_is_gone(desk: Desk) -> None:
     assert "second-sight" not in (site / "llms.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.size("ci")
 def test_what_is_renamed_moves(desk: Desk, tmp_path: Path) -> None:
     """A post with another slug leaves nothing at its old address, in either kind of build."""
     desk.build()
@@ -225,6 +226,7 @@ def test_what_was_left_half_done_is_not_published(desk: Desk, leftover: str) -> 
     assert not (desk.build() / "site" / leftover).exists()
 
 
+@pytest.mark.size("ci")
 def test_a_build_after_going_back_is_the_same(desk: Desk, tmp_path: Path) -> None:
     """Who points `current` at the build before has the next one made from that."""
     first = desk.build()

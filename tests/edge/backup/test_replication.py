@@ -68,6 +68,7 @@ def installation(tmp_path: Path) -> Installation:
     return installation_in(tmp_path, LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
 
 
+@pytest.mark.size("ci")
 async def test_no_row_is_missed_whatever_becomes_of_the_log(installation: Installation) -> None:
     """Thousands of rows, checkpoints, cuts of the log and a rewriting: the replica has each row."""
     settings = read_settings(installation.settings, None)
@@ -145,6 +146,7 @@ async def test_a_planned_stop_is_no_warning(
     assert "was stopped to cut the log" in line.message
 
 
+@pytest.mark.size("ci")
 def test_a_replicator_that_dies_is_started_again(installation: Installation) -> None:
     """It is killed; another one takes its place, and what came meanwhile is in the replica."""
     with installation.serving() as edge:

@@ -132,6 +132,7 @@ def loaded_after(statement: str) -> set[str]:
     return set(ran.stdout.split())
 
 
+@pytest.mark.size("ci")
 def test_the_sdk_is_not_loaded_before_it_is_needed() -> None:
     """Neither commands nor the start of the service pay for it; the server's module loads it."""
     assert loaded_after("import edge_api.app, edge_api.__main__") == set()

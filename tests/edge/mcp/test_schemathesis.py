@@ -10,6 +10,7 @@ from tests.edge.fuzzing import fuzz
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test", grows=True)]
 
 
+@pytest.mark.size("ci")
 async def test_messages_are_answered_as_the_document_says(edge: Any, tmp_path: Path) -> None:
     """What fits the message's schema is answered, what does not is refused, each as declared."""
     said = await fuzz(

@@ -153,6 +153,7 @@ async def test_a_server_that_says_nothing(fetch: Fetch, monkeypatch: pytest.Monk
     assert "took longer" in (await refusal(fetch("/slow"))).sentence
 
 
+@pytest.mark.size("ci")
 async def test_name_servers_that_say_nothing_block_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -30,6 +30,7 @@ async def await_lines(caplog: pytest.LogCaptureFixture, number: int) -> list[str
     return [record.getMessage() for record in caplog.records]
 
 
+@pytest.mark.size("ci")
 async def test_each_time_that_a_store_is_locked_is_two_lines(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -97,6 +97,7 @@ def test_a_killed_edge_tells_again_with_the_same_id(
     assert json.loads(listener.received[0][1])["data"]["email"] == LEAD["email"]
 
 
+@pytest.mark.size("ci")
 def test_an_orderly_end_tells_nothing_twice(installation: Installation, listener: Listener) -> None:
     """The process waits for the answer to what it has told, writes that down, and ends."""
     with installation.serving() as edge:

@@ -144,6 +144,7 @@ def test_a_second_signal_kills(service: Service) -> None:
     assert [each for each in workers if is_alive(each)] == []
 
 
+@pytest.mark.size("ci")
 def test_workers_end_with_their_supervisor(installation: Installation) -> None:
     """However it dies; the port is free for the next one before they have finished."""
     with supervised(installation) as service:
@@ -263,6 +264,7 @@ def test_a_number_of_workers_that_is_none_is_refused(
     assert capsys.readouterr().err == "--workers: must be a number from 1 to 64\n"
 
 
+@pytest.mark.size("ci")
 def test_one_worker_needs_no_supervisor(installation: Installation) -> None:
     """The process that was started serves by itself."""
     with installation.serving() as edge:

@@ -24,7 +24,7 @@ from tests.sizes import scaled
 from tools import judges as installation
 
 __all__ = ["chromium"]
-STRAINS_MOST = scaled(test=4, ci=1000)
+STRAINS_MOST = scaled(test=2, ci=1000)
 Outcome = TypeVar("Outcome")
 
 

@@ -174,6 +174,7 @@ async def exchange(limiters: Sequence[Limiter]) -> None:
         await limiter.exchange()
 
 
+@pytest.mark.size("ci")
 async def test_what_an_edge_told_goes_with_its_window(
     edges: list[StoredWindows], rival: Session
 ) -> None:
@@ -194,6 +195,7 @@ async def test_what_an_edge_told_goes_with_its_window(
     assert await attempt(limiters[0], "authenticated", "x") == "taken"
 
 
+@pytest.mark.size("ci")
 async def test_what_could_not_be_told_is_told_later(
     proxy: Proxy, open_at: Opener, url: str
 ) -> None:
@@ -250,6 +252,7 @@ async def test_an_edge_that_is_cut_off_counts_by_itself(
         pytest.fail("the edge has not come back")
 
 
+@pytest.mark.size("ci")
 async def test_windows_on_a_server_that_is_away_say_so(proxy: Proxy, open_at: Opener) -> None:
     """Within seconds, as a problem: it is for the limiter to go on without them."""
     windows = await open_at(proxy.url)

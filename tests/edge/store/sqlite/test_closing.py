@@ -100,6 +100,7 @@ async def test_closing_goes_on_when_nobody_waits_for_it(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["edge.db"]
 
 
+@pytest.mark.size("ci")
 async def test_a_locked_store_can_be_closed(path: Path) -> None:
     """Calls that another process keeps waiting are refused, all of them, within seconds."""
     store = await open_store(path, clock)
