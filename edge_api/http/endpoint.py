@@ -115,7 +115,7 @@ def encode(reply: OperationResult) -> PreparedResponse:
     """Return a reply in its wire form."""
     body = reply.value if isinstance(reply.value, bytes) else orjson.dumps(reply.value)
     headers = [
-        ("Content-Type", reply.media_type),
+        *([("Content-Type", reply.media_type)] if reply.media_type else []),
         ("Cache-Control", reply.cache_control),
         *_always(reply),
         *reply.headers.items(),

@@ -70,4 +70,4 @@ def _sentences(form: Form, faults: FormFaults) -> dict[str, str]:
 
 def redirect(address: str) -> OperationResult:
     """Send the browser to another page with GET (RFC 9110, section 15.4.4)."""
-    return Page(b"", 303, {"Location": address})
+    return Page(b"", 303, {"Location": address}, media_type="")
