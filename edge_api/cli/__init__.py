@@ -7,16 +7,25 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeVar
 
 EXAMPLE_ID: Final = "0199a5b2-7c3e-7d10-8a44-5f0c2b9e6d71"
 """The id in the examples of help texts."""
 T = TypeVar("T")
 
-if TYPE_CHECKING:
-    Subparsers: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
-else:
-    Subparsers = argparse._SubParsersAction  # noqa: SLF001  argparse has no public name for it
+
+class Subparsers(Protocol):
+    """What `add_subparsers` returns, for which argparse has no public name."""
+
+    def add_parser(
+        self,
+        name: str,
+        *,
+        help: str,  # noqa: A002  so argparse calls it
+        description: str,
+        epilog: str,
+    ) -> argparse.ArgumentParser:
+        """Add the parser of one subcommand."""
 
 
 def add_command(

@@ -5,7 +5,7 @@ Exactly one: what two readers could take for two addresses is refused.
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from ipaddress import IPv6Address
 from pathlib import Path
 from types import MappingProxyType
@@ -110,11 +110,6 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _QUOTED: Final = re.compile(r'"(?P<name>[^"\\]*)"')
 _ENCODED_WORD: Final = "=?"
 
-# Addresses in .test, .invalid and their like are taken: test rigs send from them. They are no
-# reason to refuse a lead, only one to send nothing there.
-email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
-# The library stops at the 254 of RFC 3696's erratum 1690; the published bound is one more.
-syntax.EMAIL_MAX_LENGTH = EMAIL_LONGEST  # type: ignore[attr-defined]  # no public name
 _REMEMBERED: Final = 1024
 _PLAIN: Final = re.compile(
     r"([A-Za-z0-9_+-]{1,64}(?:\.[A-Za-z0-9_+-]{1,64})*)@((?!.*xn--)[A-Za-z0-9.-]{1,128})",
@@ -176,12 +171,25 @@ def check_address(address: str, *, bare_host: bool = False) -> ValidatedEmail:
     Nothing is asked of the DNS: whether mail arrives is found out by sending it. `bare_host` lets
     the domain be a name without a dot, such as `localhost`.
     """
+    _configure_library()
     try:
         return validate_email(
             address, check_deliverability=False, globally_deliverable=not bare_host
         )
     except EmailNotValidError:
         raise ValueError("not a valid e-mail address") from None
+
+
+@cache
+def _configure_library() -> None:
+    """Widen what the library takes, by its global options; once, before its first use.
+
+    Addresses in .test, .invalid and their like are taken: test rigs send from them. They are no
+    reason to refuse a lead, only one to send nothing there. The library stops at the 254 octets of
+    RFC 3696's erratum 1690; the published bound is one more.
+    """
+    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
+    syntax.EMAIL_MAX_LENGTH = EMAIL_LONGEST  # type: ignore[attr-defined]  # no public name
 
 
 @lru_cache(_REMEMBERED)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
 
-from aiohttp import web
 from aiohttp.web_request import BaseRequest
 from multidict import CIMultiDictProxy, istr
 
@@ -30,10 +29,6 @@ class Request(BaseRequest):
     """The rate-limit fields of its answer."""
     extra_lines = b""
     """Those as lines, and what belongs to this answer alone."""
-
-    async def _prepare_hook(self, response: web.StreamResponse) -> None:
-        """Leave the software unnamed where aiohttp itself writes the head."""
-        response.headers.popall("Server", None)
 
 
 ID_HEADER = istr("X-Request-ID")

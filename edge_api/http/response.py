@@ -12,12 +12,13 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, cast
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_request import BaseRequest
+from multidict import CIMultiDict
 
 from edge_api.http.request import Request
-from edge_api.schema.site_policy import Header
+from edge_api.schema.site_policy import Header, Headers
 
 _END: Final = b"\r\n\r\n"
 _CLOSE: Final = ("Connection", "close")
@@ -74,11 +75,16 @@ class PreparedResponse(web.StreamResponse):
         super().__init__(status=status)
         self._sent_headers = headers
         self.sent_body = body
-        self._keep_alive = _CLOSE not in headers
+        self._stays_open = _CLOSE not in headers
         bodiless = status in _BODILESS
         announced = [] if bodiless else [("Content-Length", str(len(body)))]
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self._head = start_line + header_lines((*headers, *announced))
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the connection stays open behind it."""
+        return self._stays_open
 
     def coded(self, *headers: Header, body: bytes | None = None) -> "PreparedResponse":
         """Return the same answer with more headers, and with another form of its body."""
@@ -87,7 +93,7 @@ class PreparedResponse(web.StreamResponse):
 
     def closing(self) -> "PreparedResponse":
         """Return the same answer with the connection closed behind it."""
-        if not self._keep_alive:
+        if not self._stays_open:
             return self
         return self.coded(_CLOSE)
 
@@ -110,6 +116,68 @@ class PreparedResponse(web.StreamResponse):
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Do nothing: `prepare` has written everything."""
+
+
+class StreamedResponse(web.StreamResponse):
+    """A response that is sent piece by piece: of a known length, or in chunks (RFC 9112, 7.1)."""
+
+    def __init__(
+        self, request: Request, status: int, headers: Headers, length: int | None = None
+    ) -> None:
+        super().__init__(status=status)
+        is_delimited = length is not None or request.version >= HttpVersion11
+        self._stays_open = request.keep_alive and not request.is_last and is_delimited
+        self._is_chunked = length is None and is_delimited and request.method != "HEAD"
+        own = [("X-Request-ID", request.request_id), ("Date", formatdate(usegmt=True))]
+        if length is not None:
+            own.append(("Content-Length", str(length)))
+        if self._is_chunked:
+            own.append(("Transfer-Encoding", "chunked"))
+        if not self._stays_open:
+            own.append(_CLOSE)
+        elif request.version < HttpVersion11:
+            own.append(("Connection", "keep-alive"))
+        self._own_headers = CIMultiDict([*headers, *own])
+        self._writer: AbstractStreamWriter | None = None
+        self._is_over = False
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the connection stays open behind it."""
+        return self._stays_open
+
+    @property
+    def prepared(self) -> bool:
+        """Whether its head was sent."""
+        return self._writer is not None
+
+    @property
+    def body_length(self) -> int:
+        """Bytes that were sent."""
+        return self._writer.output_size if self._writer else 0
+
+    async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
+        """Send the head, once."""
+        if self._writer is None:
+            self._writer = request.writer
+            if self._is_chunked:
+                self._writer.enable_chunking()
+            major, minor = request.version
+            line = f"HTTP/{major}.{minor} {self.status} {HTTPStatus(self.status).phrase}"
+            await self._writer.write_headers(line, self._own_headers)
+            self._writer.send_headers()
+        return self._writer
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send a piece; `prepare` comes first."""
+        assert self._writer is not None  # noqa: S101  a fault of the caller
+        await self._writer.write(data)
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """End the response, once."""
+        if self._writer is not None and not self._is_over:
+            self._is_over = True
+            await self._writer.write_eof(data)
 
 
 class _Date:

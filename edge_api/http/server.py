@@ -74,6 +74,8 @@ class Protocol(RequestHandler):
         super().__init__(*args, **more)
         self._connections = connections
         self._refuse = refuse
+        self.under_way: tuple[Request, asyncio.Task[None]] | None = None
+        """The request that is being answered, and the task that does it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, where there is room for one more connection."""
@@ -102,16 +104,16 @@ class Protocol(RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         """Send an answer; from then on the connection is idle."""
         finished = await super().finish_response(request, resp, start_time)
+        self.under_way = None
         self._connections.note_idle(self)
         return finished
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop what is done for nobody any more, where that is allowed."""
-        request, task = cast("Request | None", self._current_request), self._task_handler
         super().connection_lost(exc)
         self._connections.remove(self)
-        if request is not None and request.ends_with_client and task is not None:
-            task.cancel()
+        if self.under_way is not None and self.under_way[0].ends_with_client:
+            self.under_way[1].cancel()
 
     def handle_error(
         self,
@@ -327,7 +329,9 @@ async def start_on(
 
     def make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> Request:
         connections.note_request(protocol)
-        return Request(message, payload, protocol, writer, task, loop)
+        request = Request(message, payload, protocol, writer, task, loop)
+        protocol.under_way = request, task
+        return request
 
     answer = cast("Callable[[BaseRequest], Awaitable[web.StreamResponse]]", handler)
     server = web.Server(answer, request_factory=cast("Any", make_request))

@@ -20,7 +20,7 @@ from edge_api.db.problems import Problem
 from edge_api.http.conditional import CODERS, Span, asked_span, etag_matches, range_holds
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, embedding
 from edge_api.http.request import Request, whole_list
-from edge_api.http.response import PreparedResponse, send
+from edge_api.http.response import PreparedResponse, StreamedResponse, send
 from edge_api.journal.site_files import CODINGS, INDEX, TWIN, WELL_KNOWN, SiteFile
 from edge_api.operation.result import NEGOTIATED, REVALIDATED
 from edge_api.schema.site_policy import (
@@ -259,9 +259,7 @@ async def _stream(
     form: Representation, status: int, headers: Headers, span: Span, request: Request
 ) -> web.StreamResponse:
     """Send a part of a large file piece by piece, reading off the event loop."""
-    response = web.StreamResponse(status=status, headers=[*headers, *request.always])
-    response.headers["X-Request-ID"] = request.request_id
-    response.content_length = span.length
+    response = StreamedResponse(request, status, (*headers, *request.always), span.length)
     with await asyncio.to_thread(form.path.open, "rb") as file:
         try:
             await response.prepare(request)

@@ -21,7 +21,7 @@ from edge_api.http.body import check_media_type, read_bytes
 from edge_api.http.conditional import compress
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, whole_list
-from edge_api.http.response import PreparedResponse
+from edge_api.http.response import PreparedResponse, StreamedResponse
 from edge_api.mcp.caller import Caller, Slots
 from edge_api.mcp.operations import BODY, MCP
 from edge_api.operation.model import Operation
@@ -67,9 +67,7 @@ class EventStream:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self.response = web.StreamResponse(headers=[*_HEADERS, *_own_headers(request)])
-        if request.is_last:
-            self.response.force_close()
+        self.response = StreamedResponse(request, 200, (*_HEADERS, *_own_headers(request)))
 
     @property
     def has_begun(self) -> bool:
@@ -99,7 +97,7 @@ def _own_headers(request: Request) -> Headers:
     """Return the fields of this answer alone, which stand on the request as lines."""
     lines = request.extra_lines.decode("latin-1").splitlines()
     pairs = (line.partition(": ") for line in lines)
-    return *((name, value) for name, _, value in pairs), ("X-Request-ID", request.request_id)
+    return tuple((name, value) for name, _, value in pairs)
 
 
 class Conversation:

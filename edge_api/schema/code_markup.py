@@ -1,9 +1,12 @@
-"""How code stands in HTML: said once, for the pages of a build and for the edge's own."""
+"""How code is highlighted in HTML: said once, for the pages of a build and for the edge's own."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from pygments.formatters.html import HtmlFormatter
-from pygments.token import Name, Operator, Punctuation, Whitespace
+from pygments.token import Name, Operator, Punctuation, Text, Whitespace
+
+_PLAIN: Final = frozenset({Name, Name.Other, Operator, Punctuation, Punctuation.Marker, Whitespace})
 
 
 class CodeFormatter(HtmlFormatter[str]):
@@ -12,9 +15,7 @@ class CodeFormatter(HtmlFormatter[str]):
     That is four elements of five, which browsers would lay out for nothing.
     """
 
-    _PLAIN = frozenset({Name, Name.Other, Operator, Punctuation, Punctuation.Marker, Whitespace})
-
-    def _get_css_class(self, ttype: Any) -> str:
-        if ttype in self._PLAIN:
-            return ""
-        return str(super()._get_css_class(ttype))  # type: ignore[misc]
+    def format(self, tokensource: Iterable[tuple[Any, str]], outfile: Any) -> None:
+        """Write tokens as HTML; those without a colour of their own as text."""
+        plain = ((Text if kind in _PLAIN else kind, text) for kind, text in tokensource)
+        super().format(plain, outfile)

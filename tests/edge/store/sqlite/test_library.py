@@ -1,0 +1,32 @@
+"""What of libraries has no public name and is used all the same: an upgrade may take it away."""
+
+import aiosqlite
+import pytest
+from email_validator import syntax
+
+from edge_api.db.email_address import fold_address
+from edge_api.db.tables import EMAIL_LONGEST
+
+
+@pytest.mark.one_engine
+async def test_aiosqlite_runs_a_function_in_its_thread() -> None:
+    """`db/sqlite/connection.py` stands on three private attributes of `aiosqlite.Connection`."""
+    async with aiosqlite.connect(":memory:") as connection:
+        names = ("_execute", "_conn", "_thread")
+        missing = [name for name in names if not hasattr(connection, name)]
+        assert not missing, (
+            f"aiosqlite {aiosqlite.__version__} has no Connection.{', '.join(missing)}: "
+            "edge_api/db/sqlite/connection.py needs another way to run a function in its thread"
+        )
+        assert await connection._execute(lambda: 5) == 5  # type: ignore[no-untyped-call]  # noqa: SLF001
+        assert connection._thread.is_alive()  # noqa: SLF001
+
+
+def test_the_bound_of_an_address_can_be_raised() -> None:
+    """`db/email_address.py` sets `syntax.EMAIL_MAX_LENGTH`, which is not documented."""
+    assert hasattr(syntax, "EMAIL_MAX_LENGTH"), "email-validator has no syntax.EMAIL_MAX_LENGTH"
+    labels = ".".join(["d" * 60] * 3)
+    address = f"{'a' * (EMAIL_LONGEST - len(labels) - 9)}@{labels}.example"
+
+    assert len(address) == EMAIL_LONGEST
+    assert fold_address(address) == address
