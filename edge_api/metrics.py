@@ -23,7 +23,7 @@ from edge_api.db.query import Order, Read, Store
 from edge_api.db.tables import LEADS
 from edge_api.http.request import Request
 from edge_api.journal.builds import BuildManager
-from edge_api.operation.model import Operation, OperationRequest, SuccessResponse
+from edge_api.operation.model import AnyOperation, Operation, OperationRequest, SuccessResponse
 from edge_api.operation.result import OperationResult
 from edge_api.operation.service import Service
 from edge_api.outbox import GIVEN_UP, WAITING
@@ -186,12 +186,12 @@ def check_sender(service: Service, headers: Mapping[str, str], peer: str) -> Non
         raise service.access.no_credential("rest")
 
 
-async def give_metrics(service: Service, _request: OperationRequest) -> OperationResult:
+async def give_metrics(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Give the text of a scrape."""
     return OperationResult(await service[Metrics].write(service), media_type=_MEDIA_TYPE)
 
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="metrics",
         path="/metrics",

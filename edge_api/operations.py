@@ -15,11 +15,18 @@ from edge_api.mail import unsubscribe
 from edge_api.mcp import operations as mcp
 from edge_api.oauth import authorize
 from edge_api.oauth import operations as oauth
-from edge_api.operation.model import ETAG, UNCHANGED, VERSION, Operation, SuccessResponse
+from edge_api.operation.model import (
+    ETAG,
+    UNCHANGED,
+    VERSION,
+    AnyOperation,
+    Operation,
+    SuccessResponse,
+)
 from edge_api.operation.openapi import openapi_document
 from edge_api.settings import Settings
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     *posts.OPERATIONS,
     *search.OPERATIONS,
     *leads.OPERATIONS,
@@ -39,7 +46,7 @@ _SITE_FILES: Final = (
     ("llms_txt", "/llms.txt", "What the site has, for language models", ("text/plain",)),
     ("sitemap", "/sitemap.xml", "The addresses of all pages", ("application/xml",)),
 )
-DOCUMENTED: tuple[Operation, ...] = (
+DOCUMENTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
     *(
         Operation(
@@ -61,7 +68,7 @@ DOCUMENTED: tuple[Operation, ...] = (
 )
 """What OpenAPI names: the list, and public files of the site, which are served as such."""
 
-ROUTED: tuple[Operation, ...] = (
+ROUTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
     *leads.FORMS,
     *access_requests.FORMS,
@@ -70,7 +77,7 @@ ROUTED: tuple[Operation, ...] = (
 """What is routed: the list, the forms of the contact page, and the refusals of other tables."""
 
 
-def offered(operations: Iterable[Operation], settings: Settings) -> tuple[Operation, ...]:
+def offered(operations: Iterable[AnyOperation], settings: Settings) -> tuple[AnyOperation, ...]:
     """Return operations as the settings have them, such as leads that need a credential."""
     closed = ("create_lead",) if settings.leads_require_credential else ()
     return tuple(
@@ -79,7 +86,7 @@ def offered(operations: Iterable[Operation], settings: Settings) -> tuple[Operat
 
 
 def describe(
-    operations: Sequence[Operation], settings: Settings, samples: Mapping[str, str]
+    operations: Sequence[AnyOperation], settings: Settings, samples: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the OpenAPI document, with what it says of the administrative tables as a whole."""
     document = openapi_document(operations, settings.site_url, VERSION, samples)

@@ -16,6 +16,7 @@ from edge_api.mcp import operations as mcp
 from edge_api.oauth.server import server_metadata
 from edge_api.operation.model import (
     UNCHANGED,
+    AnyOperation,
     Operation,
     OperationRequest,
     SuccessResponse,
@@ -97,12 +98,12 @@ class Linkset(BaseModel):
     linkset: list[dict[str, Any]]
 
 
-async def ping(_service: Service, _ask: OperationRequest) -> OperationResult:
+async def ping(_service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Say that the process runs, without looking at anything."""
     return OperationResult({"status": "ok"})
 
 
-async def readiness(service: Service, _ask: OperationRequest) -> OperationResult:
+async def readiness(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Say whether every part can do its work; 503 when one cannot."""
     report = await service[Health].report()
     if report["ready"]:
@@ -110,25 +111,25 @@ async def readiness(service: Service, _ask: OperationRequest) -> OperationResult
     return OperationResult(report, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
-async def describe(service: Service, _ask: OperationRequest) -> OperationResult:
+async def describe(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Give the service's description of itself."""
     return OperationResult(service.documents.description)
 
 
-async def openapi(service: Service, _ask: OperationRequest) -> OperationResult:
+async def openapi(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Give the OpenAPI document."""
     build = service[BuildManager].current
     return OperationResult(service.documents.openapi(build.newest_slug if build else None))
 
 
-async def give_catalog(service: Service, _ask: OperationRequest) -> OperationResult:
+async def give_catalog(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Give the catalog that leads to the OpenAPI document (RFC 9727)."""
     return OperationResult(service.documents.api_catalog)
 
 
 _DESCRIPTION = SuccessResponse(200, "API info", output_schema(Description))
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="ping",
         path="/api/public/ping",
@@ -202,7 +203,7 @@ CATALOG_LINK = (
 """What the catalog says of itself, to HEAD too (RFC 9727, section 2)."""
 
 
-def self_description(operations: Sequence[Operation], settings: Settings, version: str) -> Json:
+def self_description(operations: Sequence[AnyOperation], settings: Settings, version: str) -> Json:
     """Return what `GET /api/public/v1/` says."""
     origin = settings.site_url
     oauth = server_metadata(Issuer(origin), {})
@@ -279,7 +280,7 @@ def _link(href: str, media_type: str) -> Json:
     return {"href": href, "type": media_type}
 
 
-def _endpoint(operation: Operation, settings: Settings) -> Json:
+def _endpoint(operation: AnyOperation, settings: Settings) -> Json:
     return {
         "method": operation.method,
         "path": operation.path,
@@ -290,7 +291,7 @@ def _endpoint(operation: Operation, settings: Settings) -> Json:
     }
 
 
-def _rate(operation: Operation, settings: Settings) -> str | None:
+def _rate(operation: AnyOperation, settings: Settings) -> str | None:
     """Return the limits of a caller without a credential, or of one with it where it is needed."""
     names = (AUTHENTICATED,) if operation.credential == "required" else operation.limits
     rates = list_rates(settings)

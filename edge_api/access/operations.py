@@ -13,9 +13,10 @@ from edge_api.access.service import CLAIM_AGAIN, AccessRequests, Claimed, reques
 from edge_api.auth.keys import KeyType
 from edge_api.db.problems import Problem
 from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import check_own_form, give_back, redirect
+from edge_api.operation.forms import Fields, check_own_form, give_back, redirect
 from edge_api.operation.input import FormFaults
 from edge_api.operation.model import (
+    AnyOperation,
     Body,
     Operation,
     OperationRequest,
@@ -85,12 +86,14 @@ class HandedOut(Credential):
     credentials: list[Credential]
 
 
-async def show_form(_service: Service, _ask: OperationRequest) -> OperationResult:
+async def show_form(_service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Lead a browser on to the form for people."""
     return OperationResult(b"", status=303, headers={"Location": CONTACT_FORM}, media_type=HTML)
 
 
-async def register(service: Service, request: OperationRequest) -> OperationResult:
+async def register(
+    service: Service, request: OperationRequest[None, AccessRequestInput]
+) -> OperationResult:
     """File a request for a credential."""
     filed = await service[AccessRequests].file(request.body, request.address)
     told = (
@@ -102,7 +105,7 @@ async def register(service: Service, request: OperationRequest) -> OperationResu
     return OperationResult(body, status=201, headers=headers)
 
 
-async def claim(service: Service, request: OperationRequest) -> OperationResult:
+async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -> OperationResult:
     """Hand a credential out, or say that nobody has decided yet."""
     claimed = await service[AccessRequests].claim(request.body.claim_token)
     if claimed.issued:
@@ -199,7 +202,7 @@ _LINKS: Final = MappingProxyType(
 )
 
 
-async def take_form(service: Service, request: OperationRequest) -> OperationResult:
+async def take_form(service: Service, request: OperationRequest[None, Fields]) -> OperationResult:
     """File the request of the form and show its claim token, or show the form again."""
     try:
         await service.limiter.hit("leads_attempts", request.address)
@@ -218,14 +221,16 @@ async def take_form(service: Service, request: OperationRequest) -> OperationRes
     return Page(page)
 
 
-async def return_to_form(_service: Service, _request: OperationRequest) -> OperationResult:
+async def return_to_form(
+    _service: Service, _request: OperationRequest[None, None]
+) -> OperationResult:
     """Send a browser that went back to the answer of the form to the form itself."""
     return redirect(CONTACT_FORM)
 
 
 _FORM_PATH: Final = "/contact/access/"
 _DAY: Final = len("2026-12-05")
-FORMS: tuple[Operation, ...] = (
+FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="access_form",
         path=_FORM_PATH,
@@ -251,7 +256,7 @@ FORMS: tuple[Operation, ...] = (
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="access_request_form",
         path=REQUEST_ACCESS,

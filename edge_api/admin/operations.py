@@ -43,6 +43,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.table import Column, Table
 from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.operation.model import (
+    AnyOperation,
     Body,
     Method,
     Operation,
@@ -92,12 +93,12 @@ unless it is exactly one row."""
 _CHOSEN: Final = "Rows are chosen by `match` in the body: a filter in the query is refused."
 
 
-async def refuse(_service: Service, _ask: OperationRequest) -> OperationResult:
+async def refuse(_service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Refuse the table."""
     raise Problem("table_not_allowed")
 
 
-REFUSALS: tuple[Operation, ...] = tuple(
+REFUSALS: tuple[AnyOperation, ...] = tuple(
     Operation(
         name=f"{method.lower()}_other_table",
         method=method,
@@ -113,7 +114,7 @@ REFUSALS: tuple[Operation, ...] = tuple(
 )
 
 
-def _operation(table: Table, verb: str, **parts: Any) -> Operation:
+def _operation(table: Table, verb: str, **parts: Any) -> AnyOperation:
     """Return an operation with what all four have in common."""
     return Operation(
         name=f"admin_{verb}_{table.name}",
@@ -127,7 +128,7 @@ def _operation(table: Table, verb: str, **parts: Any) -> Operation:
     )
 
 
-def _read(table: Table) -> Operation:
+def _read(table: Table) -> AnyOperation:
     columns = [table.columns[name] for name in table.readable]
     return _operation(
         table,
@@ -220,7 +221,7 @@ def _answers(table: Table, status: int, sentence: str, **more: Any) -> tuple[Suc
     )
 
 
-def _write(table: Table, verb: str, method: Method, **parts: Any) -> Operation:
+def _write(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperation:
     """Return an operation with what all writes have in common."""
     return _operation(
         table,
@@ -234,7 +235,7 @@ def _write(table: Table, verb: str, method: Method, **parts: Any) -> Operation:
     )
 
 
-def _insert(table: Table) -> Operation:
+def _insert(table: Table) -> AnyOperation:
     row = new_row_sample(table)
     return _write(
         table,
@@ -252,7 +253,7 @@ def _insert(table: Table) -> Operation:
     )
 
 
-def _update(table: Table) -> Operation:
+def _update(table: Table) -> AnyOperation:
     change = {"match": match_sample(table), "values": values_sample(table)}
     unique = any(index.unique for index in table.indexes)
     return _write(
@@ -268,7 +269,7 @@ def _update(table: Table) -> Operation:
     )
 
 
-def _delete(table: Table) -> Operation:
+def _delete(table: Table) -> AnyOperation:
     return _write(
         table,
         "delete",
@@ -281,7 +282,7 @@ def _delete(table: Table) -> Operation:
     )
 
 
-def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body:
+def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body[Any]:
     return Body(TypeAdapter(check), schema, examples, BODY_MOST, media_type_needed=False)
 
 
@@ -342,7 +343,7 @@ _QUERY: Final = Tool(
     },
 )
 
-OPERATIONS: tuple[Operation, ...] = tuple(
+OPERATIONS: tuple[AnyOperation, ...] = tuple(
     operation(table)
     for table in ADMINISTRATIVE.values()
     for operation in (_read, _insert, _update, _delete)

@@ -98,7 +98,9 @@ def _as_rows(value: Any) -> Any:
 NewRows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
 
 
-async def read_rows(table: Table, service: Service, request: OperationRequest) -> OperationResult:
+async def read_rows(
+    table: Table, service: Service, request: OperationRequest[None, None]
+) -> OperationResult:
     """Give rows in the form that was asked for, and say which they are among how many."""
     counted = wants_count(request.headers.get("Prefer"))
     page = await service[Rows].read(table, request.pairs, counted=counted)
@@ -111,7 +113,9 @@ async def read_rows(table: Table, service: Service, request: OperationRequest) -
     return _in_form(form, page.names, page.rows, headers=headers)
 
 
-async def insert_rows(table: Table, service: Service, request: OperationRequest) -> OperationResult:
+async def insert_rows(
+    table: Table, service: Service, request: OperationRequest[None, list[dict[str, Any]]]
+) -> OperationResult:
     """Store the rows of the body."""
     returned = _returned(table, request, "POST")
     columns = given_once(request.pairs, ("columns",)).get("columns")
@@ -121,15 +125,19 @@ async def insert_rows(table: Table, service: Service, request: OperationRequest)
     return _written(request, returned, rows, status=201)
 
 
-async def update_rows(table: Table, service: Service, request: OperationRequest) -> OperationResult:
+async def update_rows(
+    table: Table, service: Service, request: OperationRequest[None, Change]
+) -> OperationResult:
     """Change the rows that the body matches."""
-    change: Change = request.body
+    change = request.body
     returned = _returned(table, request, "PATCH")
     rows = await service[Rows].update(table, change.match, change.values, _actor(request), returned)
     return _written(request, returned, rows)
 
 
-async def delete_rows(table: Table, service: Service, request: OperationRequest) -> OperationResult:
+async def delete_rows(
+    table: Table, service: Service, request: OperationRequest[None, Removal]
+) -> OperationResult:
     """Delete the rows that the body matches."""
     returned = _returned(table, request, "DELETE")
     rows = await service[Rows].delete(table, request.body.match, _actor(request), returned)
@@ -145,7 +153,7 @@ def check_names(method: str, names: Iterable[str]) -> None:
             )
 
 
-def _returned(table: Table, request: OperationRequest, method: str) -> Returned:
+def _returned(table: Table, request: OperationRequest[Any, Any], method: str) -> Returned:
     """Return what a write is asked to give back. Raises Problem `invalid`."""
     if any(each.startswith("resolution=") for each in _preferences(request.headers.get("Prefer"))):
         raise Problem("invalid", f"Prefer: resolution is not supported; {_INSTEAD[method]}")
@@ -154,7 +162,7 @@ def _returned(table: Table, request: OperationRequest, method: str) -> Returned:
 
 
 def _written(
-    request: OperationRequest, returned: Returned, rows: Sequence[Row], **more: Any
+    request: OperationRequest[Any, Any], returned: Returned, rows: Sequence[Row], **more: Any
 ) -> OperationResult:
     names = [output.name for output in returned.selection]
     return _in_form(chosen_form(request.headers.get("Accept")), names, rows, **more)
@@ -170,7 +178,7 @@ def _in_form(form: str, names: Sequence[str], rows: Sequence[Row], **more: Any) 
     return OperationResult(rows, **more)
 
 
-def _actor(request: OperationRequest) -> Actor:
+def _actor(request: OperationRequest[Any, Any]) -> Actor:
     assert request.actor is not None  # noqa: S101  these operations require a credential
     return request.actor
 

@@ -17,7 +17,15 @@ from pydantic import (
 from edge_api.analysis.analyst import Analyst, Order
 from edge_api.analysis.document import KINDS, Kind
 from edge_api.db.types import whole
-from edge_api.operation.model import Body, Hints, Operation, OperationRequest, SuccessResponse, Tool
+from edge_api.operation.model import (
+    AnyOperation,
+    Body,
+    Hints,
+    Operation,
+    OperationRequest,
+    SuccessResponse,
+    Tool,
+)
 from edge_api.operation.result import OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.paths import PREFIX
@@ -235,7 +243,9 @@ class Analysis(BaseModel):
     ]
 
 
-async def analyze(service: Service, request: OperationRequest) -> OperationResult:
+async def analyze(
+    service: Service, request: OperationRequest[None, AnalyzeInput]
+) -> OperationResult:
     """Analyse a document; a tool's calls are counted here, since the endpoint counts requests."""
     if request.actor is not None:
         await service.limiter.hit(LIMIT, request.actor.holder)
@@ -337,7 +347,7 @@ _EXAMPLE: Final = {
     ],
 }
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="analyze",
         method="POST",

@@ -15,7 +15,7 @@ from edge_api.db.problems import Problem
 from edge_api.health import Health
 from edge_api.http.request import Fields, Request
 from edge_api.http.response import tell_limits
-from edge_api.operation.model import Operation
+from edge_api.operation.model import AnyOperation, authorise
 from edge_api.operation.service import Service
 
 API_KEY_HEADER: Final = istr("X-API-Key")
@@ -47,7 +47,7 @@ class Admission:
         self._trusted = service.settings.trusted_proxies
         self._health = service[Health]
 
-    async def admit(self, operation: Operation, request: Request) -> Admitted:
+    async def admit(self, operation: AnyOperation, request: Request) -> Admitted:
         """Count the request and return who sends it. Raises Problem.
 
         With a credential it counts against the holder's limit, else against the operation's by
@@ -61,13 +61,10 @@ class Admission:
             return await self._admit_anybody(operation, request)
         actor = await self._identify(operation, request, secret)
         self.count(request, actor)
-        if operation.admit is not None:
-            operation.admit(actor)
-        if operation.scope is not None:
-            self._service.access.authorise(actor, operation.scope, operation.audience)
+        authorise(operation, self._service.access, actor, operation.audience)
         return Admitted(actor, secret or "")
 
-    async def _admit_anybody(self, operation: Operation, request: Request) -> Admitted:
+    async def _admit_anybody(self, operation: AnyOperation, request: Request) -> Admitted:
         if not operation.limit and not operation.needs_address:
             return ANYBODY
         address = self._address_of(request)
@@ -75,7 +72,9 @@ class Admission:
             _tell(request, await self._service.limiter.hit(operation.limit, address))
         return Admitted(address=address)
 
-    async def _identify(self, operation: Operation, request: Request, secret: str | None) -> Actor:
+    async def _identify(
+        self, operation: AnyOperation, request: Request, secret: str | None
+    ) -> Actor:
         """Return the holder of a credential; a failure is counted for its address."""
         access = self._service.access
         try:
@@ -91,7 +90,7 @@ class Admission:
         """Count one request, or one more message of it. Raises Problem `too_many_requests`."""
         _tell(request, self._service.limiter.count(AUTHENTICATED, actor.holder))
 
-    async def still_holds(self, operation: Operation, secret: str) -> bool:
+    async def still_holds(self, operation: AnyOperation, secret: str) -> bool:
         """Tell whether a credential is still good for an operation whose answer goes on."""
         try:
             actor = await self._service.access.actor_for(secret, operation.audience)

@@ -85,7 +85,7 @@ def _too_large(most: int) -> Problem:
     return Problem("too_large", sentence, headers=_CLOSE)
 
 
-def check_media_type(request: Request, body: Body) -> None:
+def check_media_type(request: Request, body: Body[Any]) -> None:
     """Raise Problem `unsupported_media_type` unless the body is of its type, in UTF-8."""
     if "Content-Type" not in request.headers and not body.media_type_needed:
         return
@@ -94,7 +94,7 @@ def check_media_type(request: Request, body: Body) -> None:
         raise Problem("unsupported_media_type", f"Send the body as {body.media_type} in UTF-8")
 
 
-def decode(raw: bytes, body: Body) -> Any:
+def decode(raw: bytes, body: Body[Any]) -> Any:
     """Return what the operation's adapter makes of the JSON text, or of the form.
 
     Raises Problem `invalid` that says where the JSON breaks off, or names the faulty member.

@@ -29,7 +29,7 @@ from edge_api.http.headers import transport
 from edge_api.http.request import Request, mark, whole_list
 from edge_api.http.response import PreparedResponse, header_lines, send, tell_limits
 from edge_api.http.site import Site
-from edge_api.operation.model import ErrorFormat, Operation
+from edge_api.operation.model import AnyOperation, ErrorFormat
 from edge_api.operation.service import Service
 
 API_PREFIX = "/api/"
@@ -53,7 +53,7 @@ class Route:
     """Of the operation; in metrics and in the access log."""
     answer: Answer
     error_format: ErrorFormat = "plain"
-    operation: Operation | None = None
+    operation: AnyOperation | None = None
     """What the sender is checked for; `None`: anybody may ask."""
 
 
@@ -103,7 +103,7 @@ class App:
     def __init__(
         self,
         service: Service,
-        operations: Sequence[Operation],
+        operations: Sequence[AnyOperation],
         site: Site,
         answers: Mapping[str, Answer] = MappingProxyType({}),
         observers: Sequence[Observer] = (),

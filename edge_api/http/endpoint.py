@@ -17,7 +17,7 @@ from edge_api.http.conditional import DocumentAnswers, compress
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, page_headers
 from edge_api.http.request import Fields, Request
 from edge_api.http.response import PreparedResponse, tell_limits
-from edge_api.operation.model import Body, Operation, OperationRequest, check_query
+from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_query
 from edge_api.operation.result import Document, OperationResult, Page
 from edge_api.operation.service import Service
 from edge_api.schema.site_policy import Headers
@@ -51,7 +51,9 @@ def options(allow: str) -> PreparedResponse:
 class Endpoint:
     """One declared operation, ready to answer requests."""
 
-    def __init__(self, operation: Operation, service: Service, documents: DocumentAnswers) -> None:
+    def __init__(
+        self, operation: AnyOperation, service: Service, documents: DocumentAnswers
+    ) -> None:
         self.operation = operation
         self._service = service
         self._documents = documents
@@ -82,7 +84,7 @@ class Endpoint:
             return response
         return await compress(response, request)
 
-    async def _body(self, request: Request, body: Body) -> Any:
+    async def _body(self, request: Request, body: Body[Any]) -> Any:
         check_media_type(request, body)
         raw = await read_bytes(request, body.most)
         if body.verify_signature is not None:

@@ -20,6 +20,7 @@ from edge_api.journal.tools import FETCH, GET, list_tool
 from edge_api.operation.model import (
     ETAG,
     UNCHANGED,
+    AnyOperation,
     Operation,
     OperationRequest,
     Parameter,
@@ -98,16 +99,18 @@ class PostList(BaseModel, extra="forbid"):
     )
 
 
-async def list_posts(service: Service, request: OperationRequest) -> OperationResult:
+async def list_posts(
+    service: Service, request: OperationRequest[ListQuery, None]
+) -> OperationResult:
     """List posts: the whole list without a parameter, and a part of it with one."""
     build = service[BuildManager].build()
-    query: ListQuery = request.query
+    query = request.query
     if not query.model_fields_set:
         return OperationResult(build.posts.whole)
     return await _part(build, query)
 
 
-async def get_post(service: Service, request: OperationRequest) -> OperationResult:
+async def get_post(service: Service, request: OperationRequest[None, None]) -> OperationResult:
     """Give one post."""
     return OperationResult(service[BuildManager].build().posts.document(request.path["slug"]))
 
@@ -147,7 +150,7 @@ def link_to_post(member: str) -> dict[str, Any]:
 
 _LIST = output_schema(PostList)
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="list_posts",
         path=PATH,

@@ -24,6 +24,7 @@ from edge_api.journal.tools import FOUND, SEARCH
 from edge_api.operation.model import (
     ETAG,
     UNCHANGED,
+    AnyOperation,
     Operation,
     OperationRequest,
     Parameter,
@@ -107,7 +108,7 @@ class SearchAnswer(BaseModel, extra="forbid"):
     ]
 
 
-async def show_search(service: Service, request: OperationRequest) -> OperationResult:
+async def show_search(service: Service, request: OperationRequest[None, None]) -> OperationResult:
     """Show a page of results, or the form alone where nothing is asked."""
     given = dict(request.pairs)
     words, page = clean_words(given.get("q", "")), read_page(given.get("page", ""))
@@ -143,9 +144,11 @@ def title_of(words: str) -> str:
     return f"Search: {words[: _TITLE_LONGEST - 1]}\u2026" if is_long else f"Search: {words}"
 
 
-async def search_posts(service: Service, request: OperationRequest) -> OperationResult:
+async def search_posts(
+    service: Service, request: OperationRequest[SearchQuery, None]
+) -> OperationResult:
     """Give the best results as data."""
-    query: SearchQuery = request.query
+    query = request.query
     results = await find_results(service[BuildManager].build(), query.q, size=query.limit)
     return OperationResult(
         Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
@@ -205,7 +208,7 @@ _EXAMPLE: Final = {
 }
 _ANY_TEXT: Final = {"type": "string"}
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="show_search",
         path=paths.SEARCH,

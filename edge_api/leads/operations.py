@@ -11,10 +11,11 @@ from edge_api.db.types import parse_integer
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import Created, Leads, Sender
 from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import check_own_form, give_back, redirect
+from edge_api.operation.forms import Fields, check_own_form, give_back, redirect
 from edge_api.operation.input import FormFaults
 from edge_api.operation.model import (
     ADDS,
+    AnyOperation,
     Body,
     HeaderArgument,
     Operation,
@@ -76,7 +77,9 @@ class RecentQuery(BaseModel):
     ] = 50
 
 
-async def create_lead(service: Service, request: OperationRequest) -> OperationResult:
+async def create_lead(
+    service: Service, request: OperationRequest[None, LeadInput]
+) -> OperationResult:
     """Take a lead and answer once it is kept for good."""
     sender = Sender(request.actor, request.address, "mcp" if request.audience == "mcp" else "api")
     created = await service[Leads].create(
@@ -95,7 +98,9 @@ def reply_with(created: Created) -> OperationResult:
     return OperationResult(created.body, status=201, headers=headers)
 
 
-async def list_leads(service: Service, request: OperationRequest) -> OperationResult:
+async def list_leads(
+    service: Service, request: OperationRequest[RecentQuery, None]
+) -> OperationResult:
     """List the newest leads that are not spam."""
     return OperationResult(await service[Leads].recent(request.query.limit))
 
@@ -167,7 +172,7 @@ _LIST = Tool(
 )
 
 
-async def take_form(service: Service, request: OperationRequest) -> OperationResult:
+async def take_form(service: Service, request: OperationRequest[None, Fields]) -> OperationResult:
     """Store the lead of the contact form and lead on to the thanks, or show the form again.
 
     A script that prefers JSON gets the answer of the API; an error names every fault at once.
@@ -186,7 +191,7 @@ async def take_form(service: Service, request: OperationRequest) -> OperationRes
     return reply_with(created) if for_script else redirect(THANKS)
 
 
-async def _take(service: Service, request: OperationRequest) -> Created:
+async def _take(service: Service, request: OperationRequest[None, Fields]) -> Created:
     if service.settings.leads_require_credential:
         raise Problem("forbidden", "This form is closed; write to us by the API with a key")
     await service.limiter.hit("leads_attempts", request.address)
@@ -194,7 +199,7 @@ async def _take(service: Service, request: OperationRequest) -> Created:
     return await service[Leads].create(read_form(request.body), sender, key)
 
 
-FORMS: tuple[Operation, ...] = (
+FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="contact_form",
         method="POST",
@@ -210,7 +215,7 @@ FORMS: tuple[Operation, ...] = (
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="create_lead",
         method="POST",
@@ -270,7 +275,7 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
-def with_credential(operation: Operation) -> Operation:
+def with_credential(operation: AnyOperation) -> AnyOperation:
     """Return create_lead with a required credential, for LEADS_REQUIRE_CREDENTIAL."""
     about = operation.description.removeprefix(_OPEN).lstrip()
     return replace(operation, credential="required", limit="", success_limit="", description=about)

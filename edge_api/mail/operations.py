@@ -16,6 +16,7 @@ from edge_api.leads.operations import REPLAYED
 from edge_api.mail.suppressions import REPORT_TYPES, Feedback, Report, ReportType, Status
 from edge_api.net.signatures import SIGNED, is_signed
 from edge_api.operation.model import (
+    AnyOperation,
     Body,
     Operation,
     OperationRequest,
@@ -98,9 +99,11 @@ def check_signature(service: Service, headers: Mapping[str, str], raw: bytes) ->
         raise Problem("unauthenticated", sentence, headers=_CHALLENGE)
 
 
-async def take_email_event(service: Service, request: OperationRequest) -> OperationResult:
+async def take_email_event(
+    service: Service, request: OperationRequest[None, Event]
+) -> OperationResult:
     """Log what came of a message, and mail nothing more where nothing arrives or is wanted."""
-    event: Event = request.body
+    event = request.body
     if event.type not in REPORT_TYPES:
         sentence = f"Of {event.type} nothing is made here; known are {', '.join(REPORT_TYPES)}"
         return OperationResult({"status": "ignored", "sentence": sentence}, status=202)
@@ -145,7 +148,7 @@ _SENTENCES: Final = (
     "`v1,` and the HMAC-SHA256 of id, timestamp and body; several stand apart by blanks.",
 )
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="take_email_event",
         method="POST",

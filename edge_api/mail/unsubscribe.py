@@ -9,7 +9,13 @@ from urllib.parse import urlencode
 
 from edge_api.db.problems import Problem
 from edge_api.mail.suppressions import UnsubscribeLinks
-from edge_api.operation.model import Operation, OperationRequest, Parameter, SuccessResponse
+from edge_api.operation.model import (
+    AnyOperation,
+    Operation,
+    OperationRequest,
+    Parameter,
+    SuccessResponse,
+)
 from edge_api.operation.result import HTML, OperationResult, Page
 from edge_api.operation.service import Service
 from edge_api.schema.edge_pages import PageName
@@ -20,7 +26,7 @@ _PLAIN: Final = "text/plain; charset=utf-8"
 _NOTHING_MORE: Final = "Nothing more is mailed to {address} by this site."
 
 
-async def show(service: Service, request: OperationRequest) -> OperationResult:
+async def show(service: Service, request: OperationRequest[None, None]) -> OperationResult:
     """Ask whether to unsubscribe, or say that this was done or cannot be."""
     try:
         subscriber = await service[UnsubscribeLinks].look(_token(request))
@@ -34,7 +40,7 @@ async def show(service: Service, request: OperationRequest) -> OperationResult:
     )
 
 
-async def unsubscribe(service: Service, request: OperationRequest) -> OperationResult:
+async def unsubscribe(service: Service, request: OperationRequest[None, None]) -> OperationResult:
     """Unsubscribe at once, whoever posts and whatever the body says."""
     links, token = service[UnsubscribeLinks], _token(request)
     try:
@@ -49,7 +55,7 @@ async def unsubscribe(service: Service, request: OperationRequest) -> OperationR
         return Page(f"{title}.\n".encode(), headers=_HEADERS, media_type=_PLAIN)
 
 
-def _token(request: OperationRequest) -> str:
+def _token(request: OperationRequest[Any, Any]) -> str:
     return dict(request.pairs).get("token", "")
 
 
@@ -92,7 +98,7 @@ _UNKNOWN: Final = SuccessResponse(
     404, "A page: nobody was given this link", {"type": "string"}, media_types=_HTML
 )
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="show_unsubscribe",
         path=UNSUBSCRIBE,

@@ -19,6 +19,7 @@ from edge_api.mcp.schemas import ANSWER, BATCH_MOST, CARD, CATALOG, EARLIER_CARD
 from edge_api.operation.model import (
     UNCHANGED,
     VERSION,
+    AnyOperation,
     Body,
     Operation,
     OperationRequest,
@@ -147,10 +148,10 @@ def ai_catalog(site_url: str, title: str) -> Document:
 
 def _give(
     make: Callable[[str, str], Document],
-) -> Callable[[Service, OperationRequest], Awaitable[OperationResult]]:
+) -> Callable[[Service, OperationRequest[None, None]], Awaitable[OperationResult]]:
     """Return what answers with a document about the site."""
 
-    async def give(service: Service, _ask: OperationRequest) -> OperationResult:
+    async def give(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
         return OperationResult(make(service.settings.site_url, site_title(service)))
 
     return give
@@ -175,7 +176,7 @@ def _is_local(origin: str) -> bool:
         return False
 
 
-async def exchange(_service: Service, _ask: OperationRequest) -> OperationResult:
+async def exchange(_service: Service, _ask: OperationRequest[Any, Any]) -> OperationResult:
     """Refuse: whoever routes this operation without its own handler has made a mistake."""
     raise Problem("internal")
 
@@ -222,7 +223,7 @@ MCP: Final = Operation(
     ),
     problems=("forbidden", "not_found", "not_acceptable"),
 )
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     MCP,
     Operation(
         name="mcp_server_card",

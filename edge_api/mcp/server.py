@@ -48,7 +48,7 @@ from edge_api.mcp.resources import (
 )
 from edge_api.mcp.subscriptions import Journal
 from edge_api.mcp.tools import BoundTool, Toolbox
-from edge_api.operation.model import VERSION, Operation
+from edge_api.operation.model import VERSION, AnyOperation
 from edge_api.operation.service import Service
 
 LOOK_SECONDS: Final = 0.5
@@ -159,7 +159,7 @@ _ABOUT_THE_CALLER: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_s
 """Problems that no other arguments would mend: HTTP tells them to the client, not to the model."""
 
 
-def make_server(service: Service, operations: Sequence[Operation]) -> Server[Any]:
+def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[Any]:
     """Return the server over what is declared."""
     journal = Journal(service, operations)
     tools = ToolHandlers(service, Toolbox(operations))

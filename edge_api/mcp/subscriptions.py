@@ -16,7 +16,7 @@ from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import TWIN
 from edge_api.mcp.tools import Input, make_ask, operation_inputs, perform
-from edge_api.operation.model import Json, Operation, authorise
+from edge_api.operation.model import AnyOperation, Json, authorise
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.index import SITE_FOLDER
@@ -35,7 +35,7 @@ def find_slug(form: str, path: str) -> str:
 class Journal:
     """What the current build has for an actor."""
 
-    def __init__(self, service: Service, operations: Iterable[Operation]) -> None:
+    def __init__(self, service: Service, operations: Iterable[AnyOperation]) -> None:
         by_name = {operation.name: operation for operation in operations}
         self._service = service
         self._list, self._get = _bind(by_name["list_posts"]), _bind(by_name["get_post"])
@@ -102,9 +102,9 @@ class Journal:
         return answer
 
 
-_Bound = tuple[Operation, Mapping[str, Input]]
+_Bound = tuple[AnyOperation, Mapping[str, Input]]
 """An operation, and what it takes by name."""
 
 
-def _bind(operation: Operation) -> _Bound:
+def _bind(operation: AnyOperation) -> _Bound:
     return operation, {item.name: item for item in operation_inputs(operation)}

@@ -13,8 +13,8 @@ import orjson
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.operation.model import (
+    AnyOperation,
     Json,
-    Operation,
     OperationRequest,
     Schema,
     Tool,
@@ -45,7 +45,7 @@ class Input:
     """Whether a caller may say anything."""
 
 
-def operation_inputs(operation: Operation) -> Iterator[Input]:
+def operation_inputs(operation: AnyOperation) -> Iterator[Input]:
     """Yield what an operation takes, but for headers, which are HTTP's."""
     for item in operation.parameters:
         schema = {**item.schema, "description": item.sentence}
@@ -62,7 +62,7 @@ def operation_inputs(operation: Operation) -> Iterator[Input]:
             yield Input(name, "body", schema, required=name in required)
 
 
-def tool_inputs(tool: Tool, operation: Operation) -> Mapping[str, Input]:
+def tool_inputs(tool: Tool, operation: AnyOperation) -> Mapping[str, Input]:
     """Return what a tool takes by the names of its arguments."""
     known = {item.name: _adapt(tool, item) for item in operation_inputs(operation)}
     names = {name: name for name in known} if tool.arguments is None else tool.arguments
@@ -110,8 +110,8 @@ class _Parts:
 
 
 def make_ask(
-    operation: Operation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
-) -> OperationRequest:
+    operation: AnyOperation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
+) -> OperationRequest[Any, Any]:
     """Return what a tool's arguments ask of an operation, checked as its REST form is.
 
     Raises Problem `invalid` that names the faulty argument.
@@ -166,7 +166,7 @@ class BoundTool:
     """A tool with the operations that it stands on."""
 
     tool: Tool
-    operations: Mapping[str, Operation]
+    operations: Mapping[str, AnyOperation]
     """By the value of the tool's chooser; of a tool without one, a single operation."""
     inputs: Mapping[str, Input]
     """By argument."""
@@ -177,7 +177,7 @@ class BoundTool:
         return self.tool.scope or self._first.scope
 
     @property
-    def _first(self) -> Operation:
+    def _first(self) -> AnyOperation:
         return next(iter(self.operations.values()))
 
     @property
@@ -224,7 +224,7 @@ class BoundTool:
         result: Json = self.tool.present(answer)
         return result
 
-    def _chosen(self, arguments: Mapping[str, Any]) -> Operation:
+    def _chosen(self, arguments: Mapping[str, Any]) -> AnyOperation:
         chooser = self.tool.chooser
         if not chooser:
             return self._first
@@ -262,7 +262,9 @@ def _is_noise(name: str, value: Any) -> bool:
     return name in ("title", "pattern") and isinstance(value, str)  # a member's schema is no string
 
 
-async def perform(operation: Operation, service: Service, ask: OperationRequest) -> Any:
+async def perform(
+    operation: AnyOperation, service: Service, ask: OperationRequest[Any, Any]
+) -> Any:
     """Return the JSON of what an operation answers. Raises Problem."""
     reply: OperationResult = await operation.handler(service, ask)
     value = reply.value.body if isinstance(reply.value, Document) else reply.value
@@ -272,8 +274,8 @@ async def perform(operation: Operation, service: Service, ask: OperationRequest)
 class Toolbox:
     """Every tool of a list of operations, in the order of the list."""
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
-        grouped: dict[str, dict[str, Operation]] = defaultdict(dict)
+    def __init__(self, operations: Iterable[AnyOperation]) -> None:
+        grouped: dict[str, dict[str, AnyOperation]] = defaultdict(dict)
         tools: dict[str, Tool] = {}
         for operation in operations:
             for tool in operation.tools:
@@ -289,5 +291,5 @@ class Toolbox:
         return [tool for tool in self.tools.values() if tool.scope in (None, *actor.scopes)]
 
 
-def _bind(tool: Tool, operations: Mapping[str, Operation]) -> BoundTool:
+def _bind(tool: Tool, operations: Mapping[str, AnyOperation]) -> BoundTool:
     return BoundTool(tool, operations, tool_inputs(tool, next(iter(operations.values()))))

@@ -24,7 +24,7 @@ from edge_api.http.request import Request, whole_list
 from edge_api.http.response import PreparedResponse, StreamedResponse
 from edge_api.mcp.caller import Caller, Slots
 from edge_api.mcp.operations import BODY, MCP
-from edge_api.operation.model import Operation
+from edge_api.operation.model import AnyOperation
 from edge_api.operation.negotiation import media_weight
 from edge_api.operation.result import JSON
 from edge_api.schema.site_policy import Headers
@@ -218,7 +218,7 @@ Load = Callable[[], Exchange]
 class CredentialWatch(Protocol):
     """Looks after a request that was admitted: `http.admission` has it."""
 
-    async def still_holds(self, operation: Operation, secret: str) -> bool:
+    async def still_holds(self, operation: AnyOperation, secret: str) -> bool:
         """Tell whether its credential is still good."""
 
     def count(self, request: Request, actor: Actor) -> None:

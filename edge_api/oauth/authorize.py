@@ -17,6 +17,7 @@ from edge_api.oauth.operations import Form
 from edge_api.oauth.request import host_of, is_loopback, is_nonce, pairs_of, source_of
 from edge_api.oauth.server import OAuthServer
 from edge_api.operation.model import (
+    AnyOperation,
     Body,
     Operation,
     OperationRequest,
@@ -49,7 +50,7 @@ class Choice:
     checked: bool
 
 
-async def ask_person(service: Service, request: OperationRequest) -> OperationResult:
+async def ask_person(service: Service, request: OperationRequest[None, None]) -> OperationResult:
     """Show the question, or send the browser back with what the client has to mend."""
     try:
         asked = await service[OAuthServer].consents.read(request.pairs)
@@ -72,7 +73,7 @@ async def _send_back(service: Service, sent: SentBack) -> Page:
     return Page(body, status=403)
 
 
-async def take_answer(service: Service, request: OperationRequest) -> OperationResult:
+async def take_answer(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Take what the person decided, and send the browser back to the client with it."""
     members = pairs_of(request.body)
     pairs = [(name, value) for name, value in members if name not in _OWN]
@@ -103,7 +104,7 @@ async def _reread(service: Service, pairs: Pairs) -> Asked:
 
 async def _decide(
     service: Service,
-    request: OperationRequest,
+    request: OperationRequest[None, Form],
     asked: Asked,
     said: Mapping[str, str],
     chosen: list[str],
@@ -114,7 +115,7 @@ async def _decide(
     return await service[OAuthServer].consents.allow(asked, holder, chosen)
 
 
-async def _holder(service: Service, request: OperationRequest, key: str) -> Actor:
+async def _holder(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
     """Return who holds the key that was pasted. Raises Problem."""
     if not key:
         raise Problem("invalid", "Paste an API key: it says who you are")
@@ -130,7 +131,9 @@ async def _holder(service: Service, request: OperationRequest, key: str) -> Acto
     return holder
 
 
-def _check_seal(service: Service, request: OperationRequest, seal: str, pairs: Pairs) -> None:
+def _check_seal(
+    service: Service, request: OperationRequest[Any, Any], seal: str, pairs: Pairs
+) -> None:
     """Refuse a form that was not shown to this browser. Raises Problem."""
     if not service[OAuthServer].guard.holds(seal, _cookie(request), pairs, service.clock()):
         raise Problem(
@@ -181,7 +184,7 @@ async def _refusal(service: Service, problem: Problem) -> Page:
     return Page(body, status=problem.status)
 
 
-def _cookie(request: OperationRequest) -> str:
+def _cookie(request: OperationRequest[Any, Any]) -> str:
     """Return our cookie, whatever others there are (RFC 6265, section 5.4)."""
     pairs = (part.strip().partition("=") for part in request.headers.get("Cookie", "").split(";"))
     return next((value for name, _, value in pairs if name == _COOKIE and is_nonce(value)), "")
@@ -252,7 +255,7 @@ _PAGES: Final = (
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="oauth_authorize",
         path=AUTHORIZE,

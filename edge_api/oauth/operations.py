@@ -13,6 +13,7 @@ from edge_api.oauth.request import URI_LONGEST, WEB, pairs_of
 from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
 from edge_api.operation.model import (
     UNCHANGED,
+    AnyOperation,
     Body,
     Operation,
     OperationRequest,
@@ -90,7 +91,7 @@ class ClientAnswer(BaseModel, extra="forbid"):
     scope: str
 
 
-async def describe_server(service: Service, _ask: OperationRequest) -> OperationResult:
+async def describe_server(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Say what the authorization server can do, and where."""
     issuer = service[OAuthServer].issuer
     return _public(server_metadata(issuer, agent_auth(issuer)))
@@ -99,31 +100,33 @@ async def describe_server(service: Service, _ask: OperationRequest) -> Operation
 def describe_resource(audience: Audience | None) -> Any:
     """Return the operation that says who hands out tokens for a door, or for the whole origin."""
 
-    async def describe(service: Service, _ask: OperationRequest) -> OperationResult:
+    async def describe(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
         return _public(resource_metadata(service[OAuthServer].issuer, audience))
 
     return describe
 
 
-async def publish_keys(service: Service, _ask: OperationRequest) -> OperationResult:
+async def publish_keys(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Publish the keys that access tokens are signed with."""
     return _public(await service[OAuthServer].keys.jwks())
 
 
-async def issue_token(service: Service, request: OperationRequest) -> OperationResult:
+async def issue_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Hand out an access token, and perhaps a refresh token."""
     return OperationResult(
         await service[OAuthServer].tokens.issue(pairs_of(request.body), request.headers)
     )
 
 
-async def revoke_token(service: Service, request: OperationRequest) -> OperationResult:
+async def revoke_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Take a token back."""
     await service[OAuthServer].tokens.revoke(pairs_of(request.body), request.headers)
     return OperationResult({})
 
 
-async def register_client(service: Service, request: OperationRequest) -> OperationResult:
+async def register_client(
+    service: Service, request: OperationRequest[None, dict[str, Any]]
+) -> OperationResult:
     """Register a public client."""
     return OperationResult(
         await service[OAuthServer].clients.register_itself(request.body), status=201
@@ -222,7 +225,7 @@ _CLIENT_EXAMPLE: Final = {
 _EITHER: Final = TypeAdapter(Form)
 
 
-def _described(name: str, path: str, audience: Audience | None) -> Operation:
+def _described(name: str, path: str, audience: Audience | None) -> AnyOperation:
     return Operation(
         name=name,
         path=path,
@@ -236,12 +239,12 @@ def _described(name: str, path: str, audience: Audience | None) -> Operation:
     )
 
 
-def _form(schema: Mapping[str, Any], example: Mapping[str, str]) -> Body:
+def _form(schema: Mapping[str, Any], example: Mapping[str, str]) -> Body[Any]:
     examples = MappingProxyType({"example": dict(example)})
     return Body(_EITHER, schema, examples, media_type=FORM)
 
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="oauth_metadata",
         path=METADATA,

@@ -49,7 +49,10 @@ def check_own_form(service: Service, headers: Mapping[str, str], _peer: str) -> 
 
 
 async def give_back(
-    service: Service, form: Form, request: OperationRequest, fault: FormFaults | Problem
+    service: Service,
+    form: Form,
+    request: OperationRequest[None, Fields],
+    fault: FormFaults | Problem,
 ) -> OperationResult:
     """Return the page with the form as it was filled in, and what is wrong with it."""
     if isinstance(fault, FormFaults):

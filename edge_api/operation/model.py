@@ -7,7 +7,7 @@ an `OperationRequest` of checked values, what leaves it is a `OperationResult`.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -21,6 +21,10 @@ from edge_api.schema.paths import Audience
 
 VERSION: Final = "1.0.0"
 """The version of the public API."""
+Query = TypeVar("Query")
+"""The model of the query; `None` without one."""
+Content = TypeVar("Content")
+"""What the body is checked into; `None` without one."""
 Json = dict[str, Any]
 
 
@@ -105,7 +109,7 @@ def shared(name: str, schema: Schema) -> Schema:
 
 
 @dataclass(slots=True)
-class OperationRequest:
+class OperationRequest(Generic[Query, Content]):
     """One request, as far as an operation may know it.
 
     Not frozen, like `OperationResult`: one is made a request, and freezing costs as much as making.
@@ -118,14 +122,14 @@ class OperationRequest:
 
     Empty where nothing is counted by it: with a credential, and without a limit.
     """
-    path: Mapping[str, str] = field(default_factory=dict)
-    query: Any = None
+    path: Mapping[str, str]
+    query: Query
     """An instance of the operation's query model."""
-    pairs: Sequence[tuple[str, str]] = ()
+    pairs: Sequence[tuple[str, str]]
     """Every query parameter, decoded, in order; for operations whose names are columns."""
-    body: Any = None
+    body: Content
     """What the operation's body adapter made of the JSON."""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str]
     """Request headers; look up by any case."""
     audience: Audience = "rest"
     """By which door it came: as a request of its own, or as a call of an MCP tool."""
@@ -146,10 +150,10 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class Body(Generic[Content]):
     """The body an operation takes."""
 
-    check: TypeAdapter[Any]
+    check: TypeAdapter[Content]
     """Makes `OperationRequest.body` of the JSON, or of a form's members: a text for each name, or a
     list of texts for a name that stands more than once. Its faults become Problem `invalid`."""
     schema: Schema
@@ -187,7 +191,7 @@ UNCHANGED: Final = SuccessResponse(
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Generic[Query, Content]):
     """One thing that the service does."""
 
     name: str
@@ -195,7 +199,7 @@ class Operation:
     path: str
     """From the root of the origin; a variable part in braces."""
     summary: str
-    handler: Callable[[Service, OperationRequest], Awaitable[OperationResult]]
+    handler: Callable[[Service, OperationRequest[Query, Content]], Awaitable[OperationResult]]
     responses: tuple[SuccessResponse, ...]
     method: Method = "GET"
     description: str = ""
@@ -208,8 +212,8 @@ class Operation:
     success_limit: str = ""
     """The one that each success counts against beside it."""
     parameters: tuple[Parameter, ...] = ()
-    query: type[BaseModel] | None = None
-    body: Body | None = None
+    query: type[Query] | None = None
+    body: Body[Content] | None = None
     problems: tuple[Code, ...] = ()
     """Beyond those that credential, limit and body bring by themselves."""
     hands_out_secrets: bool = False
@@ -244,8 +248,11 @@ class Operation:
         return self.error_format in ("page", "form")
 
 
+AnyOperation: TypeAlias = Operation[Any, Any]
+
+
 def authorise(
-    operation: Operation, access: Access, actor: Actor, audience: Audience = "rest"
+    operation: AnyOperation, access: Access, actor: Actor, audience: Audience = "rest"
 ) -> None:
     """Raise Problem unless the actor may ask for the operation."""
     if operation.admit is not None:

@@ -6,8 +6,8 @@ from typing import Any
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
     UNCHANGED,
+    AnyOperation,
     ErrorFormat,
-    Operation,
     Parameter,
     Schema,
     SuccessResponse,
@@ -85,7 +85,7 @@ _VALUES = ("const", "default", "enum", "example", "examples")
 """Members whose value is data, and no schema."""
 
 
-def problem_codes(operation: Operation) -> tuple[Code, ...]:
+def problem_codes(operation: AnyOperation) -> tuple[Code, ...]:
     """Return every problem the operation can answer with: its own and those of its declaration."""
     codes: list[Code] = list(operation.problems)
     if operation.credential != "none":
@@ -102,7 +102,7 @@ def problem_codes(operation: Operation) -> tuple[Code, ...]:
 
 
 def openapi_document(
-    operations: Sequence[Operation], site_url: str, version: str, samples: Mapping[str, str]
+    operations: Sequence[AnyOperation], site_url: str, version: str, samples: Mapping[str, str]
 ) -> Json:
     """Return the document; `samples` gives path parameters without an example one that exists."""
     components: Json = {"schemas": dict(_ERRORS), "responses": {}, "parameters": {}}
@@ -122,7 +122,7 @@ def openapi_document(
     }
 
 
-def _operation(operation: Operation, samples: Mapping[str, str], components: Json) -> Json:
+def _operation(operation: AnyOperation, samples: Mapping[str, str], components: Json) -> Json:
     entry: Json = {
         "operationId": operation.name,
         "tags": [operation.tag],
@@ -167,7 +167,7 @@ def _security_schemes(site_url: str) -> Json:
     }
 
 
-def _security(operation: Operation) -> list[Json]:
+def _security(operation: AnyOperation) -> list[Json]:
     """Return the ways in; OpenAPI 3.1 lets the list behind a scheme name what it must allow."""
     if operation.credential == "none":
         return []
@@ -194,7 +194,7 @@ def _parameter(parameter: Parameter, samples: Mapping[str, str], components: Jso
     return entry
 
 
-def _query_parameters(operation: Operation) -> list[Json]:
+def _query_parameters(operation: AnyOperation) -> list[Json]:
     if operation.query is None:
         return []
     schema = operation.query.model_json_schema()
@@ -222,7 +222,7 @@ def present_schema(schema: Json) -> Json:
     return {**choices[0], **rest}
 
 
-def _request_body(operation: Operation) -> Json:
+def _request_body(operation: AnyOperation) -> Json:
     body = operation.body
     assert body is not None  # noqa: S101  the caller looked
     content: Json = {"schema": _named(body.schema)}
@@ -231,7 +231,7 @@ def _request_body(operation: Operation) -> Json:
     return {"required": True, "content": {body.media_type: content}}
 
 
-def _responses(operation: Operation, components: Json) -> Json:
+def _responses(operation: AnyOperation, components: Json) -> Json:
     """Return the responses by status; failures and 304 are references to shared components."""
     responses: Json = {}
     by_status: dict[int, list[Code]] = {}
@@ -274,7 +274,7 @@ def _named(schema: Schema) -> Schema:
     return shared(schema["title"], schema) if "title" in schema else dict(schema)
 
 
-def _failure(status: int, codes: Iterable[Code], operation: Operation) -> Json:
+def _failure(status: int, codes: Iterable[Code], operation: AnyOperation) -> Json:
     return {
         "description": "; ".join(PROBLEMS[code].sentence for code in codes),
         **_headers(_STATUS_HEADERS.get(status, {})),

@@ -18,7 +18,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.table import Column, Table
 from edge_api.db.tables import ADMINISTRATIVE, EMAIL_SEND_STATE
 from edge_api.db.types import Kind
-from edge_api.operation.model import Operation
+from edge_api.operation.model import AnyOperation
 from edge_api.operation.openapi import openapi_document
 from tests.edge.engines import ENGINES, open_store, placed
 from tests.sizes import in_ci
@@ -30,7 +30,7 @@ WRITES = [operation for operation in OPERATIONS if operation.body is not None]
 OPTIONS = jsonschema_rs.FancyRegexOptions()
 
 
-def validator_of(operation: Operation) -> jsonschema_rs.Validator:
+def validator_of(operation: AnyOperation) -> jsonschema_rs.Validator:
     """Return a validator of the body as it is published."""
     entry = DOCUMENT["paths"][operation.path][operation.method.lower()]
     schema = entry["requestBody"]["content"]["application/json"]["schema"]
@@ -54,7 +54,7 @@ class Writer:
         self._store = self._runner.run(open_store(url, clock))
         self._rows = Rows(self._store, clock)
 
-    def takes(self, operation: Operation, value: Any) -> bool:
+    def takes(self, operation: AnyOperation, value: Any) -> bool:
         """Tell whether a body is accepted; a conflict is about the rows there are."""
         assert operation.body is not None
         try:
@@ -66,7 +66,7 @@ class Writer:
             return problem.code == "conflict"
         return True
 
-    async def _do(self, operation: Operation, body: Any) -> None:
+    async def _do(self, operation: AnyOperation, body: Any) -> None:
         table = ADMINISTRATIVE[operation.path.rpartition("/")[2]]
         match operation.method:
             case "POST":
@@ -147,7 +147,7 @@ def required_of(table: Table) -> list[str]:
     return [name for name, column in table.columns.items() if column.required]
 
 
-def bodies_of(operation: Operation) -> st.SearchStrategy[Any]:
+def bodies_of(operation: AnyOperation) -> st.SearchStrategy[Any]:
     """Draw what is nearly a body of the operation."""
     table = ADMINISTRATIVE[operation.path.rpartition("/")[2]]
     objects = objects_of(table)
@@ -172,7 +172,7 @@ def some_columns_of(table: Table) -> st.SearchStrategy[Any]:
 @pytest.mark.parametrize(
     "operation", [*WRITES[:3], *in_ci(*WRITES[3:])], ids=lambda operation: operation.name
 )
-def test_a_body_is_valid_exactly_when_it_is_taken(writer: Writer, operation: Operation) -> None:
+def test_a_body_is_valid_exactly_when_it_is_taken(writer: Writer, operation: AnyOperation) -> None:
     """The schema and the code say the same of any body, for each write of each table."""
     verdicts: set[bool] = set()
 
@@ -188,7 +188,7 @@ def test_a_body_is_valid_exactly_when_it_is_taken(writer: Writer, operation: Ope
 
 
 @pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
-def test_examples_are_taken(writer: Writer, operation: Operation) -> None:
+def test_examples_are_taken(writer: Writer, operation: AnyOperation) -> None:
     """Each published example of a body is valid and taken."""
     assert operation.body is not None
     for value in operation.body.examples.values():

@@ -7,7 +7,7 @@ import pytest
 from multidict import CIMultiDictProxy
 
 from edge_api.http import conditional as documents
-from edge_api.operation.model import Operation
+from edge_api.operation.model import AnyOperation
 from edge_api.operation.result import FORM
 from edge_api.operations import OPERATIONS
 from edge_api.settings import SETTINGS
@@ -94,7 +94,7 @@ def target_of(path: str) -> str:
     return path.replace("{slug}", "first-edge")
 
 
-def body_of(operation: Operation) -> dict[str, Any]:
+def body_of(operation: AnyOperation) -> dict[str, Any]:
     """Return the arguments of a request whose body, if any, is sound."""
     if operation.body is None:
         return {}
@@ -102,7 +102,7 @@ def body_of(operation: Operation) -> dict[str, Any]:
     return {kind: next(iter(operation.body.examples.values()))}
 
 
-async def ask(edge: Any, operation: Operation, method: str = "", **headers: str) -> Answer:
+async def ask(edge: Any, operation: AnyOperation, method: str = "", **headers: str) -> Answer:
     """Return the answer to a request with a credential that may do everything."""
     target = target_of(operation.path)
     key = await (edge.token() if operation.audience == "mcp" else edge.key())
@@ -123,7 +123,7 @@ def words_of(answer: Answer, header: str) -> set[str]:
 
 
 @EACH
-async def test_every_answer_has_the_safeguards(edge: Any, operation: Operation) -> None:
+async def test_every_answer_has_the_safeguards(edge: Any, operation: AnyOperation) -> None:
     """Success and refusal alike; scripts of every origin may read them, without cookies."""
     success, refusal = await ask(edge, operation), await ask(edge, operation, "PUT")
     assert success.status in (200, 201, OUTCOMES.get(operation.name))
@@ -141,7 +141,7 @@ async def test_every_answer_has_the_safeguards(edge: Any, operation: Operation) 
 
 
 @EACH
-async def test_how_long_an_answer_may_be_kept(edge: Any, operation: Operation) -> None:
+async def test_how_long_an_answer_may_be_kept(edge: Any, operation: AnyOperation) -> None:
     """Rows never, what needs a credential only by its reader, descriptions by everybody."""
     answer = await ask(edge, operation)
 
@@ -153,7 +153,7 @@ async def test_how_long_an_answer_may_be_kept(edge: Any, operation: Operation) -
 
 
 @EACH_READING
-async def test_what_has_a_validator_is_not_sent_again(edge: Any, operation: Operation) -> None:
+async def test_what_has_a_validator_is_not_sent_again(edge: Any, operation: AnyOperation) -> None:
     """A 304 has the validator and the caching, no body; another validator gets the whole."""
     whole = await ask(edge, operation)
     etag = whole.headers.get("ETag")
@@ -172,7 +172,7 @@ async def test_what_has_a_validator_is_not_sent_again(edge: Any, operation: Oper
 
 
 @EACH_READING
-async def test_each_coding_has_its_own_validator(edge: Any, operation: Operation) -> None:
+async def test_each_coding_has_its_own_validator(edge: Any, operation: AnyOperation) -> None:
     """So no cache takes one for another; what is short stays as it is."""
     answers = [
         await ask(edge, operation, **{"Accept-Encoding": coding})
@@ -190,7 +190,7 @@ async def test_each_coding_has_its_own_validator(edge: Any, operation: Operation
 
 
 @EACH_READING
-async def test_head_is_get_without_a_body(edge: Any, operation: Operation) -> None:
+async def test_head_is_get_without_a_body(edge: Any, operation: AnyOperation) -> None:
     """Status and headers are the same but for the id, the time, and what counts down."""
     headers = {"Accept-Encoding": "identity", "X-Request-ID": "the-same-id"}
     whole, head = [await ask(edge, operation, method, **headers) for method in ("GET", "HEAD")]
@@ -275,7 +275,7 @@ async def test_an_https_origin_demands_https(make_edge: Any, method: str, target
 
 
 @EACH
-async def test_what_is_left_of_a_limit_is_told(make_edge: Any, operation: Operation) -> None:
+async def test_what_is_left_of_a_limit_is_told(make_edge: Any, operation: AnyOperation) -> None:
     """With the default limits, to whoever sends a credential that is needed or may be sent."""
     limit = {"RATE_AUTHENTICATED": str(SETTINGS["RATE_AUTHENTICATED"].default)}
     async with make_edge(**limit) as edge:
@@ -289,7 +289,7 @@ async def test_what_is_left_of_a_limit_is_told(make_edge: Any, operation: Operat
 
 
 @EACH
-async def test_without_limits_nothing_is_told_of_any(edge: Any, operation: Operation) -> None:
+async def test_without_limits_nothing_is_told_of_any(edge: Any, operation: AnyOperation) -> None:
     """A limit that is switched off leaves no header."""
     answer = await ask(edge, operation)
 
@@ -344,7 +344,7 @@ def test_which_answers_mix_secrets_with_what_was_sent() -> None:
 
 @EACH
 async def test_secrets_are_not_compressed(
-    edge: Any, monkeypatch: pytest.MonkeyPatch, operation: Operation
+    edge: Any, monkeypatch: pytest.MonkeyPatch, operation: AnyOperation
 ) -> None:
     """Their length would tell of them, beside what the client chose (BREACH)."""
     monkeypatch.setattr(documents, "SMALLEST_CODED", 1)

@@ -19,7 +19,7 @@ from edge_api.http import body as body_module
 from edge_api.journal.builds import BuildManager
 from edge_api.net.signatures import sign
 from edge_api.open_store import system_clock
-from edge_api.operation.model import Operation
+from edge_api.operation.model import AnyOperation
 from edge_api.operation.openapi import problem_codes
 from edge_api.operation.result import FORM
 from edge_api.operations import OPERATIONS
@@ -43,26 +43,26 @@ MEMBERS = {
 DECLARED = [(operation, code) for operation in OPERATIONS for code in problem_codes(operation)]
 
 
-def path_of(operation: Operation) -> str:
+def path_of(operation: AnyOperation) -> str:
     """Return a path at which the operation answers."""
     query = "?client_id=somebody" if operation.name == "oauth_authorize" else ""
     return operation.path.replace("{slug}", "first-edge") + query
 
 
-async def credential_for(edge: Any, operation: Operation, *scopes: str, **more: Any) -> str:
+async def credential_for(edge: Any, operation: AnyOperation, *scopes: str, **more: Any) -> str:
     """Return a new credential of the kind that the operation takes."""
     issue = edge.token if operation.audience == "mcp" else edge.key
     return str(await issue(*scopes, **more))
 
 
-def sample_of(operation: Operation) -> Any:
+def sample_of(operation: AnyOperation) -> Any:
     """Return a body that the operation takes, or nothing for one that takes none."""
     if operation.body is None:
         return None
     return next(iter(operation.body.examples.values()))
 
 
-async def ask(edge: Any, operation: Operation, key: str | None, **more: Any) -> Answer:
+async def ask(edge: Any, operation: AnyOperation, key: str | None, **more: Any) -> Answer:
     """Return the status and the body of one request, whose own body is sound unless given."""
     if "data" not in more and operation.body is not None:
         kind = "data" if operation.body.media_type == FORM else "json"
@@ -83,14 +83,14 @@ def signed(request: dict[str, Any]) -> dict[str, Any]:
     return {"data": body, **request, "headers": {**headers, **kind, **request.get("headers", {})}}
 
 
-async def unauthenticated(edge: Any, operation: Operation) -> Answer:
+async def unauthenticated(edge: Any, operation: AnyOperation) -> Answer:
     """Send a credential that nobody was given."""
     if operation.body is not None and operation.body.verify_signature is not None:
         return await ask(edge, operation, None, headers={"webhook-signature": "v1,bWFkZS11cA=="})
     return await ask(edge, operation, "fe_sk_made-up")
 
 
-async def invalid(edge: Any, operation: Operation) -> Answer:
+async def invalid(edge: Any, operation: AnyOperation) -> Answer:
     """Send two credentials at once, or where none is looked at, what makes no sense."""
     if operation.credential == "none":
         return await ask(edge, operation, None, **senseless(operation))
@@ -98,7 +98,7 @@ async def invalid(edge: Any, operation: Operation) -> Answer:
     return await ask(edge, operation, key, headers={"Authorization": "Bearer other"})
 
 
-def senseless(operation: Operation) -> dict[str, Any]:
+def senseless(operation: AnyOperation) -> dict[str, Any]:
     """Return a body that is of the right type and says nothing, or a query that asks too much."""
     if operation.body is None:
         return {"params": {"limit": "999999"}}
@@ -107,7 +107,7 @@ def senseless(operation: Operation) -> dict[str, Any]:
     return {"json": {}}
 
 
-async def insufficient_scope(edge: Any, operation: Operation) -> Answer:
+async def insufficient_scope(edge: Any, operation: AnyOperation) -> Answer:
     """Send a key that may do anything but this, or a token that may not call the tool."""
     if operation.audience == "mcp":
         assert operation.body is not None
@@ -117,14 +117,14 @@ async def insufficient_scope(edge: Any, operation: Operation) -> Answer:
     return await ask(edge, operation, await edge.key(*others))
 
 
-async def table_not_allowed(edge: Any, operation: Operation) -> Answer:
+async def table_not_allowed(edge: Any, operation: AnyOperation) -> Answer:
     """Send a key that was given another table."""
     table = operation.path.rpartition("/")[2]
     other = next(name for name in ADMINISTRATIVE if name != table)
     return await ask(edge, operation, await edge.key(tables=(other,)))
 
 
-async def unavailable(edge: Any, operation: Operation) -> Answer:
+async def unavailable(edge: Any, operation: AnyOperation) -> Answer:
     """Ask while the store is gone, or the workers or the index, where only these are needed."""
     if operation.name == "analyze":
         await edge.service[Analyst].close()
@@ -137,7 +137,7 @@ async def unavailable(edge: Any, operation: Operation) -> Answer:
     return await ask(edge, operation, key)
 
 
-async def too_large(edge: Any, operation: Operation) -> Answer:
+async def too_large(edge: Any, operation: AnyOperation) -> Answer:
     """Send more bytes than the operation takes."""
     assert operation.body is not None
     data = io.BytesIO(b'"' + b"x" * operation.body.most + b'"')
@@ -146,14 +146,14 @@ async def too_large(edge: Any, operation: Operation) -> Answer:
     return await ask(edge, operation, key, data=data, headers=headers)
 
 
-async def unsupported_media_type(edge: Any, operation: Operation) -> Answer:
+async def unsupported_media_type(edge: Any, operation: AnyOperation) -> Answer:
     """Send a form where JSON is wanted."""
     headers = {"Content-Type": "text/plain"}
     key = await credential_for(edge, operation)
     return await ask(edge, operation, key, data=b"{}", headers=headers)
 
 
-async def body_timeout(edge: Any, operation: Operation) -> Answer:
+async def body_timeout(edge: Any, operation: AnyOperation) -> Answer:
     """Announce a body and never send its end."""
     assert operation.body is not None
     key = await credential_for(edge, operation)
@@ -173,7 +173,7 @@ async def body_timeout(edge: Any, operation: Operation) -> Answer:
     return status, {"page": said} if operation.is_page else json.loads(said)
 
 
-async def not_found(edge: Any, operation: Operation) -> Answer:
+async def not_found(edge: Any, operation: AnyOperation) -> Answer:
     """Ask for a slug that no post has, or for a method that the protocol does not know."""
     if operation.audience == "mcp":
         modern = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "nothing"}
@@ -188,7 +188,7 @@ async def not_found(edge: Any, operation: Operation) -> Answer:
         return answer.status, await answer.json()
 
 
-async def not_acceptable(edge: Any, operation: Operation) -> Answer:
+async def not_acceptable(edge: Any, operation: AnyOperation) -> Answer:
     """Ask for exactly one row where none matches, or for what is never spoken."""
     if operation.audience == "mcp":
         return await ask(edge, operation, await edge.token(), headers={"Accept": "text/html"})
@@ -199,7 +199,7 @@ async def not_acceptable(edge: Any, operation: Operation) -> Answer:
         return answer.status, await answer.json()
 
 
-async def denied(edge: Any, operation: Operation) -> Answer:
+async def denied(edge: Any, operation: AnyOperation) -> Answer:
     """Claim what was denied."""
     token, request_id = await file_request(edge)
     await AccessDecisions(edge.service.store, system_clock).deny(request_id)
@@ -214,7 +214,7 @@ async def file_request(edge: Any) -> tuple[str, str]:
         return told["claim_token"], told["registration_id"]
 
 
-async def claimed_before(edge: Any, operation: Operation) -> Answer:
+async def claimed_before(edge: Any, operation: AnyOperation) -> Answer:
     """Claim what was handed out and has been revoked since."""
     token, request_id = await file_request(edge)
     await AccessDecisions(edge.service.store, system_clock).approve(request_id)
@@ -225,7 +225,7 @@ async def claimed_before(edge: Any, operation: Operation) -> Answer:
     return await ask(edge, operation, None, json={"claim_token": token})
 
 
-async def conflict(edge: Any, operation: Operation) -> Answer:
+async def conflict(edge: Any, operation: AnyOperation) -> Answer:
     """Store what must be unique a second time, or change a row into its neighbour."""
     if operation.name == "claim_credential":
         return await claimed_before(edge, operation)
@@ -267,7 +267,7 @@ def _clash(table: str, first: dict[str, Any]) -> dict[str, Any]:
     return {"email": first["email"]}
 
 
-async def idempotency_mismatch(edge: Any, operation: Operation) -> Answer:
+async def idempotency_mismatch(edge: Any, operation: AnyOperation) -> Answer:
     """Use one key for two different leads."""
     key, headers = await edge.key(), {"Idempotency-Key": "twice"}
     async with edge.ask("POST", operation.path, key, json=LEAD, headers=headers) as answer:
@@ -277,14 +277,14 @@ async def idempotency_mismatch(edge: Any, operation: Operation) -> Answer:
         return answer.status, await answer.json()
 
 
-async def too_many_requests(edge: Any, operation: Operation) -> Answer:
+async def too_many_requests(edge: Any, operation: AnyOperation) -> Answer:
     """Ask twice where once is allowed."""
     key = await credential_for(edge, operation)
     await ask(edge, operation, key)
     return await ask(edge, operation, key)
 
 
-async def forbidden(edge: Any, operation: Operation) -> Answer:
+async def forbidden(edge: Any, operation: AnyOperation) -> Answer:
     """Ask from a page of another origin, or about an address that is not this site's."""
     if operation.name == "claim_credential":
         return await denied(edge, operation)
@@ -294,12 +294,12 @@ async def forbidden(edge: Any, operation: Operation) -> Answer:
     return await ask(edge, operation, await credential_for(edge, operation), headers=headers)
 
 
-async def fetch_failed(edge: Any, operation: Operation) -> Answer:
+async def fetch_failed(edge: Any, operation: AnyOperation) -> Answer:
     """Name a page that is not there."""
     return await ask(edge, operation, None, json={"url": "http://journal.test/no-such-page/"})
 
 
-TRIGGERS: dict[Code, Callable[[Any, Operation], Awaitable[Answer]]] = {
+TRIGGERS: dict[Code, Callable[[Any, AnyOperation], Awaitable[Answer]]] = {
     "unauthenticated": unauthenticated,
     "invalid": invalid,
     "insufficient_scope": insufficient_scope,
@@ -342,7 +342,7 @@ ELSEWHERE = {"in_progress"}
     ],
 )
 async def test_declared_problem_is_met(
-    make_edge: Any, monkeypatch: pytest.MonkeyPatch, operation: Operation, code: Code
+    make_edge: Any, monkeypatch: pytest.MonkeyPatch, operation: AnyOperation, code: Code
 ) -> None:
     """The operation answers with the problem's status, and with the shape of errors it has."""
     monkeypatch.setattr(body_module, "BODY_SECONDS", 0.2)

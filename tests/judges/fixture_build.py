@@ -15,7 +15,7 @@ from edge_api.http.request import Request, mark
 from edge_api.http.response import PreparedResponse, send
 from edge_api.mcp.exchange import Exchange
 from edge_api.mcp.transport import McpEndpoint
-from edge_api.operation.model import Operation
+from edge_api.operation.model import AnyOperation
 from tests.edge.conftest import EdgeServer
 
 TOKEN = "of the test build"
@@ -25,7 +25,7 @@ _TESTER = Actor("tester", "tester", "access_token", frozenset({"mcp"}))
 class Anybody:
     """Lets each request go on for as long as it likes."""
 
-    async def still_holds(self, _operation: Operation, _secret: str) -> bool:
+    async def still_holds(self, _operation: AnyOperation, _secret: str) -> bool:
         """Tell that the credential is good."""
         return True
 

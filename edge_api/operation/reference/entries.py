@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from limits import RateLimitItem, parse_many
 
 from edge_api.auth.rate_limits import NO_LIMIT
-from edge_api.operation.model import Operation
+from edge_api.operation.model import AnyOperation
 from edge_api.operation.reference.languages import is_callable, make_call, make_examples
 from edge_api.operation.reference.values import Answer, Body, Code, Entry, Field, Prose
 
@@ -172,7 +172,7 @@ class Entries:
         """Return what the document says of all operations with a tag."""
         return next((each.get("description", "") for each in self._tags if each["name"] == tag), "")
 
-    def make(self, operation: Operation) -> Entry:
+    def make(self, operation: AnyOperation) -> Entry:
         """Return the entry of one operation."""
         entry = self._resolve(self._document["paths"][operation.path][operation.method.lower()])
         answers = [self._answer(*each) for each in entry["responses"].items()]
@@ -208,7 +208,7 @@ class Entries:
         found: Json = self._document["components"][kind][name]
         return found
 
-    def _access(self, operation: Operation) -> Iterator[str]:
+    def _access(self, operation: AnyOperation) -> Iterator[str]:
         """Yield sentences on who may call it, and how often."""
         yield _CREDENTIALS[operation.credential, operation.audience]
         if operation.scope:
@@ -281,7 +281,7 @@ def _spell_window(item: RateLimitItem) -> str:
     return f"{'an' if unit == 'hour' else 'a'} {unit}"
 
 
-def _remark(operation: Operation) -> str:
+def _remark(operation: AnyOperation) -> str:
     """Return why a reader's own program does not call it."""
     if operation.body is not None and operation.body.verify_signature is not None:
         return "The mail service calls this, and signs what it sends."

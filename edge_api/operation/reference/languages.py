@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import quote, urlencode
 
-from edge_api.operation.model import Operation
+from edge_api.operation.model import AnyOperation
 from edge_api.operation.reference.values import Code, Example
 from edge_api.operation.result import JSON
 
@@ -37,14 +37,14 @@ class Call:
     """Texts in the body that stand for variables of the environment, and the names of these."""
 
 
-def is_callable(operation: Operation) -> bool:
+def is_callable(operation: AnyOperation) -> bool:
     """Tell whether a program of the reader's can call it: no page, and nothing to be signed."""
     signed = operation.body is not None and operation.body.verify_signature is not None
     succeeds = any(_LEAST_SUCCESS <= each.status < _LEAST_REDIRECT for each in operation.responses)
     return succeeds and not operation.is_page and not signed
 
 
-def make_call(operation: Operation, entry: Json, site_url: str) -> Call:
+def make_call(operation: AnyOperation, entry: Json, site_url: str) -> Call:
     """Return the example of `operation`; `entry` is its OpenAPI entry without references."""
     parameters = [each for each in entry["parameters"] if "example" in each]
     path = operation.path
@@ -74,7 +74,7 @@ def _pairs(parameter: Json) -> Iterator[tuple[str, str]]:
         yield parameter["name"], str(example)
 
 
-def _credential(operation: Operation) -> Credential:
+def _credential(operation: AnyOperation) -> Credential:
     if operation.credential == "required":
         return "token" if operation.audience == "mcp" else "key"
     is_clients = operation.error_format == "oauth" and "unauthenticated" in operation.problems

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from edge_api.auth.rate_limits import COUNTED
 from edge_api.db.problems import PROBLEMS
-from edge_api.operation.model import Operation
+from edge_api.operation.model import AnyOperation
 from edge_api.operation.reference.entries import Entries, spell_rate
 from edge_api.operation.reference.values import Answer, Body, Entry, Field, Page, Prose
 from edge_api.schema.credentials import SCOPES
@@ -104,7 +104,7 @@ _OVERVIEW: Final = Group("Overview", "How to call it: addresses, credentials, er
 
 
 def make_pages(
-    operations: Sequence[Operation], document: Json, site_url: str, limits: Mapping[str, str]
+    operations: Sequence[AnyOperation], document: Json, site_url: str, limits: Mapping[str, str]
 ) -> tuple[Page, ...]:
     """Return every page, the overview first; `document` is the OpenAPI document of `operations`.
 
@@ -117,7 +117,7 @@ def make_pages(
     )
 
 
-def _page(slug: str, group: Group, operations: Sequence[Operation], entries: Entries) -> Page:
+def _page(slug: str, group: Group, operations: Sequence[AnyOperation], entries: Entries) -> Page:
     chosen = [operation for tag in group.tags for operation in operations if operation.tag == tag]
     return Page(
         path=f"{DOCS}{slug}/",
