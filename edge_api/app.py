@@ -18,7 +18,7 @@ from edge_api.analysis.analyst import Analyst, Doors, OwnSite
 from edge_api.analysis.facts import AI_CATALOG, API_CATALOG
 from edge_api.analysis.fetch import Fetcher, WebVisitor
 from edge_api.analysis.pool import Pool
-from edge_api.auth.actor import Clock
+from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.credentials import Access
 from edge_api.auth.rate_limits import Limiter, list_rates
 from edge_api.auth.sealing import Wrapping
@@ -51,7 +51,7 @@ from edge_api.mcp.transport import Exchange, McpEndpoint, load_exchange
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthConfig, OAuthServer
-from edge_api.open_store import counted, open_store, system_clock
+from edge_api.open_store import counted, open_store
 from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import Page

@@ -5,11 +5,10 @@ The only place that chooses an engine; PostgreSQL's is imported where it is used
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edge_api.auth.actor import Clock
+from edge_api.auth.actor import Clock, system_clock
 from edge_api.db import sqlite
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
@@ -86,11 +85,6 @@ async def opened(settings: Settings, *, create: bool = False) -> AsyncIterator[S
         yield store
     finally:
         await store.close()
-
-
-def system_clock() -> datetime:
-    """Return the present instant, in UTC: the one clock of the product."""
-    return datetime.now(UTC)
 
 
 def embedded_store(settings: Settings, command: str) -> Path:

@@ -18,6 +18,11 @@ Clock = Callable[[], datetime]
 """Gives the present instant, aware and in UTC. A parameter, so that tests choose the time."""
 
 
+def system_clock() -> datetime:
+    """Return the present instant, in UTC: the one clock of the product."""
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class Actor:
     """The holder of a valid credential."""

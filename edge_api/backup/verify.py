@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from edge_api.auth.actor import system_clock
 from edge_api.backup.folder import digest_of, read_checksum
 from edge_api.backup.private_file import write_private
 from edge_api.backup.replica import PATIENCE_SECONDS, fetch_latest
@@ -27,7 +28,6 @@ from edge_api.db.sqlite.copying import count_lost, note_keys, verify
 from edge_api.db.sqlite.lock_file import is_claimed
 from edge_api.db.sqlite.replicator import ReplicatorError, sync_replica
 from edge_api.db.types import spell_instant
-from edge_api.open_store import system_clock
 from edge_api.settings import Settings, read_settings
 
 PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}

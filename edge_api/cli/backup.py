@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from edge_api.auth.actor import system_clock
 from edge_api.backup.folder import (
     BackupFolder,
     checksum_beside,
@@ -20,7 +21,7 @@ from edge_api.db.errors import StoreRefusal, no_store
 from edge_api.db.sqlite.copying import Contents, copy_store, verify
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.types import spell_instant
-from edge_api.open_store import embedded_store, system_clock
+from edge_api.open_store import embedded_store
 from edge_api.settings import Settings
 
 _KEPT: Final = 14

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from edge_api.auth.actor import system_clock
 from edge_api.cli import (
     EXAMPLE_ID,
     Subparsers,
@@ -19,7 +20,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.table import Row
 from edge_api.oauth.clients import Clients, NewClient, Registered
 from edge_api.oauth.grants import AUTH_METHODS, GRANTS
-from edge_api.open_store import opened, system_clock
+from edge_api.open_store import opened
 from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.settings import Settings
 

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
+from edge_api.auth.actor import system_clock
 from edge_api.backup.private_file import secret_key_path
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.table import Table
 from edge_api.db.tables import TABLES
 from edge_api.db.transfer import Copied, copy_tables
-from edge_api.open_store import open_at, system_clock
+from edge_api.open_store import open_at
 from edge_api.schema.environment import file_of
 from edge_api.settings import SETTINGS, Settings
 

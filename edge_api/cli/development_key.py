@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.app import Assembly
-from edge_api.auth.actor import Clock
+from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.private_file import write_private
 from edge_api.db.email_address import MailFolder, parse_relay
 from edge_api.db.query import Store
 from edge_api.journal.builds import BuildManager
-from edge_api.open_store import system_clock
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, is_loopback
 

@@ -5,6 +5,7 @@ import json
 import sys
 from typing import Any
 
+from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import USUAL_SCOPES, Issued, Keys, NewKey, state_of
 from edge_api.cli import (
     EXAMPLE_ID,
@@ -17,7 +18,7 @@ from edge_api.cli import (
 )
 from edge_api.db.table import Row
 from edge_api.db.types import parse_timestamp, spell_instant
-from edge_api.open_store import opened, system_clock
+from edge_api.open_store import opened
 from edge_api.settings import Settings
 
 _SHOWN = (

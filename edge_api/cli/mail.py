@@ -10,7 +10,7 @@ from email.message import EmailMessage
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
-from edge_api.auth.actor import new_id
+from edge_api.auth.actor import new_id, system_clock
 from edge_api.backup.private_file import secret_key
 from edge_api.cli import add_command, add_list, print_list, printable
 from edge_api.db.table import Row
@@ -19,7 +19,7 @@ from edge_api.db.types import spell_instant
 from edge_api.mail.build import make_mailing, site_title
 from edge_api.mail.messages import LETTERS, Envelope, TemplateName, compose
 from edge_api.mail.queue import NO_RELAY, MailByHand, Waiting
-from edge_api.open_store import opened, system_clock
+from edge_api.open_store import opened
 from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
 from edge_api.settings import Settings
 

@@ -8,14 +8,14 @@ import time
 from typing import Any, Final
 
 from edge_api.admin.privacy import Found, Privacy, Retention
-from edge_api.auth.actor import OPERATOR
+from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import add_command, printable
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.table import Row, Table
 from edge_api.db.types import spell_instant
-from edge_api.open_store import opened, system_clock
+from edge_api.open_store import opened
 from edge_api.settings import Settings
 
 SCRUB_SECONDS: Final = 10.0

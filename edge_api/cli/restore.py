@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from edge_api.auth.actor import system_clock
 from edge_api.backup.folder import checksum_beside, digest_of, key_beside, read_checksum
 from edge_api.backup.private_file import secret_key_path, write_private
 from edge_api.backup.replica import fetch_replica, parse_instant
@@ -21,7 +22,7 @@ from edge_api.db.sqlite.copying import Contents, copy_file, verify
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import end_replicator
 from edge_api.db.sqlite.swap_file import beside, claimed, clear, replace, require_whole
-from edge_api.open_store import embedded_store, system_clock
+from edge_api.open_store import embedded_store
 from edge_api.settings import Settings
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
+from edge_api.auth.actor import system_clock
 from edge_api.auth.sealing import Wrapping
 from edge_api.backup.private_file import secret_key
 from edge_api.cli import (
@@ -18,7 +19,7 @@ from edge_api.cli import (
     print_list,
     printable,
 )
-from edge_api.open_store import opened, system_clock
+from edge_api.open_store import opened
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import (
     OVERLAP,

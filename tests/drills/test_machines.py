@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
+from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.postgres import open_store
-from edge_api.open_store import system_clock
 from tests.drills.machines import POSTS, READINESS, Machine, running
 from tests.edge.edge_process import PATIENCE
 from tests.edge.ledger import Difference, compare, stored_leads

@@ -17,11 +17,10 @@ from pytest_aiohttp import AiohttpClient
 from yarl import URL
 
 from edge_api.app import assemble
-from edge_api.auth.actor import Clock
+from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.query import Store
 from edge_api.http.server import Handler, Refuse, Server, listen, refuse_plainly, start_on
-from edge_api.open_store import system_clock
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, read_settings
 from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from edge_api.access.service import AccessDecisions
+from edge_api.auth.actor import system_clock
 from edge_api.auth.secrets import is_well_formed
 from edge_api.db.types import parse_timestamp
-from edge_api.open_store import system_clock
 from tests.edge.conftest import SITE_URL, error_of
 from tests.edge.mcp.agents import LEGACY, Agent
 

@@ -19,7 +19,7 @@ import pytest
 from edge_api import background as housekeeping
 from edge_api.__main__ import main
 from edge_api.admin.privacy import Privacy
-from edge_api.auth.actor import OPERATOR
+from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import privacy as command
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
@@ -34,7 +34,6 @@ from edge_api.db.tables import (
     LEADS,
     SUPPRESSED_EMAILS,
 )
-from edge_api.open_store import system_clock
 from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.edge.store.samples import make_lead, make_row
 from tests.sizes import in_ci

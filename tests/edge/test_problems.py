@@ -12,13 +12,13 @@ import pytest
 from edge_api.access.service import AccessDecisions
 from edge_api.admin.schemas import new_row_sample
 from edge_api.analysis.analyst import Analyst
+from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.http import body as body_module
 from edge_api.journal.builds import BuildManager
 from edge_api.net.signatures import sign
-from edge_api.open_store import system_clock
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.openapi import problem_codes
 from edge_api.operation.result import FORM

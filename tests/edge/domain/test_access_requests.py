@@ -9,7 +9,7 @@ import pytest
 from edge_api.access import service as module
 from edge_api.access.input import AccessRequestInput
 from edge_api.access.service import AccessDecisions, AccessRequests
-from edge_api.auth.actor import recent_entries
+from edge_api.auth.actor import recent_entries, system_clock
 from edge_api.auth.keys import Keys
 from edge_api.auth.rate_limits import Limiter
 from edge_api.auth.secrets import digest_of, is_well_formed
@@ -17,7 +17,6 @@ from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
 from edge_api.db.sqlite import open_store
-from edge_api.open_store import system_clock
 from edge_api.settings import read_settings
 from tests.edge.domain.doors import make_access
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from edge_api import background as housekeeping
+from edge_api.auth.actor import system_clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.leads.idempotency import Claim, Idempotency, Remember, make_claim
 from edge_api.leads.service import Leads
-from edge_api.open_store import system_clock
 from tests.edge.conftest import EdgeMaker
 
 pytestmark = pytest.mark.each_engine

@@ -8,8 +8,8 @@ from aiohttp import ClientResponse
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from edge_api.access.service import AccessDecisions, AccessRequests
+from edge_api.auth.actor import system_clock
 from edge_api.auth.secrets import is_well_formed
-from edge_api.open_store import system_clock
 from tests.page_scripts import has_own_scripts_alone
 
 PATH = "/contact/access/"
