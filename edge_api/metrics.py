@@ -14,7 +14,6 @@ from time import perf_counter
 from typing import Any, Final
 
 import psutil
-from aiohttp import web
 
 from edge_api.backup.verify import read_result
 from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
@@ -22,6 +21,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.tables import LEADS
 from edge_api.http.request import Request
+from edge_api.http.response import AnyResponse
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.model import AnyOperation, Operation, OperationRequest, SuccessResponse
 from edge_api.operation.result import OperationResult
@@ -88,7 +88,7 @@ class Metrics:
         )
 
     def __call__(
-        self, _request: Request, route: str, response: web.StreamResponse, seconds: float
+        self, _request: Request, route: str, response: AnyResponse, seconds: float
     ) -> None:
         """Count one request."""
         self._requests.labels(route, f"{response.status // 100}xx").inc()

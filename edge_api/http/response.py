@@ -20,6 +20,8 @@ from multidict import CIMultiDict
 from edge_api.http.request import Request
 from edge_api.schema.site_policy import Header, Headers
 
+AnyResponse = web.StreamResponse
+"""What answers a request, of whichever kind."""
 _END: Final = b"\r\n\r\n"
 _CLOSE: Final = ("Connection", "close")
 """Among an answer's headers: no request is read behind it (RFC 9112, section 9.6)."""
