@@ -28,7 +28,7 @@ PROBLEMS: Mapping[str, tuple[int, str]] = {
     "range_not_satisfiable": (416, ""),
     "misdirected": (421, ""),
     "idempotency_mismatch": (422, "Idempotency-Key"),
-    "fetch_failed": (422, "fetched"),
+    "fetch_failed": (422, "no page of this site|fetched"),
     "too_many_requests": (429, ""),
     "internal": (500, ""),
     "unavailable": (503, ""),
@@ -82,7 +82,8 @@ def _successes(played: Played) -> Iterator[tuple[str, str]]:
 
 
 def _is_success(entry: Json) -> bool:
-    return 200 <= entry["status"] < 400
+    status: int = entry["status"]
+    return 200 <= status < 400
 
 
 def _is_at(path: str, target: str) -> bool:

@@ -14,14 +14,16 @@ from typing import Any
 _PATTERNS = {
     "build": r"\b\d{8}T\d{6}Z-[0-9a-f]{12}\b",
     "seal": r"\b\d{10}\.[0-9a-f]{64}\b",
-    "jwt": r"\beyJ[\w-]{10,}\.[\w-]+\.[\w-]*",
+    "jwt": r"\beyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]*)?",
     "credential": r"\bfe_[a-z]{2}_[0-9A-Za-z]{40,}",
     "uuid": r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
-    "instant": r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]00:?00)?",
+    "instant": r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]00:?00)?",
     "day": r"\b20\d\d-\d\d-\d\d\b",
     "unix": r"\b[12]\d{9}\b",
     "coordinate": r'(?<="[xy]":")[\w-]{43}(?=")|(?<="[xy]": ")[\w-]{43}(?=")',
     "kid": r'(?<="kid":")[\w-]{43}(?=")|(?<="kid": ")[\w-]{43}(?=")',
+    "signature": r"\bv1,[A-Za-z0-9+/]{43}=",
+    "four": r'(?<="last_four":")\w{4}(?=")|(?<="last_four": ")\w{4}(?=")',
     "asset": r"(?<=\.)[0-9a-f]{12}(?=\.(?:js|css|svg|txt|woff2)\b)|(?<=pictures/)[0-9a-f]{12}(?=/)",
 }
 _ALL = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _PATTERNS.items()))
@@ -38,8 +40,12 @@ _TERMS: Mapping[str, timedelta] = {
     "now+1y": timedelta(days=365),
 }
 """The times from now on for which the service makes things."""
-_NEAR = timedelta(minutes=10)
-"""How long a play may take at the most. Fixed instants of walks are years away."""
+_BEFORE = timedelta(minutes=30)
+"""How long before a walk began something may have been made that it meets."""
+_MINUTES = timedelta(minutes=1, seconds=30)
+"""The same for short terms: instants may be told in whole minutes."""
+_AFTER = timedelta(minutes=5)
+"""How long a walk may take. Fixed instants of walks are years away."""
 
 
 class Names:
@@ -49,7 +55,7 @@ class Names:
         self._known: dict[str, str] = dict(fixed or {})
         self._counts: dict[str, int] = {}
         self._started = datetime.now(UTC)
-        self._tokens: list[dict[str, Any]] = []
+        self._tokens: list[dict[str, str]] = []
 
     def learn(self, kind: str, value: str) -> str:
         """Return the name of a value, which is new or known, of some kind."""
@@ -65,7 +71,12 @@ class Names:
                 text = text.replace(value, name)
         return _ALL.sub(self._name, text)
 
-    def new_tokens(self) -> list[dict[str, Any]]:
+    def known(self, text: str) -> str:
+        """Return a text with the names of ids that are known, and one name for all others."""
+        kept = re.compile(_PATTERNS["uuid"])
+        return kept.sub(lambda match: self._known.get(match[0], "<some uuid>"), text)
+
+    def new_tokens(self) -> list[dict[str, str]]:
         """Return head and claims of each JWT that was named since this was last asked."""
         found, self._tokens = self._tokens, []
         return found
@@ -76,6 +87,8 @@ class Names:
             "build": lambda _: "<build>",
             "seal": lambda value: self.learn("seal", value),
             "kid": lambda value: self.learn("kid", value),
+            "signature": lambda _: "<signature>",
+            "four": lambda _: "<last four>",
             "asset": lambda _: "<hash>",
             "coordinate": lambda _: "<coordinate>",
             "credential": lambda value: self.learn(value[3:5], value),
@@ -88,7 +101,10 @@ class Names:
         return makers[kind](text)
 
     def _instant(self, text: str) -> str:
-        moment = datetime.fromisoformat(text.replace(" ", "T"))
+        try:
+            moment = datetime.fromisoformat(text.replace(" ", "T"))
+        except ValueError:  # a day that no month has
+            return text
         return self._term(moment if moment.tzinfo else moment.replace(tzinfo=UTC)) or text
 
     def _unix(self, text: str) -> str:
@@ -97,7 +113,8 @@ class Names:
 
     def _term(self, moment: datetime) -> str:
         for name, offset in _TERMS.items():
-            if abs(moment - self._started - offset) < _NEAR:
+            before = _MINUTES if timedelta() < offset < _BEFORE else _BEFORE
+            if -before < moment - self._started - offset < _AFTER:
                 return f"<{name}>"
         return ""
 
@@ -105,7 +122,7 @@ class Names:
         for name, offset in _TERMS.items():
             if offset.days or name == "now":
                 moment = self._started + offset
-                if text in {f"{moment:%Y-%m-%d}", f"{moment + _NEAR:%Y-%m-%d}"}:
+                if text in {f"{moment - _BEFORE:%Y-%m-%d}", f"{moment + _AFTER:%Y-%m-%d}"}:
                     return f"<{name.replace('now', 'today')}>"
         return text
 
@@ -115,7 +132,7 @@ class Names:
         if is_new:
             head, claims = (_decode(part) for part in text.split(".")[:2])
             told = self.apply(json.dumps({"head": head, "claims": claims}, sort_keys=True))
-            self._tokens.append({name: json.loads(told)})
+            self._tokens.append({name: told})
         return name
 
 

@@ -1,6 +1,6 @@
 """The recording: a file for each walk with a line for each request and its answer.
 
-Sets of headers that many answers share stand once, in `policies.json`. An answer that differs on
+Sets of headers that many answers share stand once, in `headers.json`. An answer that differs on
 PostgreSQL stands in its line under `postgresql`.
 """
 
@@ -15,7 +15,7 @@ Played = Mapping[str, Sequence[Json]]
 """The entries of each walk, by its name."""
 
 FOLDER = Path(__file__).parent / "recorded"
-POLICIES = "policies.json"
+HEADERS = "headers.json"
 REQUEST = ("ask", "with", "sent", "bytes", "command")
 """Members of an entry that say what was sent; the others say what was answered."""
 OTHER = "postgresql"
@@ -23,10 +23,10 @@ OTHER = "postgresql"
 
 def read_recording(folder: Path, engine: str) -> dict[str, list[Json]]:
     """Return the recorded entries of every walk, as they are on an engine."""
-    policies = _read_policies(folder)
+    shared = _read_headers(folder / HEADERS)
     return {
         path.stem: [
-            _expand(json.loads(line), policies, engine)
+            _expand(json.loads(line), shared, engine)
             for line in path.read_text(encoding="utf-8").splitlines()
         ]
         for path in sorted(folder.glob("*.jsonl"))
@@ -35,19 +35,18 @@ def read_recording(folder: Path, engine: str) -> dict[str, list[Json]]:
 
 def write_recording(folder: Path, on_sqlite: Played, on_postgres: Played) -> None:
     """Write the entries of all walks; remove those of walks that are not there any more."""
-    policies: list[list[str]] = []
+    sets: list[list[str]] = []
     for path in folder.glob("*.jsonl"):
         path.unlink()
     folder.mkdir(exist_ok=True)
     for name in sorted(on_sqlite):
         lines = [
             json.dumps(entry, ensure_ascii=False)
-            for entry in _merge(on_sqlite[name], on_postgres.get(name, ()), policies)
+            for entry in _merge(on_sqlite[name], on_postgres.get(name, ()), sets)
         ]
         text = "\n".join([*lines, ""])
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    text = json.dumps(policies, indent=1)
-    (folder / POLICIES).write_text(f"{text}\n", encoding="utf-8")
+    _write_headers(folder / HEADERS, sets)
 
 
 def differences(recorded: Played, played: Played) -> list[str]:
@@ -89,41 +88,47 @@ def _request(entry: Json) -> str:
     return _show({name: entry[name] for name in REQUEST if name in entry})
 
 
-def _read_policies(folder: Path) -> list[list[str]]:
-    path = folder / POLICIES
-    policies: list[list[str]] = (
-        json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    )
-    return policies
+def _read_headers(path: Path) -> list[list[str]]:
+    """Return the sets of headers; the file has each header once, and sets of their numbers."""
+    told: dict[str, list[Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return [[told["headers"][number] for number in numbers] for numbers in told["sets"]]
 
 
-def _expand(entry: Json, policies: Sequence[list[str]], engine: str) -> Json:
+def _write_headers(path: Path, sets: Sequence[list[str]]) -> None:
+    headers = list(dict.fromkeys(header for each in sets for header in each))
+    lines = ",\n  ".join(json.dumps(header) for header in headers)
+    rows = ",\n  ".join(json.dumps([headers.index(header) for header in each]) for each in sets)
+    text = f'{{\n "headers": [\n  {lines}\n ],\n "sets": [\n  {rows}\n ]\n}}\n'
+    path.write_text(text, encoding="utf-8")
+
+
+def _expand(entry: Json, shared: Sequence[list[str]], engine: str) -> Json:
     other = entry.pop(OTHER, None)
     if other is not None and engine == OTHER:
         request = {name: entry[name] for name in REQUEST if name in entry}
         entry = {**request, **other}
-    if "policy" in entry:
-        entry["policy"] = policies[entry["policy"]]
+    if "shared" in entry:
+        entry["shared"] = shared[entry["shared"]]
     return entry
 
 
 def _merge(
-    on_sqlite: Sequence[Json], on_postgres: Sequence[Json], policies: list[list[str]]
+    on_sqlite: Sequence[Json], on_postgres: Sequence[Json], shared: list[list[str]]
 ) -> list[Json]:
     merged = []
     others = on_postgres if len(on_postgres) == len(on_sqlite) else on_sqlite
     for entry, other in zip(on_sqlite, others, strict=True):
-        line = _compact(entry, policies)
+        line = _compact(entry, shared)
         if entry != other:
             told = {name: value for name, value in other.items() if name not in REQUEST}
-            line[OTHER] = _compact(told, policies)
+            line[OTHER] = _compact(told, shared)
         merged.append(line)
     return merged
 
 
-def _compact(entry: Json, policies: list[list[str]]) -> Json:
-    if "policy" not in entry:
+def _compact(entry: Json, shared: list[list[str]]) -> Json:
+    if "shared" not in entry:
         return dict(entry)
-    if entry["policy"] not in policies:
-        policies.append(entry["policy"])
-    return {**entry, "policy": policies.index(entry["policy"])}
+    if entry["shared"] not in shared:
+        shared.append(entry["shared"])
+    return {**entry, "shared": shared.index(entry["shared"])}

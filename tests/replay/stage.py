@@ -179,16 +179,21 @@ class Stage:
         self.signing_key = ECKey.generate_key("P-256", {"kid": "replay"})
         jwks = KeySet([self.signing_key]).as_dict(private=False)
         (self.folder / "jwks.json").write_text(json.dumps(jwks))
-        run(made, "migrate")
-        for name, words in KEYS.items():
-            told = run_json(made, "keys", "issue", "--name", name, *words, "--json")
+        issued = [["keys", "issue", "--name", name, *words] for name, words in KEYS.items()]
+        registered = [
+            ["clients", "register", "--name", name, *words] for name, words in CLIENTS.items()
+        ]
+        commands = [[*words, "--json"] for words in (*issued, *registered)]
+        printed = iter(run_all(made, [["migrate"], *commands])[1:])
+        for name in KEYS:
+            told = json.loads(next(printed))
             self.secrets[name], self.ids[name] = told["key"], told["id"]
-        run(made, "keys", "revoke", self.ids["revoked"])
-        for name, words in CLIENTS.items():
-            told = run_json(made, "clients", "register", "--name", name, *words, "--json")
+        for name in CLIENTS:
+            told = json.loads(next(printed))
             self.clients[name] = told["client_id"]
             if told.get("client_secret"):
                 self.secrets[f"{name} secret"] = told["client_secret"]
+        run_all(made, [["keys", "revoke", self.ids["revoked"]]])
 
     @contextmanager
     def edge(self, kind: str) -> Iterator[Installation]:
@@ -225,15 +230,18 @@ class Stage:
         return Installation(folder, settings)
 
 
-def run(installed: Installation, *words: str) -> str:
-    """Return what a command prints. Raises RuntimeError if it fails."""
-    code, said, complained = installed.run(*words)
-    if code:
-        raise RuntimeError(f"{' '.join(words)} fails: {complained}")
-    return said
-
-
-def run_json(installed: Installation, *words: str) -> dict[str, Any]:
-    """Return the object that a command prints."""
-    told: dict[str, Any] = json.loads(run(installed, *words))
-    return told
+def run_all(installed: Installation, commands: list[list[str]]) -> list[str]:
+    """Return what each of the commands prints. Raises CalledProcessError if one fails."""
+    program = Path(__file__).with_name("commands.py")
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=installed.folder,
+        env=installed.environment,
+        input=json.dumps(commands),
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+        timeout=600,
+    )
+    printed: list[str] = json.loads(done.stdout)
+    return printed

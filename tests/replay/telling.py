@@ -26,23 +26,20 @@ LONG = 300
 """Characters from which on a text is told by length, digest and beginning."""
 _SHOWN = 120
 _MOST_MEMBERS = 200
-_POLICY = frozenset(
+_OWN = frozenset(
     {
-        "access-control-allow-headers",
-        "access-control-allow-origin",
-        "access-control-expose-headers",
-        "access-control-max-age",
-        "content-security-policy",
-        "cross-origin-opener-policy",
-        "cross-origin-resource-policy",
-        "link",
-        "permissions-policy",
-        "referrer-policy",
-        "strict-transport-security",
-        "x-content-type-options",
+        "allow",
+        "content-location",
+        "content-range",
+        "etag",
+        "idempotency-replayed",
+        "location",
+        "ratelimit",
+        "retry-after",
+        "set-cookie",
     }
 )
-"""Headers that are the same in most answers; a recording has each set of them once."""
+"""Headers that say something of one answer. A recording has each set of all others once."""
 _LEFT_OUT = frozenset({"date"})
 _REQUEST_ID = "<request id>"
 _SPANS = 100
@@ -92,9 +89,11 @@ class Teller:
             for name, value in answer.headers
             if name.lower() not in _LEFT_OUT
         )
-        policy = [line for line in lines if _is_policy(line)]
-        own = [line for line in lines if not _is_policy(line)]
-        entry: Json = {"status": answer.status, "headers": own, "policy": policy}
+        entry: Json = {
+            "status": answer.status,
+            "own": [line for line in lines if _is_own(line)],
+            "shared": [line for line in lines if not _is_own(line)],
+        }
         if method != "HEAD" and answer.body:
             entry["body"] = self._once(told, self._shorten(kind, told, file))
         if answer.closed:
@@ -124,7 +123,8 @@ class Teller:
         if file or not raw:
             return file
         text = self._plain(raw)
-        return self._names.apply(outline(text) if "html" in kind else text)
+        told = self._names.apply(outline(text) if "html" in kind else text)
+        return re.sub(r"try again in \d+ seconds?", "try again in <some> seconds", told)
 
     def _shorten(self, kind: str, told: str, file: str) -> Any:
         if "json" not in kind or file:
@@ -137,18 +137,14 @@ class Teller:
         return short if len(told) <= LONG else {"digest": digest(told), "members": short}
 
     def _header(self, name: str, value: str, answer: Answer, method: str, *, odd: bool) -> str:
-        """Return the value of a header; `odd`: the body differs from build to build, or in length.
-
-        What HEAD says of a body is compared for JSON alone: other bodies are files and pages.
-        """
+        """Return the value of a header; `odd`: the body is not the same in each build or play."""
         lower, is_head = name.lower(), method == "HEAD"
         if lower == "x-request-id" and re.fullmatch(r"[0-9a-f]{16}", value):
             value = _REQUEST_ID
         elif lower == "etag" and (odd or is_head):
             value = self._names.learn("etag", value)
-        elif lower == "content-length" and (odd or (is_head and "json" not in answer.kind)):
-            is_right = not answer.body or int(value) == len(answer.body)
-            value = "<length>" if is_right else f"{value}, and not {len(answer.body)}"
+        elif lower == "content-length" and value != "0":
+            value = "<length>"  # so many bytes have come
         elif lower == "content-range" and value.startswith("bytes"):
             value = _tell_range(value)
         elif lower == "ratelimit":
@@ -183,9 +179,10 @@ class Teller:
 _CONTENTS: dict[Path, Mapping[str, bytes]] = {}
 
 
-def _is_policy(line: str) -> bool:
-    name = line.partition(":")[0].lower()
-    return name in _POLICY or line == f"X-Request-ID: {_REQUEST_ID}"
+def _is_own(line: str) -> bool:
+    name, _, value = line.partition(": ")
+    is_echo = name == "X-Request-ID" and value != _REQUEST_ID
+    return is_echo or name.lower() in _OWN
 
 
 def _tell_range(value: str) -> str:

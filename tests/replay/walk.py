@@ -89,10 +89,11 @@ class Walk:
             body = urlencode(list(form.items() if isinstance(form, Mapping) else form)).encode()
             sent += [("Content-Type", FORM)] * ("content-type" not in given)
         lines = [f"{name}: {value}" for name, value in sent]
+        length = []
         if body is not None and not given & {"content-length", "transfer-encoding"}:
-            lines.append(f"Content-Length: {len(body)}")
+            length = [f"Content-Length: {len(body)}"]
         host = [] if "host" in given else [f"Host: {self.host}"]
-        head = "\r\n".join([f"{method} {target} HTTP/1.1", *host, *lines, "", ""])
+        head = "\r\n".join([f"{method} {target} HTTP/1.1", *host, *lines, *length, "", ""])
         raw = head.encode("latin-1") + (body or b"")
         entry: Json = {"ask": self._names.apply(f"{method} {target}")}
         if lines:
@@ -124,11 +125,17 @@ class Walk:
             except (EOFError, ConnectionError):
                 self.entries.append({**entry, "closed": True})
                 return
+            if answer.closed:
+                break
         self._client.close()
 
+    def run(self, *words: str) -> tuple[int, str, str]:
+        """Run a command on the store that is served; return code, output and complaints."""
+        return self._installed.run(*words)
+
     def command(self, *words: str) -> str:
-        """Run a command of the edge on the store that is served, and keep what it prints."""
-        code, said, complained = self._installed.run(*words)
+        """Run a command, and keep what it prints."""
+        code, said, complained = self.run(*words)
         told = self._names.apply(said)
         entry: Json = {"command": self._names.apply(" ".join(words)), "status": code}
         try:
@@ -139,6 +146,14 @@ class Walk:
             entry["stderr"] = self._names.apply(complained)
         self.entries.append(entry)
         return said
+
+    def audit(self) -> None:
+        """Keep what the audit log has, in no order: rows of one transaction have none."""
+        rows = json.loads(self.run("audit", "--json")[1])
+        for row in rows:
+            row.pop("id")
+        lines = [self._names.known(json.dumps({**row, "at": ""}, sort_keys=True)) for row in rows]
+        self.entries.append({"command": "audit", "status": 0, "body": shorten_json(sorted(lines))})
 
     def secret(self, name: str) -> str:
         """Return a secret of the stage by its name; anything else is one itself."""
