@@ -63,7 +63,7 @@ def by_api(w: Walk) -> None:
     w.get(LEADS, key="leads", headers={"Accept-Encoding": "gzip"})
     w.audit()
     w.command("privacy", "export", "ann@example.org")
-    w.command("privacy", "erase", "ann@example.org")
+    w.command("privacy", "erase", "--yes", "ann@example.org")
     w.get(LEADS, key="leads")
 
 
