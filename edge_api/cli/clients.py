@@ -17,8 +17,8 @@ from edge_api.cli import (
 )
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row
+from edge_api.oauth.authlib_server import AUTH_METHODS, GRANTS
 from edge_api.oauth.clients import Clients, NewClient, Registered
-from edge_api.oauth.grants import AUTH_METHODS, GRANTS
 from edge_api.open_store import opened, system_clock
 from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.settings import Settings
