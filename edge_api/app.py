@@ -43,7 +43,7 @@ from edge_api.http.request import Callers
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
 from edge_api.leads.service import Leads
-from edge_api.mail.build import make_mailing
+from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.caller import Admission
 from edge_api.mcp.operations import PATH as MCP_PATH

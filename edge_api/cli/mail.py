@@ -16,7 +16,7 @@ from edge_api.cli import add_command, add_list, print_list, printable
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import spell_instant
-from edge_api.mail.build import make_mailing, site_title
+from edge_api.mail.dispatcher import make_mailing, site_title
 from edge_api.mail.messages import LETTERS, Envelope, TemplateName, compose
 from edge_api.mail.queue import NO_RELAY, MailByHand, Waiting
 from edge_api.open_store import opened, system_clock

@@ -6,7 +6,7 @@ from typing import Any
 from edge_api.access.service import AccessDecisions, requested_type
 from edge_api.cli import EXAMPLE_ID, add_command, add_list, print_list, printable, words
 from edge_api.db.table import Row
-from edge_api.mail.build import mail_rules
+from edge_api.mail.dispatcher import mail_rules
 from edge_api.mail.queue import Outbox
 from edge_api.open_store import opened, system_clock
 from edge_api.settings import Settings

@@ -26,8 +26,8 @@ from edge_api.http.server import (
     serve_until,
     start_on,
 )
-from edge_api.mail.maildir import make_maildir
 from edge_api.mail.messages import Refused
+from edge_api.mail.transports import make_maildir
 from edge_api.settings import SETTINGS, Settings
 
 try:
