@@ -2,7 +2,7 @@
 
 import argparse
 
-from edge_api.auth.signing_keys import SigningKeys
+from edge_api.auth.tokens import SigningKeys
 from edge_api.backup.private_file import secret_key
 from edge_api.cli import add_command, print_columns
 from edge_api.open_store import opened, system_clock

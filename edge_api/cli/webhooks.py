@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from edge_api.auth.secrets import Wrapping
+from edge_api.auth.tokens import Wrapping
 from edge_api.backup.private_file import secret_key
 from edge_api.cli import (
     EXAMPLE_ID,

@@ -22,8 +22,9 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
 from edge_api.auth.actor import Actor, Change, audit_entry, new_id
+from edge_api.auth.keys import end_grants
 from edge_api.auth.secrets import digest_of, mint
-from edge_api.auth.tokens import TOKEN_LIFE, AccessToken, Issuer, end_grants, sign
+from edge_api.auth.tokens import TOKEN_LIFE, AccessToken, Issuer, sign
 from edge_api.db.oauth_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,

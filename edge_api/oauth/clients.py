@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 from uuid import uuid4
 
 from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry, new_id
+from edge_api.auth.keys import end_grants
 from edge_api.auth.secrets import digest_of, last_four, mint
-from edge_api.auth.tokens import end_grants
 from edge_api.db.oauth_tables import OAUTH_CLIENTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where

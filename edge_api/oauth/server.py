@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from edge_api.auth.actor import Clock
-from edge_api.auth.signing_keys import AccessTokenValidator, SigningKeys
-from edge_api.auth.tokens import Issuer
+from edge_api.auth.tokens import AccessTokenValidator, Issuer, SigningKeys
 from edge_api.db.oauth_tables import (
     AUTHORIZATION_CODES,
     OAUTH_CLIENTS,

@@ -16,8 +16,7 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
 )
 
 from edge_api.auth.actor import Change, Clock, audit_entry
-from edge_api.auth.signing_keys import SigningKeys
-from edge_api.auth.tokens import AccessToken, Issuer, is_jwt, read
+from edge_api.auth.tokens import AccessToken, Issuer, SigningKeys, is_jwt, read
 from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Query, Store, Update
