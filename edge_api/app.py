@@ -33,7 +33,7 @@ from edge_api.background import (
     every,
     housekeeping,
 )
-from edge_api.backup.private_file import secret_key
+from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
 from edge_api.db.fts import open_search
 from edge_api.health import Health, Look, Publishing

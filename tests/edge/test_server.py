@@ -544,7 +544,7 @@ async def test_a_fault_is_logged_with_the_id_of_its_request(
     """The client reads the id and nothing else; the line in the log has the trace."""
     async with make_edge() as edge:
         configure_logging("json")
-        monkeypatch.delattr(BuildManager, "edition")
+        monkeypatch.delattr(BuildManager, "build")
         headers = {"X-Request-ID": "the-request-1"}
         async with edge.ask("GET", "/api/public/v1/posts", await edge.key(), headers=headers) as it:
             assert (it.status, await it.json()) == (500, {"error": "Internal error"})
