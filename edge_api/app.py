@@ -14,14 +14,14 @@ import orjson
 
 from edge_api.access.service import AccessRequests
 from edge_api.admin.rows import Rows
-from edge_api.analysis.analyst import Analyst, Doors, OwnSite
-from edge_api.analysis.facts import AI_CATALOG, API_CATALOG
+from edge_api.analysis.analyst import Analyst, DocumentFetcher, OwnSite
+from edge_api.analysis.document import AI_CATALOG, API_CATALOG
 from edge_api.analysis.fetch import Fetcher, WebVisitor
 from edge_api.analysis.pool import Pool
 from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.credentials import Access
 from edge_api.auth.rate_limits import Limiter, list_rates
-from edge_api.auth.sealing import Wrapping
+from edge_api.auth.tokens import Wrapping
 from edge_api.background import (
     EXCHANGE_SECONDS,
     FORGETTING_SECONDS,
@@ -33,7 +33,7 @@ from edge_api.background import (
     every,
     housekeeping,
 )
-from edge_api.backup.private_file import secret_key
+from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
 from edge_api.db.fts import open_search
 from edge_api.health import Health, Look, Publishing
@@ -44,7 +44,7 @@ from edge_api.http.pages import EdgePages
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
 from edge_api.leads.service import Leads
-from edge_api.mail.build import make_mailing
+from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import TITLE, ai_catalog
 from edge_api.mcp.transport import Exchange, McpEndpoint, load_exchange
@@ -221,16 +221,16 @@ def gc_freeze() -> None:
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
     """Return who analyses documents; whoever gets it closes it."""
-    return Analyst(Pool(), builds, _doors(settings, builds))
+    return Analyst(Pool(), builds, _document_fetcher(settings, builds))
 
 
-def _doors(settings: Settings, builds: BuildManager) -> Doors:
+def _document_fetcher(settings: Settings, builds: BuildManager) -> DocumentFetcher:
     if settings.analyze_fetch == "off":
-        return Doors(None, None)
+        return DocumentFetcher(None, None)
     documents = {
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(settings.site_url, TITLE).body.decode(),
     }
     agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
     elsewhere = WebVisitor(agent) if settings.analyze_fetch == "on" else None
-    return Doors(OwnSite(builds, documents), elsewhere)
+    return DocumentFetcher(OwnSite(builds, documents), elsewhere)

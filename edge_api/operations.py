@@ -10,8 +10,7 @@ from edge_api.analysis import operations as analyze
 from edge_api.journal import operations as posts
 from edge_api.journal import search
 from edge_api.leads import operations as leads
-from edge_api.mail import operations as hooks
-from edge_api.mail import unsubscribe
+from edge_api.mail import operations as mail
 from edge_api.mcp import operations as mcp
 from edge_api.oauth import authorize
 from edge_api.oauth import operations as oauth
@@ -36,8 +35,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *oauth.OPERATIONS,
     *authorize.OPERATIONS,
     *access_requests.OPERATIONS,
-    *unsubscribe.OPERATIONS,
-    *hooks.OPERATIONS,
+    *mail.OPERATIONS,
     *mcp.OPERATIONS,
 )
 

@@ -1,7 +1,8 @@
-"""A document as analysis sees it, whatever it was written in. Values only."""
+"""A document as analysis sees it, in whatever format it was written. Values only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 Kind = Literal["text", "markdown", "html"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -10,51 +11,43 @@ BlockKind = Literal["paragraph", "heading", "item", "cell"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A run of prose that stands by itself; code is no prose."""
+    """A run of prose that stands alone; code is no prose."""
 
-    kind: BlockKind
-    """`item` is an entry of a list, a caption or the like; `cell` is one of a table."""
-    text: str
-    """With single spaces, and at least one character."""
+    kind: BlockKind  # `item`: an entry of a list, a caption or the like
+    text: str  # with single spaces, not empty
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
     """One heading."""
 
-    level: int
-    """1 to 6."""
+    level: int  # 1 to 6
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What only a whole HTML page can say of itself."""
+    """Properties of a whole HTML page."""
 
     language: str | None = None
     description: str | None = None
     has_main: bool = False
     has_canonical: bool = False
     has_open_graph: bool = False
-    json_ld: int = 0
-    """How many blocks of JSON-LD there are."""
-    json_ld_faults: int = 0
-    """How many of them are no JSON."""
-    json_ld_types: tuple[str, ...] = ()
-    """Their types, each once, in the order in which they stand."""
+    json_ld: int = 0  # blocks of JSON-LD
+    json_ld_faults: int = 0  # blocks that are no JSON
+    json_ld_types: tuple[str, ...] = ()  # each once, in the order of the text
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many there are of what is counted."""
+    """Counts of links, images, lists and tables."""
 
     links: int = 0
-    external_links: int = 0
-    """Those that lead to another host."""
+    external_links: int = 0  # to another host
     links_without_text: int = 0
     images: int = 0
-    images_without_alt: int = 0
-    """An empty `alt` is one: it says that the image is decoration (HTML, 4.8.4.4)."""
+    images_without_alt: int = 0  # an empty `alt` is one: decoration (HTML, 4.8.4.4)
     lists: int = 0
     tables: int = 0
     tables_without_header: int = 0
@@ -69,7 +62,54 @@ class Document:
     blocks: tuple[Block, ...]
     headings: tuple[Heading, ...] = ()
     counts: Counts = Counts()
-    page: Page | None = None
-    """`None` for text, for Markdown, and for a fragment of HTML."""
-    reading: str = ""
-    """The text that its reading time is taken from."""
+    page: Page | None = None  # `None` for text, Markdown and fragments of HTML
+    reading: str = ""  # the text that the reading time is taken from
+
+
+ROBOTS: Final = "/robots.txt"
+LLMS: Final = "/llms.txt"
+SITEMAP: Final = "/sitemap.xml"
+API_CATALOG: Final = "/.well-known/api-catalog"  # RFC 9727
+AI_CATALOG: Final = "/.well-known/ai-catalog.json"  # names MCP servers
+PLACES: Final = (ROBOTS, LLMS, SITEMAP, API_CATALOG, AI_CATALOG)
+"""Well-known places, in the order of the requests; the page itself is the sixth."""
+
+Discovery = Mapping[str, str | None]
+"""The content of each place; `None` if it is missing. Places that were not read are absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts(Counts):
+    """All that a rule may read, as one flat value; `None` where it does not apply."""
+
+    has_markup: bool  # whether it can have headings and links
+    is_page: bool
+    words: int
+    sentences: int
+    paragraphs: int
+    avg_sentence_words: float
+    lix: float | None
+    flesch_reading_ease: float | None
+    long_sentences: int
+    long_paragraphs: int
+    opening_words: int  # in the first paragraph that is more than a line; 0 without one
+    figures: int  # numbers and dates in the prose
+    headings: int
+    top_headings: int
+    skipped_levels: int  # headings more than one level below the one before
+    title_length: int
+    description_length: int
+    has_language: bool
+    has_main: bool
+    has_canonical: bool
+    has_open_graph: bool
+    json_ld: int
+    json_ld_faults: int
+    has_llms: bool | None
+    llms_has_title: bool | None
+    llms_links: int | None
+    has_robots: bool | None
+    robots_names_sitemap: bool | None
+    has_sitemap: bool | None
+    has_api_catalog: bool | None
+    has_ai_catalog: bool | None

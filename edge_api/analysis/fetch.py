@@ -1,8 +1,7 @@
-"""Reading documents of others: where a stranger says that one stands, or a client of OAuth.
+"""Documents of others, fetched: for analysis, and metadata of OAuth clients.
 
-Public addresses alone, no credentials. A visit goes to ports 80 and 443 with at most three
-redirects, six requests and ten seconds in all; robots are asked first. Nothing here depends on what
-the document says.
+Only public addresses, and no credentials. A visit goes to ports 80 and 443 with at most three
+redirects, six requests and ten seconds in all, and obeys robots.txt.
 """
 
 import asyncio
@@ -19,20 +18,18 @@ import aiohttp
 from yarl import URL
 
 from edge_api.analysis.analyst import DOCUMENT_MOST, Visit, too_large
-from edge_api.analysis.document import Kind
-from edge_api.analysis.facts import PLACES, ROBOTS, Discovery
+from edge_api.analysis.document import PLACES, ROBOTS, Discovery, Kind
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_public, read_chunks
 
 VISIT_SECONDS: Final = 10.0
 REDIRECTS_MOST: Final = 3
 REQUESTS_MOST: Final = 6
-VISITS_MOST: Final = 8
-"""At one time."""
-LOOK_MOST: Final = 64 * 1024
-"""Bytes that are read of a file at a well-known place."""
+VISITS_MOST: Final = 8  # at one time
+LOOK_MOST: Final = 64 * 1024  # bytes of a well-known place
 PORTS: Final = frozenset({80, 443})
 RETRY_SECONDS: Final = 5
+UNREACHABLE: Final = (aiohttp.ClientError, OSError, ValueError)
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "text/html": "html",
@@ -48,16 +45,14 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What one request came to."""
+    """The answer to one request."""
 
     status: int
-    kind: str
-    """Its media type."""
+    kind: str  # the media type
     location: str | None
     text: str
     is_whole: bool
-    is_coded: bool
-    """Whether it came in a coding, which nobody asked for."""
+    is_coded: bool  # has a content coding, which nobody asked for
 
 
 _Get = Callable[[URL, int], Awaitable[_Answer]]
@@ -69,15 +64,15 @@ class WebVisitor:
     def __init__(
         self, agent: str, guard: SsrfGuard | None = None, ports: frozenset[int] = PORTS
     ) -> None:
-        """Take the name to go by, whose part before the slash is what robots.txt calls it."""
+        """Take the user agent; robots.txt names the part before its slash."""
         self._agent = agent
-        self._gate = guard or SsrfGuard()
+        self._guard = guard or SsrfGuard()
         self._ports = ports
         self._places = asyncio.Semaphore(VISITS_MOST)
         self._hosts: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def visit(self, url: str) -> Visit:
-        """Return what stands at an address, and what its origin says of itself.
+        """Return the document at an address, and the well-known places of its origin.
 
         Raises Problem `forbidden`, `fetch_failed`, and `unavailable` while too many are visited.
         """
@@ -85,21 +80,19 @@ class WebVisitor:
             headers = {"Retry-After": str(RETRY_SECONDS)}
             raise Problem("unavailable", "Too many addresses are being read", headers=headers)
         async with self._places:
-            return await self._told(url)
+            return await self._visit(url)
 
-    async def _told(self, url: str) -> Visit:
-        """Return the visit, or say in a sentence why there is none."""
+    async def _visit(self, url: str) -> Visit:
         try:
             return await _Tour(self._get, self._check, self._agent).visit(url)
         except TimeoutError:
             raise _failed(f"its server took longer than {VISIT_SECONDS:.0f} s") from None
         except BlockedAddress:
             raise _forbidden("its address is not public") from None
-        except (aiohttp.ClientError, OSError, ValueError):
+        except UNREACHABLE:
             raise _failed("its server cannot be reached") from None
 
     def _check(self, url: URL) -> None:
-        """Refuse an address by its spelling. Raises Problem `forbidden`."""
         if url.scheme not in ("http", "https") or not url.host:
             raise _forbidden("only http and https are read")
         if url.user is not None or url.password is not None:
@@ -110,12 +103,12 @@ class WebVisitor:
     async def _get(self, url: URL, most: int) -> _Answer:
         lock = self._hosts.setdefault(url.host or "", asyncio.Lock())
         headers = {"User-Agent": self._agent, "Accept": _ACCEPT}
-        async with lock, self._gate.ask("GET", url, headers) as answer:
+        async with lock, self._guard.ask("GET", url, headers) as answer:
             return await _read(answer, most)
 
 
 class _Tour:
-    """One visit: a page by way of its redirects, then the well-known places of its origin."""
+    """One visit: a page after its redirects, then the well-known places of its origin."""
 
     def __init__(self, get: _Get, check: Callable[[URL], None], agent: str) -> None:
         self._get = get
@@ -125,7 +118,7 @@ class _Tour:
         self._robots: dict[str, _Answer] = {}
 
     async def visit(self, url: str) -> Visit:
-        """Return what was found; what does not come in time of the well-known places is absent."""
+        """Return what was found, without the well-known places that did not answer in time."""
         if not url.isascii():  # a digit of another script would become one of ours later on
             raise _forbidden("it is not in ASCII")
         deadline = asyncio.get_running_loop().time() + VISIT_SECONDS
@@ -135,7 +128,7 @@ class _Tour:
         return Visit(str(place), kind, answer.text, await self._discover(place, deadline))
 
     async def _page(self, url: URL) -> tuple[URL, _Answer]:
-        """Return the page, and where it was; each redirect is checked as if it were given."""
+        """Return the page and its address; each redirect is checked like a given address."""
         for _ in range(REDIRECTS_MOST + 1):
             self._check(url)
             await self._ask_robots(url)
@@ -152,7 +145,7 @@ class _Tour:
         return await self._get(url, most)
 
     async def _ask_robots(self, url: URL) -> None:
-        """Raise Problem `fetch_failed` where robots are to keep away (RFC 9309)."""
+        """Raise Problem `fetch_failed` if robots.txt disallows the address (RFC 9309)."""
         origin = str(url.origin())
         if origin not in self._robots:
             self._robots[origin] = await self._ask(url.origin().with_path(ROBOTS), LOOK_MOST)
@@ -169,7 +162,7 @@ class _Tour:
             raise _failed("its robots.txt asks to keep away")
 
     async def _discover(self, url: URL, deadline: float) -> Discovery:
-        """Return what stands at the well-known places, as far as requests and time allow."""
+        """Return the well-known places, as far as requests and time allow."""
         found: dict[str, str | None] = {ROBOTS: _file(self._robots[str(url.origin())])}
         for place in PLACES:
             if place in found or self._left == 0:
@@ -177,16 +170,16 @@ class _Tour:
             try:
                 async with asyncio.timeout_at(deadline):
                     answer = await self._ask(url.origin().with_path(place), LOOK_MOST)
-            except (TimeoutError, BlockedAddress, aiohttp.ClientError, OSError, ValueError):
+            except (BlockedAddress, *UNREACHABLE):
                 break
             found[place] = _file(answer)
         return found
 
 
 async def _read(answer: aiohttp.ClientResponse, most: int) -> _Answer:
-    """Read an answer as text: in UTF-8, or in Latin-1 where it says so.
+    """Read an answer as text, in UTF-8 or Latin-1.
 
-    Both take time in proportion to the length whatever the bytes are, and other codecs do not.
+    Both take linear time whatever the bytes are; other codecs do not.
     """
     charset = (answer.charset or "").lower()
     decoder = getincrementaldecoder("latin-1" if charset in _LATIN else "utf-8")("replace")
@@ -205,7 +198,7 @@ async def _read(answer: aiohttp.ClientResponse, most: int) -> _Answer:
 
 
 def _kind(answer: _Answer) -> Kind:
-    """Return what kind of document an answer is. Raises Problem `fetch_failed` if it is none."""
+    """Return the kind of the document. Raises Problem `fetch_failed` if it is none."""
     if answer.status != HTTPStatus.OK:
         raise _failed(f"its server answers {answer.status}")
     if not answer.is_whole:
@@ -218,7 +211,7 @@ def _kind(answer: _Answer) -> Kind:
 
 
 def _file(answer: _Answer) -> str | None:
-    """Return what stands at a well-known place; a page there is only a kind of 404."""
+    """Return a well-known file; an HTML page in its place is a kind of 404."""
     is_there = answer.status == HTTPStatus.OK and _KINDS.get(answer.kind) != "html"
     return answer.text if is_there and not answer.is_coded else None
 
@@ -232,20 +225,19 @@ def _failed(reason: str) -> Problem:
 
 
 FETCH_SECONDS: Final = 5.0
-BODY_MOST: Final = 64 * 1024
-"""Bytes."""
+BODY_MOST: Final = 64 * 1024  # bytes
 _HEADERS: Final = {"Accept": "application/json"}
 
 
 class Fetcher:
-    """Fetches documents over https; `allowed` says which addresses may be connected to."""
+    """Fetches documents over https; `allowed` tells which addresses may be connected to."""
 
     def __init__(self, allowed: Allowed = is_public, ssl: SSLContext | None = None) -> None:
-        """Take what to trust, if that is not what the system trusts."""
-        self._gate = SsrfGuard(allowed, ssl)
+        """Take the certificates to trust (default: those of the system)."""
+        self._guard = SsrfGuard(allowed, ssl)
 
     async def __call__(self, url: str) -> bytes:
-        """Return what stands at `url`: 200, without redirects, 64 KiB at the most, in 5 s.
+        """Return the body at `url`: status 200, no redirects, at most 64 KiB, within 5 s.
 
         Raises Problem `invalid` that says why not.
         """
@@ -256,13 +248,13 @@ class Fetcher:
             raise _failure(f"it took longer than {FETCH_SECONDS:.0f} s") from None
         except BlockedAddress:
             raise _failure("its address is not public") from None
-        except (aiohttp.ClientError, OSError, ValueError):
+        except UNREACHABLE:
             raise _failure("its server cannot be reached") from None
 
     async def _fetch(self, url: str) -> bytes:
         if not url.isascii():  # a digit of another script would become one of ours later on
             raise BlockedAddress
-        async with self._gate.ask("GET", URL(url), _HEADERS) as answer:
+        async with self._guard.ask("GET", URL(url), _HEADERS) as answer:
             if answer.status != 200:  # noqa: PLR2004  anything else is no document
                 raise _failure(f"its server answers {answer.status}")
             body = b"".join([chunk async for chunk in read_chunks(answer, BODY_MOST)])

@@ -1,7 +1,7 @@
-"""Languages: their tags (BCP 47), what is known of each, and which one a text is in.
+"""Languages: their tags (BCP 47), their words, and guesses at the language of a text.
 
-Common words tell languages apart, and are no keywords. A language that is not here is analysed
-all the same, without what depends on it.
+Common words identify a language, and are no keywords. A language that is not listed is analysed
+without what depends on it.
 """
 
 import re
@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 from unicodedata import normalize
 
-UNKNOWN: Final = "und"
-"""The tag for what nobody could tell (section 4.1)."""
-LONGEST: Final = 35
-"""Characters that suffice for every tag in use (section 4.4.1)."""
+UNKNOWN: Final = "und"  # the tag of an unknown language (section 4.1)
+LONGEST: Final = 35  # characters, enough for every tag in use (section 4.4.1)
 
 _TAG: Final = re.compile(
     r"(?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})"
@@ -35,14 +33,14 @@ def primary(tag: str) -> str:
 
 
 def normalize_tag(stated: str) -> str | None:
-    """Return a stated tag in the case that is usual, or `None` where it says no language."""
+    """Return a tag in its usual case, or `None` if it names no language."""
     tag = stated.strip().replace("_", "-").lower()
     is_tag = len(tag) <= LONGEST and tag.isascii() and _TAG.fullmatch(tag) is not None
     return _spell(tag) if is_tag and primary(tag) != UNKNOWN else None
 
 
 def _spell(tag: str) -> str:
-    """Return a tag of small letters in the usual case: `zh-Hant-TW` (section 2.1.1)."""
+    """Return a lower-case tag in the usual case: `zh-Hant-TW` (section 2.1.1)."""
     parts = tag.split("-")
     plain = next((at for at, part in enumerate(parts) if len(part) == 1), len(parts))
     return "-".join([parts[0], *map(_case, parts[1:plain]), *parts[plain:]])
@@ -61,20 +59,17 @@ class Flesch:
     base: float
     sentence: float
     word: float
-    hyphenation: str
-    """The dictionary by which syllables are counted."""
+    hyphenation: str  # the dictionary for counting syllables
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
     """One language."""
 
-    common: frozenset[str]
-    """Words that carry no subject, folded."""
-    letters: str = ""
-    """Those of its alphabet beyond a to z, folded."""
+    common: frozenset[str]  # words that carry no subject, folded
+    letters: str = ""  # of its alphabet beyond a to z, folded
     abbreviations: frozenset[str] = frozenset()
-    """Words that end with a full stop and no sentence, folded, without the stop."""
+    """Folded, without their full stop, which ends no sentence."""
     flesch: Flesch | None = None
 
 
@@ -260,20 +255,17 @@ LANGUAGES: Final[Mapping[str, Language]] = {
 
 
 def language_of(tag: str) -> Language:
-    """Return what is known of the language that a tag names (BCP 47)."""
+    """Return the language of a tag (BCP 47)."""
     return LANGUAGES.get(primary(tag), _NONE)
 
 
-_SAMPLE: Final = 3000
-"""Words that are looked at."""
+_SAMPLE: Final = 3000  # words
 _SHARE_LEAST: Final = 0.15
-"""Of common words among all; running text has 0.3 and more, a list of names hardly any."""
-_DIFFERENT_LEAST: Final = 2
-"""Common words; one alone is a coincidence."""
-_LEAD_LEAST: Final = 1.2
-"""Times as many common words as the second language has."""
+"""Of common words; running text has 0.3 and more, a list of names hardly any."""
+_DIFFERENT_LEAST: Final = 2  # common words; one alone is a coincidence
+_LEAD_LEAST: Final = 1.2  # over the common words of the second language
 _FOREIGN_MOST: Final = 0.2
-"""Of letters, the share that words may have which the language cannot spell."""
+"""The share of letters in words that the language cannot spell."""
 
 
 def guess_language(words: Iterable[str]) -> str:
@@ -287,14 +279,13 @@ def guess_language(words: Iterable[str]) -> str:
 
 
 def _count(words: Iterable[str]) -> Counter[str]:
-    """Return how often each of the first words stands there, folded; numbers are of no language."""
+    """Return the counts of the first words, folded and without numbers."""
     sample = (word for word, _ in zip(words, range(_SAMPLE), strict=False))
     folded = (normalize("NFC", word).casefold().replace("\u2019", "'") for word in sample)
     return Counter(word for word in folded if not word[:1].isdigit())
 
 
 def _hits(counts: Counter[str], known: Language) -> int:
-    """Return how many of the words are common ones of a language."""
     return sum(count for word, count in counts.items() if word in known.common)
 
 
@@ -306,7 +297,7 @@ def _could_be(counts: Counter[str], known: Language) -> bool:
 
 
 def _is_foreign(word: str, known: Language) -> bool:
-    """Tell whether a word has a letter that the language has not, as of another script."""
+    """Tell whether a word has a letter that the language has not."""
     if word.isascii():
         return False
     return any(not each.isascii() and each.isalpha() and each not in known.letters for each in word)

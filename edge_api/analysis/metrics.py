@@ -1,4 +1,4 @@
-"""The measures of a text: words, sentences, how hard it is to read, and what it is about."""
+"""The metrics of a text: words, sentences, readability and keywords."""
 
 import re
 from collections import Counter
@@ -11,22 +11,15 @@ from unicodedata import category
 import pyphen  # type: ignore[import-untyped]
 
 from edge_api.analysis.document import Document
-from edge_api.analysis.languages import (
-    Flesch,
-    Language,
-    guess_language,
-    language_of,
-    primary,
-)
+from edge_api.analysis.languages import Flesch, Language, guess_language, language_of, primary
 from edge_api.schema.reading import reading_minutes
 
 _MARKS: Final = "".join(
     letter for letter in map(chr, range(0x300, 0x1F000)) if category(letter).startswith("M")
 )
-"""Of every script."""
 LETTER: Final = rf"\w{_MARKS}"
-"""What words are made of, as a part of a class: letters, digits, and the marks that stand on
-letters, without which words of India would fall into pieces."""
+"""A character class of words: letters, digits, and the combining marks on letters, without which
+words of India would fall into pieces."""
 _WORD: Final = re.compile(
     rf"\w[{LETTER}]*(?:['\u2019\-\u2010\u2011\u200c\u200d][{LETTER}]+|(?<=\d)[.,:](?=\d)[{LETTER}]+)*"
 )
@@ -43,14 +36,13 @@ _UNSPACED_SCRIPTS: Final = re.compile(
     "[\u0e01-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
-"""Letters of scripts that put no spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, kana
-and Han. Korean does put them."""
-_UNSPACED_SHARE: Final = 0.2
-"""Of such letters among all; a text in English about Japanese has fewer."""
+"""Letters of scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, kana and
+Han, but not Korean."""
+_UNSPACED_SHARE: Final = 0.2  # of all letters; an English text about Japanese has fewer
 
 
 def words_in(text: str) -> list[str]:
-    """Return the words of plain text, as they are spelled; a number is one."""
+    """Return the words of plain text; a number is one."""
     return _WORD.findall(text)
 
 
@@ -60,7 +52,7 @@ def count_words(text: str) -> int:
 
 
 def has_spaces(words: list[str]) -> bool:
-    """Tell whether words are of a script that puts spaces between them, as far as one can see."""
+    """Tell whether the words seem to be of a script that puts spaces between them."""
     letters = sum(map(len, words))
     unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
     return unspaced <= _UNSPACED_SHARE * letters
@@ -93,7 +85,7 @@ def _ends(text: str, end: re.Match[str], language: Language) -> bool:
 def _is_short(text: str, stop: re.Match[str], language: Language) -> bool:
     """Tell whether a stop belongs to an abbreviation or an initial.
 
-    What is also a word of its own, such as I and no, is one if a sentence could begin behind it.
+    One that is also a word, such as I and no, counts as one if a sentence could begin behind it.
     """
     last = _LAST_WORD.search(text, max(0, stop.start() - 13), stop.start())
     word = last[0].casefold() if last else ""
@@ -105,22 +97,20 @@ def _is_short(text: str, stop: re.Match[str], language: Language) -> bool:
     return not (begins and (word in language.common or not is_abbreviation))
 
 
-LONG_WORD: Final = 6
-"""Letters that a long word has more of (Björnsson's LIX, 1968)."""
+LONG_WORD: Final = 6  # letters that a long word has more of (Björnsson's LIX, 1968)
 LONG_SENTENCE: Final = 30
-LONG_PARAGRAPH: Final = 150
-"""Words."""
+LONG_PARAGRAPH: Final = 150  # words
 _SPOKEN_MOST: Final = 40
-"""Letters of a word that anybody says; of a longer one syllables are reckoned, not looked up."""
+"""Letters; the syllables of longer words are estimated, not looked up."""
 _UNSPACED: Final = frozenset(
     ("ja", "zh", "cmn", "yue", "wuu", "nan", "hak", "lzh", "th", "lo", "km", "my", "bo", "dz")
 )
-"""Languages that put no spaces between words."""
+"""Languages without spaces between words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The measures of one document."""
+    """The metrics of one document."""
 
     words: int
     sentences: int
@@ -128,18 +118,16 @@ class Metrics:
     reading_minutes: int
     avg_sentence_words: float
     lix: float | None
-    """Läsbarhetsindex: words in a sentence, and long words in a hundred. `None` for a language that
-    puts no spaces between words, where neither can be counted."""
-    flesch_reading_ease: float | None
-    """`None` for a language without such a formula."""
-    language: str
-    """A BCP 47 tag; `und` where nobody could tell."""
+    """Läsbarhetsindex: words in a sentence, and long words in a hundred. `None` for a language
+    without spaces between words."""
+    flesch_reading_ease: float | None  # `None` for a language without such a formula
+    language: str  # a BCP 47 tag; `und` if it is unknown
     long_sentences: int
     long_paragraphs: int
 
 
 def measure(document: Document, language: str | None = None) -> Metrics:
-    """Return the measures of a document, in the language that is given, stated or guessed."""
+    """Return the metrics of a document, in the language given, stated or guessed."""
     texts = [block.text for block in document.blocks]
     words = [word for text in texts for word in words_in(text)]
     stated = document.page.language if document.page else None
@@ -162,7 +150,6 @@ def measure(document: Document, language: str | None = None) -> Metrics:
 
 
 def _paragraph_lengths(document: Document) -> Iterator[int]:
-    """Yield the words of each paragraph that has any."""
     lengths = (count_words(each.text) for each in document.blocks if each.kind == "paragraph")
     return filter(None, lengths)
 
@@ -207,20 +194,18 @@ def load_hyphenation(name: str) -> pyphen.Pyphen:
     return pyphen.Pyphen(lang=name)
 
 
-PHRASE_LONGEST: Final = 3
-"""Words."""
+PHRASE_LONGEST: Final = 3  # words
 _CANDIDATES: Final = 200
 _WORD_SHORTEST: Final = 3
-_WORD_LONGEST: Final = 40
-"""Letters; what is longer is an address or noise."""
+_WORD_LONGEST: Final = 40  # letters; what is longer is an address or noise
 _FOR_EACH_WORD: Final = 0.6
-"""How much more a phrase counts for each word beyond the first: it says more, and comes rarer."""
+"""How much more a phrase counts for each further word: it says more, and is rarer."""
 _IN_TITLE, _IN_HEADING = 2.0, 1.5
 _WITHIN: Final = 1.25
-"""A word that stands alone hardly more often than in a phrase is told by the phrase."""
+"""A word that is rarely alone is covered by its phrase."""
 
 _ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
-"""A web address in the text, whose parts are no words of it."""
+"""Web addresses, whose parts are no words of the text."""
 _BREAK: Final = re.compile(rf"[^{LETTER} '\-]+")
 
 Phrase = tuple[str, ...]
@@ -228,16 +213,15 @@ Phrase = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """One term, and how much of the document it is."""
+    """One term, and its share of the document."""
 
     term: str
     count: int
-    score: float
-    """0 to 1, where the first keyword has 1."""
+    score: float  # 0 to 1; the first keyword has 1
 
 
 def find_keywords(document: Document, language: str, most: int) -> list[Keyword]:
-    """Return the terms that say most about a document, the best first."""
+    """Return the most significant terms of a document, the best first."""
     common = language_of(language).common
     counts: Counter[Phrase] = Counter()
     for block in document.blocks:
@@ -255,7 +239,6 @@ def find_keywords(document: Document, language: str, most: int) -> list[Keyword]
 def _weigh(
     document: Document, counts: Counter[Phrase], common: frozenset[str]
 ) -> dict[Phrase, float]:
-    """Return the weight of every phrase that may be a keyword."""
     title = set(_phrases(document.title or "", common))
     headings = {part for each in document.headings for part in _phrases(each.text, common)}
     return {
@@ -268,7 +251,7 @@ def _weigh(
 
 
 def _choose(ranked: list[Phrase], counts: Counter[Phrase], most: int) -> list[Phrase]:
-    """Return the best phrases, none of which says what another has said."""
+    """Return the best phrases without those that others cover."""
     chosen: list[Phrase] = []
     for phrase in ranked:
         if len(chosen) == most:
@@ -279,7 +262,7 @@ def _choose(ranked: list[Phrase], counts: Counter[Phrase], most: int) -> list[Ph
 
 
 def _is_told(phrase: Phrase, other: Phrase, counts: Counter[Phrase]) -> bool:
-    """Tell whether a phrase is a part of another, or the other way round, as often."""
+    """Tell whether one of two phrases is a part of the other, as often."""
     short, long = sorted((phrase, other), key=len)
     starts = range(len(long) - len(short) + 1)
     is_part = any(long[start : start + len(short)] == short for start in starts)

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from edge_api.analysis.analyst import Analyst, Order
+from edge_api.analysis.analyst import AnalysisRequest, Analyst
 from edge_api.analysis.document import KINDS, Kind
 from edge_api.db.types import whole
 from edge_api.operation.model import (
@@ -31,15 +31,12 @@ from edge_api.operation.service import Service
 from edge_api.schema.paths import PREFIX
 
 PATH: Final = f"{PREFIX}/analyze"
-BODY_MOST: Final = 128 * 1024
-"""Bytes: 100,000 characters, most of them ASCII."""
-CONTENT_MOST: Final = 100_000
-"""Characters."""
+BODY_MOST: Final = 128 * 1024  # bytes: 100,000 characters, most of them ASCII
+CONTENT_MOST: Final = 100_000  # characters
 URL_MOST: Final = 2048
 LIMIT: Final = "analyze"
 
-_URL: Final = r"[Hh][Tt][Tt][Pp][Ss]?://[!-~]+"
-"""A scheme has no case (RFC 3986, section 3.1)."""
+_URL: Final = r"[Hh][Tt][Tt][Pp][Ss]?://[!-~]+"  # a scheme has no case (RFC 3986, section 3.1)
 _LANGUAGE: Final = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}"
 _INPUTS: Final = ("text", "markdown", "html", "url")
 
@@ -60,7 +57,7 @@ def _check_language(text: str) -> str:
 
 
 def _text(sentence: str, *, most: int = CONTENT_MOST, pattern: str = "") -> Any:
-    """Return the schema of a member that may be left out, but is not empty when it stands."""
+    """Return the schema of an optional member that must not be empty."""
     shape = {"pattern": f"^{pattern}$"} if pattern else {}
     bounds = {"type": "string", "minLength": 1, "maxLength": most}
     return WithJsonSchema({**bounds, **shape, "description": sentence})
@@ -246,16 +243,16 @@ class Analysis(BaseModel):
 async def analyze(
     service: Service, request: OperationRequest[None, AnalyzeInput]
 ) -> OperationResult:
-    """Analyse a document; a tool's calls are counted here, since the endpoint counts requests."""
+    """Analyse a document; calls of a tool are counted here, REST requests by the endpoint."""
     if request.actor is not None:
         await service.limiter.hit(LIMIT, request.actor.holder)
     return OperationResult(await service[Analyst].analyze(_order(request.body)))
 
 
-def _order(given: AnalyzeInput) -> Order:
+def _order(given: AnalyzeInput) -> AnalysisRequest:
     kind = next((kind for kind in KINDS if kind in given.model_fields_set), None)
     content = getattr(given, kind or "url")
-    return Order(kind, content, given.language or None, given.keywords, given.related)
+    return AnalysisRequest(kind, content, given.language or None, given.keywords, given.related)
 
 
 _ABOUT = f"""\

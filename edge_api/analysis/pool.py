@@ -1,7 +1,6 @@
-"""Workers that are kept warm, killed when they take too long, and replaced.
+"""A pool of warm worker processes, which are killed and replaced when they take too long.
 
-Few work at a time and few wait; whoever comes beyond that is told to come again. What is worked
-on is bytes here.
+Few jobs run and few wait; beyond that, callers are refused. Jobs and answers are bytes.
 """
 
 import asyncio
@@ -18,28 +17,26 @@ from edge_api.analysis import worker
 from edge_api.analysis.worker import HEAD, frame, read_length
 from edge_api.db.problems import Problem
 
-COME_UP_SECONDS: Final = 15.0
-"""How long a process may take until it listens."""
-ANSWER_MOST: Final = 4 * 1024 * 1024
-"""Bytes."""
+COME_UP_SECONDS: Final = 15.0  # until a process listens
+ANSWER_MOST: Final = 4 * 1024 * 1024  # bytes
 
 COMMAND: Final = (sys.executable, "-P", "-s", "-m", worker.__name__)
 _ROOT: Final = str(Path(__file__).parents[3])
 
 
 class UnheardError(Exception):
-    """A process had ended before it got its job, so that the job has no part in that."""
+    """A process ended before it got its job, so the job is not the cause."""
 
 
 class Worker:
-    """One process, as the edge sees it."""
+    """A worker process, as the edge sees it."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the process runs, as far as anybody knows."""
+        """Tell whether the process runs, as far as is known."""
         return self._process.returncode is None
 
     @property
@@ -50,8 +47,7 @@ class Worker:
     async def request(self, job: bytes) -> bytes:
         """Return the answer to a job.
 
-        Raises UnheardError when the process was gone before it had the job, and EOFError when it
-        went with it.
+        Raises UnheardError if the process ended before it had the job, else EOFError.
         """
         try:
             await self._tell(job)
@@ -60,7 +56,6 @@ class Worker:
         return await self.listen()
 
     async def _tell(self, job: bytes) -> None:
-        """Hand over a job, until the process says that it has it."""
         sink = self._process.stdin
         assert sink is not None  # noqa: S101  it was asked for
         sink.write(frame(job))
@@ -68,7 +63,7 @@ class Worker:
         await self.listen()
 
     async def listen(self) -> bytes:
-        """Return the next message of the process. Raises EOFError when it is gone."""
+        """Return the next message of the process. Raises EOFError if it has ended."""
         source = self._process.stdout
         assert source is not None  # noqa: S101  it was asked for
         length = read_length(await source.readexactly(HEAD))
@@ -77,20 +72,20 @@ class Worker:
         return await source.readexactly(length)
 
     def end(self) -> None:
-        """End the process, whatever it does, without waiting for it; whoever listens hears EOF."""
+        """Kill the process without waiting for it; a pending `listen` raises EOFError."""
         with suppress(ProcessLookupError):
             self._process.kill()
 
     async def kill(self) -> None:
-        """End the process and wait until it has; nobody else may be listening to it."""
+        """Kill the process and wait for its end; nobody else may be listening to it."""
         self.end()
         await self._process.communicate()
 
 
 async def start_worker(command: tuple[str, ...]) -> Worker:
-    """Start a worker, which gets nothing of the environment but where its modules are.
+    """Start a worker, whose environment holds its module path alone.
 
-    Raises TimeoutError, EOFError or OSError when it does not come up.
+    Raises TimeoutError, EOFError or OSError if it does not start.
     """
     modules = os.pathsep.join(filter(None, [_ROOT, *sys.path]))
     process = await asyncio.create_subprocess_exec(
@@ -113,22 +108,19 @@ async def start_worker(command: tuple[str, ...]) -> Worker:
 
 
 WORKERS: Final = 2
-QUEUE: Final = 8
-"""Jobs that may wait."""
+QUEUE: Final = 8  # jobs that may wait
 WAIT_SECONDS: Final = 2.0
-"""How long a job may wait for its turn."""
-LABOUR_SECONDS: Final = 1.0
-"""A worker that took longer is replaced though it answered: nobody knows what it has piled up."""
-START_SECONDS: Final = COME_UP_SECONDS
-"""How long a job waits for a worker that starts."""
+WORK_SECONDS_MOST: Final = 1.0
+"""A worker that took longer is replaced after its answer: it may have grown."""
+START_SECONDS: Final = COME_UP_SECONDS  # that a job waits for a starting worker
 RETRY_SECONDS: Final = 5
 
 
 class Pool:
-    """Runs jobs in worker processes, which start with the first of them.
+    """Runs jobs in worker processes, which start with the first job.
 
-    Workers start in the background: whoever waits for one may give up, and the next has it. There
-    are never more than `size`, those that are starting included.
+    Workers start in the background: if a waiting job gives up, the next takes its worker. There are
+    never more than `size`, those that are starting included.
     """
 
     def __init__(
@@ -138,7 +130,7 @@ class Pool:
         seconds: float = worker.WORK_SECONDS,
         command: tuple[str, ...] = COMMAND,
     ) -> None:
-        """Take the seconds that a job has for its turn and its work, not for a worker's start."""
+        """Take the seconds that a job has for its turn and its work, without a worker's start."""
         self._places = asyncio.Semaphore(size)
         self._size = size
         self._queue = queue
@@ -157,14 +149,14 @@ class Pool:
 
     @property
     def pids(self) -> set[int]:
-        """The ids of the processes that run."""
+        """The ids of the running processes."""
         return {each.pid for each in self._workers}
 
     async def run(self, job: bytes) -> bytes:
-        """Return what a worker answers to a job.
+        """Return a worker's answer to a job.
 
-        Raises Problem `unavailable` when too many wait, or when the job takes more time or memory
-        than there is for one.
+        Raises Problem `unavailable` if too many jobs wait, or if the job takes too much time or
+        memory.
         """
         if self._is_closed or (self._places.locked() and self._waiting >= self._queue):
             raise _unavailable("Too many documents are being analysed: try again in a moment")
@@ -176,7 +168,7 @@ class Pool:
             self._places.release()
 
     async def close(self) -> None:
-        """End every worker; jobs that run end with Problem `unavailable`."""
+        """End every worker; running jobs end with Problem `unavailable`."""
         self._is_closed = True
         for task in self._starts:
             task.cancel()
@@ -190,7 +182,6 @@ class Pool:
             await self._has_none.wait()
 
     async def _wait(self, deadline: float) -> None:
-        """Wait for a place."""
         last = min(deadline, asyncio.get_running_loop().time() + WAIT_SECONDS)
         self._waiting += 1
         try:
@@ -202,7 +193,7 @@ class Pool:
             self._waiting -= 1
 
     async def _work(self, job: bytes, seconds: float, *, again: bool = True) -> bytes:
-        """Have a job done, by another worker where one ended before it got the job."""
+        """Run a job, with another worker if one ended before it got the job."""
         try:
             return await self._ask(await self._take(), job, seconds)
         except (TimeoutError, EOFError):
@@ -215,16 +206,16 @@ class Pool:
         return await self._work(job, seconds, again=False)
 
     async def _ask(self, each: Worker, job: bytes, seconds: float) -> bytes:
-        """Return the answer of a worker, which is kept if all went well.
+        """Return a worker's answer; keep the worker if all went well.
 
-        Raises TimeoutError, and UnheardError or EOFError when the process is gone.
+        Raises TimeoutError, UnheardError or EOFError.
         """
         now = asyncio.get_running_loop().time
         start, is_sound = now(), False
         try:
             async with asyncio.timeout(seconds):
                 answer = await each.request(job)
-            is_sound = now() - start < LABOUR_SECONDS and not self._is_closed
+            is_sound = now() - start < WORK_SECONDS_MOST and not self._is_closed
         finally:
             if is_sound:
                 self._idle.put_nowait(each)
@@ -233,10 +224,7 @@ class Pool:
         return answer
 
     async def _take(self) -> Worker:
-        """Return a worker that runs: an idle one, or the next that comes up.
-
-        Raises UnheardError where that does not come up.
-        """
+        """Return a running worker: an idle one, or the next that starts. Raises UnheardError."""
         while not self._idle.empty():
             each = self._idle.get_nowait()
             if each is not None and each.is_alive:
@@ -259,12 +247,11 @@ class Pool:
         return each
 
     def _start_missing(self) -> None:
-        """Start workers for those who seek one."""
         for _ in range(self._seeking - len(self._starts)):
             self._begin()
 
     def _begin(self) -> None:
-        """Start a worker in the background, where there is room for one."""
+        """Start a worker in the background, if there is room."""
         if not self._is_closed and len(self._workers) + len(self._starts) < self._size:
             _keep(self._starts, self._start())
 
@@ -284,7 +271,7 @@ class Pool:
             self._retire(self._idle.get_nowait())
 
     def _retire(self, each: Worker | None) -> None:
-        """End a worker, and start another in its place, both in the background."""
+        """End a worker and start another, both in the background."""
         if each is not None:
             each.end()
             _keep(self._ends, self._replace(each))
@@ -298,7 +285,7 @@ class Pool:
 
 
 def _keep(tasks: set[Task[None]], work: Coroutine[Any, Any, None]) -> None:
-    """Let work go on in the background; the loop itself would forget it."""
+    """Run a task in the background; the loop itself would not keep it."""
     task = asyncio.ensure_future(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)

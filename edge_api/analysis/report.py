@@ -1,19 +1,30 @@
-"""From a document to its report, with the scores of its signals. Pure.
+"""The report of a document, with the scores of its signals. Pure.
 
-All that comes of what somebody submitted is made here, in a process that can be killed.
+It is made in a process that can be killed, since anybody may submit a document.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, Final, Literal
 
-from edge_api.analysis.document import Document, Kind
-from edge_api.analysis.facts import Discovery, Facts, gather_facts
+from edge_api.analysis.document import (
+    AI_CATALOG,
+    API_CATALOG,
+    LLMS,
+    ROBOTS,
+    SITEMAP,
+    Discovery,
+    Document,
+    Facts,
+    Kind,
+    Page,
+)
 from edge_api.analysis.languages import UNKNOWN
-from edge_api.analysis.metrics import Metrics, find_keywords, measure
-from edge_api.analysis.parse_html import parse_html
-from edge_api.analysis.parse_text import parse_markdown, parse_text
+from edge_api.analysis.metrics import Metrics, count_words, find_keywords, measure
+from edge_api.analysis.parse import PARSERS
 from edge_api.analysis.rules import RULES, SIGNALS, Rule, SignalName
 
 Status = Literal["pass", "warn", "fail", "skipped"]
@@ -23,24 +34,65 @@ _PASS, _WARN = 80, 50
 _GRADES: Final[tuple[tuple[int, Grade], ...]] = ((90, "A"), (80, "B"), (70, "C"), (60, "D"))
 
 
+_FIGURE: Final = re.compile(r"\d+(?:[.,:/\-]\d+)*")
+_LINE: Final = 12
+"""Words; a shorter paragraph is a date, a byline or a caption."""
+_LINK: Final = re.compile(r"\]\([^)\s]")
+_SITEMAP_LINE: Final = re.compile(r"^[ \t]*sitemap[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_SHARED: Final = {field.name for field in fields(Facts)}
+
+
+def gather_facts(document: Document, metrics: Metrics, discovery: Discovery | None) -> Facts:
+    """Return the facts of a document, and of its origin, if it was read at an address."""
+    found = discovery or {}
+    page, llms, robots = document.page or Page(), found.get(LLMS), found.get(ROBOTS)
+    known = {**asdict(document.counts), **asdict(page), **asdict(metrics)}
+    levels = [heading.level for heading in document.headings]
+    paragraphs = (block.text for block in document.blocks if block.kind == "paragraph")
+    lengths = map(count_words, paragraphs)
+    return Facts(
+        **{name: value for name, value in known.items() if name in _SHARED},
+        has_markup=document.kind != "text",
+        is_page=document.page is not None,
+        opening_words=next((words for words in lengths if words >= _LINE), 0),
+        figures=sum(1 for each in document.blocks for _ in _FIGURE.finditer(each.text)),
+        headings=len(levels),
+        top_headings=levels.count(1),
+        skipped_levels=sum(after > before + 1 for before, after in pairwise(levels)),
+        title_length=len(document.title or ""),
+        description_length=len(page.description or ""),
+        has_language=page.language is not None,
+        has_llms=_exists(found, LLMS),
+        llms_has_title=None if llms is None else llms.lstrip("\ufeff").startswith("# "),
+        llms_links=None if llms is None else sum(1 for _ in _LINK.finditer(llms)),
+        has_robots=_exists(found, ROBOTS),
+        robots_names_sitemap=None if robots is None else bool(_SITEMAP_LINE.search(robots)),
+        has_sitemap=_exists(found, SITEMAP),
+        has_api_catalog=_exists(found, API_CATALOG),
+        has_ai_catalog=_exists(found, AI_CATALOG),
+    )
+
+
+def _exists(found: Discovery, place: str) -> bool | None:
+    return found[place] is not None if place in found else None
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one rule of a signal came to."""
+    """The result of one rule."""
 
     signal: SignalName
+    code: str
     rule: Rule
-    value: float
-    """0 to 1."""
-    finding: str
-    """Empty where nothing is wrong."""
+    value: float  # 0 to 1
+    finding: str  # empty if nothing is wrong
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What the rules of one signal came to."""
+    """The result of the rules of one signal."""
 
-    score: int | None
-    """0 to 100; `None` where no rule applied."""
+    score: int | None  # 0 to 100; `None` if no rule applied
     status: Status
     summary: str
     findings: tuple[str, ...]
@@ -48,27 +100,26 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One thing to mend."""
+    """One thing to fix."""
 
     code: str
-    severity: Literal["warn", "fail"]
-    """`fail` where nothing of it was there, `warn` where something was."""
+    severity: Literal["warn", "fail"]  # `warn` if the value is more than 0
     message: str
 
 
 def judge(facts: Facts) -> list[Verdict]:
-    """Return what each rule that applies came to."""
+    """Return the result of each rule that applies."""
     known: dict[str, Any] = asdict(facts)
     return [
-        Verdict(signal, rule, float(value), "" if value >= 1 else rule.finding.format_map(known))
+        Verdict(signal, code, rule, value, "" if value >= 1 else rule.finding.format_map(known))
         for signal, rules in RULES.items()
-        for rule in rules
+        for code, rule in rules.items()
         if (value := rule.value(facts)) is not None
     ]
 
 
 def score_signals(verdicts: Sequence[Verdict]) -> dict[SignalName, Signal]:
-    """Return every signal."""
+    """Return the result of every signal."""
     return {name: _signal([each for each in verdicts if each.signal == name]) for name in SIGNALS}
 
 
@@ -84,7 +135,7 @@ def _signal(verdicts: Sequence[Verdict]) -> Signal:
 
 
 def score_whole(signals: dict[SignalName, Signal]) -> int:
-    """Return the score of the whole, 0 to 100; signals that were skipped do not count."""
+    """Return the overall score, 0 to 100, without the signals that were skipped."""
     scores = [
         (SIGNALS[name], signal.score)
         for name, signal in signals.items()
@@ -100,16 +151,16 @@ def grade(score: int) -> Grade:
 
 
 def suggest(verdicts: Sequence[Verdict]) -> list[Suggestion]:
-    """Return what to mend, what gains most first."""
+    """Return what to fix, the largest gain first."""
+
+    def gain(verdict: Verdict) -> float:
+        return SIGNALS[verdict.signal] * verdict.rule.weight * (1 - verdict.value)
+
     weak = [each for each in verdicts if each.finding]
     return [
-        Suggestion(each.rule.code, "warn" if each.value > 0 else "fail", each.rule.mend)
-        for each in sorted(weak, key=_gain, reverse=True)
+        Suggestion(each.code, "warn" if each.value > 0 else "fail", each.rule.fix)
+        for each in sorted(weak, key=gain, reverse=True)
     ]
-
-
-def _gain(verdict: Verdict) -> float:
-    return SIGNALS[verdict.signal] * verdict.rule.weight * (1 - verdict.value)
 
 
 HEADINGS_MOST: Final = 100
@@ -125,38 +176,31 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be analysed, and how."""
+    """A document to analyse, and how."""
 
     kind: Kind
     text: str
-    url: str | None = None
-    """Where it stands, if it was read there."""
-    language: str | None = None
-    """A BCP 47 tag, where the asker knows better than the document."""
-    terms: int = 10
-    """How many keywords to find."""
+    url: str | None = None  # where it was read
+    language: str | None = None  # a BCP 47 tag, if the caller named one
+    terms: int = 10  # the number of keywords
     discovery: Discovery | None = None
 
 
-def parse(job: Job) -> Document:
-    """Return the document that a job is about."""
-    if job.kind == "html":
-        return parse_html(job.text, job.url)
-    if job.kind == "markdown":
-        return parse_markdown(job.text, job.url)
-    return parse_text(job.text)
-
-
 def report(job: Job) -> Json:
-    """Return what there is to say about a document, but for what the journal has on it."""
-    document = parse(job)
+    """Return the report of a document, without the related posts of the journal."""
+    document = PARSERS[job.kind](job.text, job.url)
     metrics = measure(document, job.language)
     verdicts = judge(gather_facts(document, metrics, job.discovery))
     signals = score_signals(verdicts)
     score = score_whole(signals)
     keywords = find_keywords(document, metrics.language, job.terms)
     return {
-        "input": _describe(job),
+        "input": {
+            "kind": job.kind,
+            "characters": len(job.text),
+            "sha256": sha256(job.text.encode()).hexdigest(),
+            "url": job.url,
+        },
         "score": score,
         "grade": grade(score),
         "summary": _summary(score, metrics, signals),
@@ -165,15 +209,6 @@ def report(job: Job) -> Json:
         "keywords": [asdict(keyword) for keyword in keywords],
         "signals": {name: asdict(signal) for name, signal in signals.items()},
         "suggestions": [asdict(suggestion) for suggestion in suggest(verdicts)],
-    }
-
-
-def _describe(job: Job) -> Json:
-    return {
-        "kind": job.kind,
-        "characters": len(job.text),
-        "sha256": sha256(job.text.encode()).hexdigest(),
-        "url": job.url,
     }
 
 
@@ -201,21 +236,16 @@ def _cut(text: str | None) -> str | None:
 
 
 def _summary(score: int, metrics: Metrics, signals: Mapping[SignalName, Signal]) -> str:
-    """Return the report in a sentence or two."""
     language = "" if metrics.language == UNKNOWN else f" in {metrics.language}"
-    said = (
-        f"{_many(metrics.words, 'word')}{language}, "
-        f"{_many(metrics.reading_minutes, 'minute')} to read: {score} of 100, grade {grade(score)}."
+    summary = (
+        f"{_count(metrics.words, 'word')}{language}, "
+        f"{_count(metrics.reading_minutes, 'minute')} to read: "
+        f"{score} of 100, grade {grade(score)}."
     )
-    weak = _weakest(signals)
-    return f"{said} Most is to be gained in {weak}." if weak else said
-
-
-def _weakest(signals: Mapping[SignalName, Signal]) -> str:
-    """Return the name of the signal with the lowest score, unless there is nothing to mend."""
     scores = {name: each.score for name, each in signals.items() if each.findings}
-    return min(scores, key=lambda name: scores[name] or 0, default="").replace("_", " ")
+    weakest = min(scores, key=lambda name: scores[name] or 0, default="").replace("_", " ")
+    return f"{summary} Most is to be gained in {weakest}." if weakest else summary
 
 
-def _many(number: int, noun: str) -> str:
+def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,14 +1,14 @@
-"""What is good about a document, and what would mend it: one table of rules.
+"""The rules of a good document, with the fix for each: one table.
 
-A rule gives 0 to 1, or nothing where it does not apply; the weights say what matters more. What
-is found and how to mend it are sentences that name the facts.
+A rule gives 0 to 1, or nothing where it does not apply; what matters more has a higher weight. The
+finding and the fix are sentences, and the finding names the facts.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from edge_api.analysis.facts import Facts
+from edge_api.analysis.document import Facts
 from edge_api.analysis.metrics import LONG_PARAGRAPH, LONG_SENTENCE
 
 SignalName = Literal[
@@ -28,34 +28,31 @@ SIGNALS: Final[Mapping[SignalName, int]] = {
     "llms_txt": 5,
     "protocol_discovery": 10,
 }
-"""Each signal's weight in the whole."""
+"""The weight of each signal."""
 
 SHORT: Final = 300
 """Words up to which a text needs no headings and no lists."""
 SAMPLE: Final = 50
-"""Words from which on the formulas for reading say something."""
+"""Words from which on the formulas of readability are used."""
 TITLE_LONGEST: Final = 70
-DESCRIPTION_LONGEST: Final = 200
-"""Characters; what is longer is cut off where it is shown."""
+DESCRIPTION_LONGEST: Final = 200  # characters
 
 Value = float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing to look at."""
+    """A rule for one property of a document."""
 
-    code: str
-    weight: int
-    value: Callable[[Facts], Value]
-    """0 to 1; `None` where the rule does not apply."""
+    value: Callable[[Facts], Value]  # 0 to 1; `None` where the rule does not apply
     finding: str
-    """What is wrong, where the value is below 1; facts stand in braces."""
-    mend: str
+    """The error where the value is below 1; facts are in braces."""
+    fix: str
+    weight: int = 1
 
 
 def share(bad: int, total: int) -> float | None:
-    """Return the part that is good; `None` of nothing."""
+    """Return the good share; `None` of nothing."""
     return None if total == 0 else 1 - bad / total
 
 
@@ -65,19 +62,15 @@ def ramp(value: float, good: float, bad: float) -> float:
 
 
 def when(condition: object, value: Value) -> Value:
-    """Return the value, where the rule applies."""
+    """Return the value if the rule applies, else `None`."""
     return value if condition else None
 
 
 def _top_headings(facts: Facts) -> Value:
-    """Look for exactly one; a fragment may leave it to the page that it becomes a part of."""
+    """Require exactly one; a fragment may leave it to its page."""
     if facts.is_page:
         return ramp(abs(facts.top_headings - 1), 0, 2) if facts.top_headings else 0
     return when(facts.headings, facts.top_headings <= 1)
-
-
-def _title(facts: Facts) -> Value:
-    return when(facts.title_length, facts.title_length <= TITLE_LONGEST)
 
 
 def _sections(facts: Facts) -> Value:
@@ -90,273 +83,212 @@ def _opening(facts: Facts) -> Value:
     return when(facts.words > SHORT, value)
 
 
-def _long_sentences(facts: Facts) -> Value:
-    part = facts.long_sentences / max(1, facts.sentences)
-    return when(facts.sentences, ramp(part, 0.1, 1))
+def _formula(facts: Facts, value: float | None, good: float, bad: float) -> Value:
+    return when(value is not None and facts.words >= SAMPLE, ramp(value or 0.0, good, bad))
 
 
-def _lix(facts: Facts) -> Value:
-    is_known = facts.lix is not None and facts.words >= SAMPLE
-    return when(is_known, ramp(facts.lix or 0.0, 45, 65))
-
-
-def _reading_ease(facts: Facts) -> Value:
-    is_known = facts.flesch is not None and facts.words >= SAMPLE
-    return when(is_known, ramp(facts.flesch or 0.0, 50, 10))
-
-
-_SEMANTIC: Final = (
-    Rule(
-        "one-h1",
-        2,
-        _top_headings,
-        "headings of level 1: {top_headings}",
-        "Give the document exactly one h1 that says what it is about.",
-    ),
-    Rule(
-        "heading-order",
-        1,
-        lambda facts: share(facts.skipped_levels, facts.headings),
-        "{skipped_levels} of {headings} headings skip a level",
-        "Let each heading stand at most one level below the one before.",
-    ),
-    Rule(
-        "image-alt",
-        2,
-        lambda facts: share(facts.images_without_alt, facts.images),
-        "{images_without_alt} of {images} images have no alt text",
-        "Describe each image in alt; leave alt empty for decoration.",
-    ),
-    Rule(
-        "link-text",
-        2,
-        lambda facts: share(facts.links_without_text, facts.links),
-        "{links_without_text} of {links} links have no text",
-        "Give each link a text that says where it leads.",
-    ),
-    Rule(
-        "table-header",
-        1,
-        lambda facts: share(facts.tables_without_header, facts.tables),
-        "{tables_without_header} of {tables} tables have no header cells",
-        "Mark the cells that name rows or columns as th.",
-    ),
-    Rule(
-        "main-landmark",
-        1,
-        lambda facts: when(facts.is_page, facts.has_main),
-        "there is no main element",
-        "Put the content into a main element, apart from navigation and footer.",
-    ),
-    Rule(
-        "page-language",
-        1,
-        lambda facts: when(facts.is_page, facts.has_language),
-        "the page does not say its language",
-        "State the language in the lang attribute of html.",
-    ),
-)
-_STRUCTURED: Final = (
-    Rule(
-        "page-title",
-        2,
-        lambda facts: when(facts.is_page, facts.title_length > 0),
-        "the page has no title",
-        "Give the page a title element.",
-    ),
-    Rule(
-        "title-length",
-        1,
-        lambda facts: when(facts.is_page, _title(facts)),
-        "the title has {title_length} characters",
-        f"Keep the title within {TITLE_LONGEST} characters.",
-    ),
-    Rule(
-        "description",
-        2,
-        lambda facts: when(facts.is_page, 0 < facts.description_length <= DESCRIPTION_LONGEST),
-        "the description has {description_length} characters",
-        f"Describe the page in a meta description of up to {DESCRIPTION_LONGEST} characters.",
-    ),
-    Rule(
-        "json-ld",
-        2,
-        lambda facts: when(facts.is_page, facts.json_ld > 0),
-        "there is no JSON-LD",
-        "Say in JSON-LD what the page is: for a post, an Article with author and dates.",
-    ),
-    Rule(
-        "json-ld-valid",
-        1,
-        lambda facts: share(facts.json_ld_faults, facts.json_ld),
-        "{json_ld_faults} of {json_ld} blocks of JSON-LD are not valid JSON",
-        "Mend the JSON in the blocks of JSON-LD.",
-    ),
-    Rule(
-        "open-graph",
-        1,
-        lambda facts: when(facts.is_page, facts.has_open_graph),
-        "there is no og:title",
-        "Add Open Graph properties, so that shared links show a title.",
-    ),
-    Rule(
-        "canonical",
-        1,
-        lambda facts: when(facts.is_page, facts.has_canonical),
-        "there is no canonical link",
-        "Name the address of the page in a canonical link.",
-    ),
-)
-_CITABILITY: Final = (
-    Rule(
-        "substance",
-        2,
-        lambda facts: ramp(facts.words, SHORT, 50),
-        "the text has {words} words",
-        f"Say more: from {SHORT} words on, an answer can quote a text in its context.",
-    ),
-    Rule(
-        "sections",
-        2,
-        _sections,
-        "headings: {headings}, over {words} words",
-        "Put a heading over every 250 words or so, which says what follows.",
-    ),
-    Rule(
-        "short-paragraphs",
-        2,
-        lambda facts: share(facts.long_paragraphs, facts.paragraphs),
-        f"{{long_paragraphs}} of {{paragraphs}} paragraphs have more than {LONG_PARAGRAPH} words",
-        "Divide long paragraphs: one thought each can be quoted by itself.",
-    ),
-    Rule(
-        "opening",
-        1,
-        _opening,
-        "the first paragraph that is more than a line has {opening_words} words",
-        "Begin with a paragraph of one to four sentences that says what the text is about.",
-    ),
-    Rule(
-        "figures",
-        1,
-        lambda facts: when(facts.words > SHORT, ramp(facts.figures, max(1, facts.words / 200), 0)),
-        "figures and dates: {figures}, in {words} words",
-        "State figures and dates where there are any: they are what is quoted.",
-    ),
-    Rule(
-        "sources",
-        1,
-        lambda facts: when(facts.has_markup and facts.words > SHORT, facts.external_links > 0),
-        "no link leads to a source elsewhere",
-        "Link the sources of what is claimed.",
-    ),
-    Rule(
-        "lists",
-        1,
-        lambda facts: when(
-            facts.has_markup and facts.words > 2 * SHORT, 1.0 if facts.lists + facts.tables else 0.5
+RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
+    "semantic_html": {
+        "one-h1": Rule(
+            _top_headings,
+            "headings of level 1: {top_headings}",
+            "Give the document exactly one h1 that says what it is about.",
+            weight=2,
         ),
-        "there is no list and no table",
-        "Put steps and comparisons into lists and tables.",
-    ),
-)
-_READABILITY: Final = (
-    Rule(
-        "sentence-length",
-        2,
-        lambda facts: when(facts.sentences, ramp(facts.avg_sentence_words, 20, 35)),
-        "a sentence has {avg_sentence_words} words on average",
-        "Write shorter sentences: up to 20 words on average.",
-    ),
-    Rule(
-        "long-sentences",
-        1,
-        _long_sentences,
-        f"{{long_sentences}} of {{sentences}} sentences have more than {LONG_SENTENCE} words",
-        f"Divide sentences of more than {LONG_SENTENCE} words.",
-    ),
-    Rule(
-        "lix",
-        2,
-        _lix,
-        "its LIX is {lix}, where 45 is medium and 60 hard to read",
-        "Use shorter words and sentences.",
-    ),
-    Rule(
-        "reading-ease",
-        1,
-        _reading_ease,
-        "its Flesch reading ease is {flesch}, where 50 is fairly difficult and 30 difficult",
-        "Prefer words with fewer syllables.",
-    ),
-)
-_LLMS: Final = (
-    Rule(
-        "llms-txt",
-        3,
-        lambda facts: facts.has_llms,
-        "the origin has no /llms.txt",
-        "Offer /llms.txt: a title and a list of links for language models.",
-    ),
-    Rule(
-        "llms-txt-title",
-        1,
-        lambda facts: facts.llms_has_title,
-        "/llms.txt does not begin with a heading",
-        "Begin /llms.txt with a heading of level 1 that names the site.",
-    ),
-    Rule(
-        "llms-txt-links",
-        1,
-        lambda facts: when(facts.has_llms, (facts.llms_links or 0) > 0),
-        "/llms.txt has no links",
-        "List the pages in /llms.txt as Markdown links.",
-    ),
-)
-_DISCOVERY: Final = (
-    Rule(
-        "robots-txt",
-        2,
-        lambda facts: facts.has_robots,
-        "the origin has no /robots.txt",
-        "Say in /robots.txt what robots may read (RFC 9309).",
-    ),
-    Rule(
-        "sitemap",
-        2,
-        lambda facts: facts.has_sitemap,
-        "the origin has no /sitemap.xml",
-        "List the pages in /sitemap.xml.",
-    ),
-    Rule(
-        "sitemap-named",
-        1,
-        lambda facts: facts.robots_names_sitemap,
-        "/robots.txt does not name the sitemap",
-        "Name the sitemap in /robots.txt.",
-    ),
-    Rule(
-        "api-catalog",
-        1,
-        lambda facts: facts.has_api_catalog,
-        "the origin has no /.well-known/api-catalog",
-        "Tell programs in /.well-known/api-catalog which APIs there are (RFC 9727).",
-    ),
-    Rule(
-        "ai-catalog",
-        1,
-        lambda facts: facts.has_ai_catalog,
-        "the origin has no /.well-known/ai-catalog.json",
-        "Tell agents in /.well-known/ai-catalog.json where MCP servers are.",
-    ),
-)
-
-RULES: Final[Mapping[SignalName, tuple[Rule, ...]]] = {
-    "semantic_html": _SEMANTIC,
-    "structured_data": _STRUCTURED,
-    "citability": _CITABILITY,
-    "readability": _READABILITY,
-    "llms_txt": _LLMS,
-    "protocol_discovery": _DISCOVERY,
+        "heading-order": Rule(
+            lambda facts: share(facts.skipped_levels, facts.headings),
+            "{skipped_levels} of {headings} headings skip a level",
+            "Let each heading stand at most one level below the one before.",
+        ),
+        "image-alt": Rule(
+            lambda facts: share(facts.images_without_alt, facts.images),
+            "{images_without_alt} of {images} images have no alt text",
+            "Describe each image in alt; leave alt empty for decoration.",
+            weight=2,
+        ),
+        "link-text": Rule(
+            lambda facts: share(facts.links_without_text, facts.links),
+            "{links_without_text} of {links} links have no text",
+            "Give each link a text that says where it leads.",
+            weight=2,
+        ),
+        "table-header": Rule(
+            lambda facts: share(facts.tables_without_header, facts.tables),
+            "{tables_without_header} of {tables} tables have no header cells",
+            "Mark the cells that name rows or columns as th.",
+        ),
+        "main-landmark": Rule(
+            lambda facts: when(facts.is_page, facts.has_main),
+            "there is no main element",
+            "Put the content into a main element, apart from navigation and footer.",
+        ),
+        "page-language": Rule(
+            lambda facts: when(facts.is_page, facts.has_language),
+            "the page does not say its language",
+            "State the language in the lang attribute of html.",
+        ),
+    },
+    "structured_data": {
+        "page-title": Rule(
+            lambda facts: when(facts.is_page, facts.title_length > 0),
+            "the page has no title",
+            "Give the page a title element.",
+            weight=2,
+        ),
+        "title-length": Rule(
+            lambda facts: when(
+                facts.is_page and facts.title_length, facts.title_length <= TITLE_LONGEST
+            ),
+            "the title has {title_length} characters",
+            f"Keep the title within {TITLE_LONGEST} characters.",
+        ),
+        "description": Rule(
+            lambda facts: when(facts.is_page, 0 < facts.description_length <= DESCRIPTION_LONGEST),
+            "the description has {description_length} characters",
+            f"Describe the page in a meta description of up to {DESCRIPTION_LONGEST} characters.",
+            weight=2,
+        ),
+        "json-ld": Rule(
+            lambda facts: when(facts.is_page, facts.json_ld > 0),
+            "there is no JSON-LD",
+            "Say in JSON-LD what the page is: for a post, an Article with author and dates.",
+            weight=2,
+        ),
+        "json-ld-valid": Rule(
+            lambda facts: share(facts.json_ld_faults, facts.json_ld),
+            "{json_ld_faults} of {json_ld} blocks of JSON-LD are not valid JSON",
+            "Mend the JSON in the blocks of JSON-LD.",
+        ),
+        "open-graph": Rule(
+            lambda facts: when(facts.is_page, facts.has_open_graph),
+            "there is no og:title",
+            "Add Open Graph properties, so that shared links show a title.",
+        ),
+        "canonical": Rule(
+            lambda facts: when(facts.is_page, facts.has_canonical),
+            "there is no canonical link",
+            "Name the address of the page in a canonical link.",
+        ),
+    },
+    "citability": {
+        "substance": Rule(
+            lambda facts: ramp(facts.words, SHORT, 50),
+            "the text has {words} words",
+            f"Say more: from {SHORT} words on, an answer can quote a text in its context.",
+            weight=2,
+        ),
+        "sections": Rule(
+            _sections,
+            "headings: {headings}, over {words} words",
+            "Put a heading over every 250 words or so, which says what follows.",
+            weight=2,
+        ),
+        "short-paragraphs": Rule(
+            lambda facts: share(facts.long_paragraphs, facts.paragraphs),
+            "{long_paragraphs} of {paragraphs} paragraphs have more than "
+            f"{LONG_PARAGRAPH} words",
+            "Divide long paragraphs: one thought each can be quoted by itself.",
+            weight=2,
+        ),
+        "opening": Rule(
+            _opening,
+            "the first paragraph that is more than a line has {opening_words} words",
+            "Begin with a paragraph of one to four sentences that says what the text is about.",
+        ),
+        "figures": Rule(
+            lambda facts: when(
+                facts.words > SHORT, ramp(facts.figures, max(1, facts.words / 200), 0)
+            ),
+            "figures and dates: {figures}, in {words} words",
+            "State figures and dates where there are any: they are what is quoted.",
+        ),
+        "sources": Rule(
+            lambda facts: when(facts.has_markup and facts.words > SHORT, facts.external_links > 0),
+            "no link leads to a source elsewhere",
+            "Link the sources of what is claimed.",
+        ),
+        "lists": Rule(
+            lambda facts: when(
+                facts.has_markup and facts.words > 2 * SHORT,
+                1.0 if facts.lists + facts.tables else 0.5,
+            ),
+            "there is no list and no table",
+            "Put steps and comparisons into lists and tables.",
+        ),
+    },
+    "readability": {
+        "sentence-length": Rule(
+            lambda facts: when(facts.sentences, ramp(facts.avg_sentence_words, 20, 35)),
+            "a sentence has {avg_sentence_words} words on average",
+            "Write shorter sentences: up to 20 words on average.",
+            weight=2,
+        ),
+        "long-sentences": Rule(
+            lambda facts: when(
+                facts.sentences, ramp(facts.long_sentences / max(1, facts.sentences), 0.1, 1)
+            ),
+            f"{{long_sentences}} of {{sentences}} sentences have more than {LONG_SENTENCE} words",
+            f"Divide sentences of more than {LONG_SENTENCE} words.",
+        ),
+        "lix": Rule(
+            lambda facts: _formula(facts, facts.lix, 45, 65),
+            "its LIX is {lix}, where 45 is medium and 60 hard to read",
+            "Use shorter words and sentences.",
+            weight=2,
+        ),
+        "reading-ease": Rule(
+            lambda facts: _formula(facts, facts.flesch_reading_ease, 50, 10),
+            "its Flesch reading ease is {flesch_reading_ease}, "
+            "where 50 is fairly difficult and 30 difficult",
+            "Prefer words with fewer syllables.",
+        ),
+    },
+    "llms_txt": {
+        "llms-txt": Rule(
+            lambda facts: facts.has_llms,
+            "the origin has no /llms.txt",
+            "Offer /llms.txt: a title and a list of links for language models.",
+            weight=3,
+        ),
+        "llms-txt-title": Rule(
+            lambda facts: facts.llms_has_title,
+            "/llms.txt does not begin with a heading",
+            "Begin /llms.txt with a heading of level 1 that names the site.",
+        ),
+        "llms-txt-links": Rule(
+            lambda facts: when(facts.has_llms, (facts.llms_links or 0) > 0),
+            "/llms.txt has no links",
+            "List the pages in /llms.txt as Markdown links.",
+        ),
+    },
+    "protocol_discovery": {
+        "robots-txt": Rule(
+            lambda facts: facts.has_robots,
+            "the origin has no /robots.txt",
+            "Say in /robots.txt what robots may read (RFC 9309).",
+            weight=2,
+        ),
+        "sitemap": Rule(
+            lambda facts: facts.has_sitemap,
+            "the origin has no /sitemap.xml",
+            "List the pages in /sitemap.xml.",
+            weight=2,
+        ),
+        "sitemap-named": Rule(
+            lambda facts: facts.robots_names_sitemap,
+            "/robots.txt does not name the sitemap",
+            "Name the sitemap in /robots.txt.",
+        ),
+        "api-catalog": Rule(
+            lambda facts: facts.has_api_catalog,
+            "the origin has no /.well-known/api-catalog",
+            "Tell programs in /.well-known/api-catalog which APIs there are (RFC 9727).",
+        ),
+        "ai-catalog": Rule(
+            lambda facts: facts.has_ai_catalog,
+            "the origin has no /.well-known/ai-catalog.json",
+            "Tell agents in /.well-known/ai-catalog.json where MCP servers are.",
+        ),
+    },
 }
-"""Every rule, by its signal; of equal suggestions, the first in this order stands first."""
+"""The rules of each signal, by their code; the first of equal suggestions is the first here."""

@@ -1,7 +1,7 @@
 """A process that analyses one document after the other, and can be killed at any moment.
 
-It takes jobs from standard input and answers on standard output, knows no secret, writes nothing,
-and ends with the edge: at once when idle, since its input ends, and by its own alarm when busy.
+It reads jobs from standard input and answers on standard output, has no secrets, writes nothing,
+and ends with the edge: when idle, because its input ends; when busy, by its own alarm.
 """
 
 import os
@@ -24,18 +24,16 @@ except ImportError:  # not every system has it
     resource = None  # type: ignore[assignment]
 
 _LENGTH: Final = Struct(">I")
-HEAD: Final = _LENGTH.size
-"""Bytes before a message: its length."""
+HEAD: Final = _LENGTH.size  # bytes of a message's length
 WORK_SECONDS: Final = 5
-"""After which the edge kills a worker; a second later it would end by itself."""
+"""After which the edge kills a worker; it would end by itself a second later."""
 MEMORY_MOST: Final = 512 * 1024 * 1024
 """Bytes of address space; the costliest document of a fair size needs a tenth."""
-_NICENESS: Final = 10
-"""Whoever asks for something else goes first."""
+_NICENESS: Final = 10  # other requests go first
 
 
 def main() -> None:
-    """Answer jobs until there are no more."""
+    """Answer jobs until the input ends."""
     for known in LANGUAGES.values():
         if known.flesch is not None:
             load_hyphenation(known.flesch.hyphenation)
@@ -55,7 +53,7 @@ def send(message: bytes) -> None:
 
 
 def confine() -> None:
-    """Take from this process what it does not need: memory, files to write, a core dump, haste."""
+    """Limit this process: memory, written files, core dumps, priority."""
     os.nice(_NICENESS)
     if resource is None:
         return
@@ -66,13 +64,13 @@ def confine() -> None:
 
 
 def read_jobs(source: BinaryIO) -> Iterator[bytes]:
-    """Yield one job after the other, up to the end of the input."""
+    """Yield the jobs, up to the end of the input."""
     while len(head := source.read(HEAD)) == HEAD:
         yield source.read(read_length(head))
 
 
 def answer(job: bytes) -> bytes:
-    """Return the JSON of a report, or of the name of what went wrong, which says no more."""
+    """Return the JSON of a report, or only the name of an exception."""
     try:
         return orjson.dumps({"report": report(Job(**orjson.loads(job)))})
     except Exception as fault:  # noqa: BLE001  a trace could hold what somebody wrote
@@ -80,12 +78,12 @@ def answer(job: bytes) -> bytes:
 
 
 def frame(message: bytes) -> bytes:
-    """Return a message as it is sent."""
+    """Return a message with its length."""
     return _LENGTH.pack(len(message)) + message
 
 
 def read_length(head: bytes) -> int:
-    """Return the bytes of the message that follows."""
+    """Return the length of the message that follows."""
     return int(_LENGTH.unpack(head)[0])
 
 

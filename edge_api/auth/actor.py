@@ -1,4 +1,4 @@
-"""Who asks, the audit log of what they did, and the identifiers of new rows."""
+"""Actors, the audit log of what they do, and the identifiers of new rows."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import spell_instant
 
 Clock = Callable[[], datetime]
-"""Gives the present instant, aware and in UTC. A parameter, so that tests choose the time."""
+"""Returns the present instant, aware and in UTC. A parameter, so that tests choose the time."""
 
 
 def system_clock() -> datetime:
@@ -27,55 +27,49 @@ def system_clock() -> datetime:
 class Actor:
     """The holder of a valid credential."""
 
-    credential_id: str
-    """Empty for a client that acts for itself."""
+    credential_id: str  # empty for a client that acts for itself
     name: str
-    type: str
-    """`api_key` or `access_token`."""
+    type: str  # `api_key` or `access_token`
     scopes: frozenset[str]
     tables: frozenset[str] | None = None
-    """The administrative tables that it may touch; `None` is all of them."""
+    """The administrative tables that it may use; `None` is all of them."""
 
     client_id: str = ""
-    """The OAuth client that acts, for the credential or, without one, for itself."""
+    """The OAuth client that acts, for the credential or for itself."""
 
     @property
     def holder(self) -> str:
-        """Return whose limits count: the key's, however many clients act for it."""
+        """The id that limits count by: the key's, however many clients act for it."""
         return self.credential_id or self.client_id
 
     @property
     def label(self) -> str:
-        """Return how the audit log names the actor."""
+        """The name of the actor in the audit log."""
         key = f"credential:{self.credential_id}" if self.credential_id else ""
         client = f"client:{self.client_id}" if self.client_id else ""
         return f"{key} {client}".strip() or self.name
 
 
-OPERATOR = Actor("operator", "operator", "api_key", frozenset())
-"""Whoever runs commands on the machine itself; the audit log names it so."""
+OPERATOR = Actor("operator", "operator", "api_key", frozenset())  # the user of the command line
 
-ANYBODY = Actor("", "anybody", "", frozenset())
-"""Whoever comes without a credential."""
+ANYBODY = Actor("", "anybody", "", frozenset())  # anyone without a credential
 
-SERVICE = Actor("service", "service", "api_key", frozenset())
-"""The running service, where nobody asked it to; the audit log names it so."""
+SERVICE = Actor("service", "service", "api_key", frozenset())  # the running service by itself
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What was done."""
+    """A change, for the audit log."""
 
     verb: str
     table: Table
     rows: int | RowCount
-    """How many; the engine puts it in where it is known only once the change is made."""
-    columns: tuple[str, ...] = ()
-    """Those that the match named."""
+    """Their number; the engine fills in a `RowCount` after the change."""
+    columns: tuple[str, ...] = ()  # those of the filters
 
 
 def audit_entry(actor: Actor, change: Change, now: datetime) -> Insert:
-    """Return the plan that writes down who made a change, and when."""
+    """Return the query that stores who made a change, and when."""
     given = {
         "actor": actor.label,
         "verb": change.verb,
@@ -97,15 +91,14 @@ async def recent_entries(store: Store, limit: int) -> list[Row]:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DRAWN: Final = 512
-"""Numbers drawn at once: while the system draws, other threads take the interpreter, and to get it
-back costs more than all the rest of an identifier."""
+"""Numbers drawn at once: drawing releases the interpreter, and taking it back costs more than the
+rest of an identifier."""
 
-_stock: list[int] = []
-"""Random numbers of 64 bits, each used once."""
+_stock: list[int] = []  # random numbers of 64 bits, each used once
 
 
 def new_id(now: datetime) -> str:
-    """Return an identifier that sorts after every one made for an earlier microsecond.
+    """Return an identifier that sorts after all of earlier microseconds.
 
     The twelve bits behind the milliseconds hold their fraction (RFC 9562, section 6.2, method 3);
     the other 62 are random.

@@ -1,7 +1,7 @@
-"""Which address a request comes from, and what stands for it where requests are counted.
+"""The address that a request comes from, and the key by which requests are counted.
 
-Pure: headers in, an address out. A forwarding header is only believed when a trusted proxy sent
-it, and is read from its end, which the nearest proxy wrote.
+Pure. A forwarding header is only believed if a trusted proxy sent it, and is read from its end,
+which the nearest proxy wrote.
 """
 
 import re
@@ -15,49 +15,47 @@ FORWARDED_FOR: Final = "X-Forwarded-For"
 FORWARDED: Final = "Forwarded"
 
 _CLIENT_PREFIX: Final = 64
-"""What one subscriber gets of IPv6 at the least (RFC 6177): all of it counts as one client."""
+"""Bits of the smallest IPv6 network of a subscriber (RFC 6177), which counts as one client."""
 _REMEMBERED: Final = 4096
 _LINES_MOST: Final = 10
-"""Lines of a header that are read, the last ones: what proxies write stands at the end."""
+"""Lines of a header that are read, the last ones: proxies append."""
 _UNREADABLE: Final = ""
-"""Stands for what does not follow the grammar: no address, so that nothing behind it counts."""
+"""Replaces what does not follow the grammar: no address, so nothing behind it counts."""
 
 _HOST = re.compile(r"\[(?P<six>[^\[\]]+)\](?::\w+)?|(?P<four>[0-9.]+)(?::\w+)?")
-"""An address, maybe with a port: IPv6 stands in brackets then (RFC 7239, section 6)."""
+"""An address, maybe with a port, then with brackets around IPv6 (RFC 7239, section 6)."""
 _PAIR = re.compile(
     r"\s*+(?:(?P<name>[!#$%&'*+\-.^_`|~\w]++)="
     r'(?:"(?P<quoted>(?:[^"\\]|\\.)*+)"|(?P<bare>[^\s";,]*+)))?+\s*+(?P<end>[;,])'
 )
-"""One parameter, which may be missing, with the sign behind it (RFC 7239, section 4).
-
-Possessive, so that a header of blanks costs no more than its length."""
+"""One parameter, which may be missing, and the separator (RFC 7239, section 4). Possessive, so that
+a header of blanks takes linear time."""
 _ESCAPED = re.compile(r"\\(.)")
 
 
 class HeaderLines(Protocol):
-    """Header fields, each of which may stand on several lines."""
+    """Header fields, each of which may have several lines."""
 
     def getall(self, key: str, default: Sequence[str], /) -> Sequence[str]:
-        """Return the value of each line, in order; `default` when there is none."""
+        """Return the value of each line, in order; without any, `default`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose request it is, as far as the network tells."""
+    """The client of a request, as far as the network tells."""
 
     address: str
-    key: str
-    """What requests are counted by: see `address_key`."""
+    key: str  # see `address_key`
     untrusted_forwarding: bool = False
-    """A peer that is no trusted proxy sent a forwarding header; it was not looked at."""
+    """A peer that is no trusted proxy sent a forwarding header, which was ignored."""
 
 
 @lru_cache(_REMEMBERED)
 def address_key(address: str) -> str:
-    """Return what stands for an address in rate limits.
+    """Return the key of an address in rate limits.
 
-    An IPv4 address stands for itself, also when mapped into IPv6; an IPv6 address stands for its
-    /64. What is no address (the peer of a Unix socket) stands for itself.
+    It is the address of IPv4, also when mapped into IPv6; the /64 network of IPv6; and anything
+    else (the peer of a Unix socket) as it is.
     """
     parsed = _parse(address)
     if isinstance(parsed, IPv6Address):
@@ -66,10 +64,10 @@ def address_key(address: str) -> str:
 
 
 def client_address(peer: str, headers: HeaderLines, trusted: tuple[str, ...]) -> Caller:
-    """Return the caller: the peer, or whoever the trusted proxies say stands behind it.
+    """Return the caller: the peer, or the client that the trusted proxies name.
 
-    `trusted` are networks. Two headers that disagree have come through a proxy that writes one
-    and passes the other on as its client made it up: then neither is believed.
+    `trusted` are networks. If the two headers disagree, a proxy writes one and passes the other on
+    as its client made it up: neither is believed.
     """
     common = headers.getall(FORWARDED_FOR, ())[-_LINES_MOST:]
     standard = headers.getall(FORWARDED, ())[-_LINES_MOST:]
@@ -121,7 +119,7 @@ def _value(pair: re.Match[str]) -> str:
 
 
 def _bare(name: str) -> str:
-    """Return the address of `address:port`; anything else as it stands."""
+    """Return the address of `address:port`; anything else as it is."""
     match = _HOST.fullmatch(name)
     return (match["six"] or match["four"]) if match else name
 

@@ -1,7 +1,7 @@
-"""Who holds a credential, what it lets them do, and how a request without one is refused.
+"""Credentials: the actor of each, what it may do, and the refusal of requests without one.
 
-What the store says of a credential is believed until the store changes, so that a revocation
-counts from the next request on and yet most requests read nothing.
+What the store says of a credential is believed until the store changes, so that most requests read
+nothing, and a revocation counts from the next request on.
 """
 
 from collections.abc import Mapping
@@ -12,20 +12,17 @@ from typing import Final
 
 from edge_api.auth.actor import Actor, Clock
 from edge_api.auth.secrets import digest_of, is_well_formed
-from edge_api.auth.signing_keys import AccessTokenValidator
-from edge_api.auth.tokens import is_jwt
+from edge_api.auth.tokens import AccessTokenValidator, is_jwt
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store, Update
-from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import spell_instant
 from edge_api.db.versioned_cache import SingleFlight
 from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, Scope, SecretKind
 from edge_api.schema.paths import AUDIENCES, RESOURCE_METADATA, Audience
 
-_AT_THE_DOOR: Mapping[Audience, tuple[Scope, ...]] = {"rest": (), "mcp": ("mcp",)}
-"""What is needed for any request there: a client asks for all that a challenge names, and no more.
-"""
+_REQUIRED: Mapping[Audience, tuple[Scope, ...]] = {"rest": (), "mcp": ("mcp",)}
+"""The scopes of any request there. A client asks for all that a challenge names, and no more."""
 _WRONG_KIND: Mapping[Audience, str] = {
     "rest": f"This access token is for the MCP endpoint, {AUDIENCES['mcp']}: the REST API takes an "
     "API key, or a token whose resource is the REST API",
@@ -37,7 +34,7 @@ _WRONG_KIND: Mapping[Audience, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Makes the refusals at one door of a service, whose origin is `site_url`."""
+    """Makes the refusals of one audience; `site_url` is the origin of the service."""
 
     site_url: str
     audience: Audience = "rest"
@@ -47,14 +44,14 @@ class Challenge:
         return Problem("unauthenticated", headers=self._header(*self._wanted()))
 
     def refused(self, *, is_wrong_kind: bool = False) -> Problem:
-        """Return the problem of a credential that is not valid, or is one for the other door."""
+        """Return the problem of an invalid credential, or of one for the other audience."""
         parameters = ('error="invalid_token"', *self._wanted())
         sentence = _WRONG_KIND[self.audience] if is_wrong_kind else ""
         return Problem("unauthenticated", sentence, headers=self._header(*parameters))
 
     def insufficient(self, *scopes: Scope) -> Problem:
-        """Return the problem of a valid credential that lacks a scope of those that are needed."""
-        needed = " ".join(dict.fromkeys((*_AT_THE_DOOR[self.audience], *scopes)))
+        """Return the problem of a valid credential without the scopes."""
+        needed = " ".join(dict.fromkeys((*_REQUIRED[self.audience], *scopes)))
         return Problem(
             "insufficient_scope",
             f"The credential lacks the scope {' '.join(scopes)}",
@@ -62,10 +59,10 @@ class Challenge:
         )
 
     def _wanted(self) -> tuple[str, ...]:
-        """Return what a client had best ask for: at MCP's door its tools need more than one."""
+        """Return the scopes that a client should ask for: MCP's tools need more than one."""
         if self.audience == "rest":
             return ()
-        return (f'scope="{" ".join((*_AT_THE_DOOR[self.audience], *DEFAULT_SCOPES))}"',)
+        return (f'scope="{" ".join((*_REQUIRED[self.audience], *DEFAULT_SCOPES))}"',)
 
     def _header(self, *parameters: str) -> dict[str, str]:
         """Return the header field (RFC 9110, section 11.6.1; RFC 9728, section 5.1)."""
@@ -77,32 +74,29 @@ class Challenge:
 
 
 GRACE: Final = timedelta(seconds=0.5)
-"""How long a credential is honoured while the store cannot be asked about it: from its last use on
-at which the store vouched for what is known. An engine vouches for 1.5 s after it last saw the
-store, so that a revocation by another edge counts within two seconds, whatever was cut off."""
+"""How long a credential is accepted after its last confirmed use while the store is unavailable. An
+engine answers for 1.5 s after it last saw the store, so a revocation by another edge counts within
+two seconds, whatever was cut off."""
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _KINDS: Mapping[Audience, SecretKind] = {"rest": "api_key", "mcp": "access_token"}
-"""The kind of opaque credential that each door takes; beside it, signed tokens meant for it."""
+"""The kind of opaque credential of each audience; signed tokens are accepted too."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """What the store said of a valid credential, and when that was last confirmed."""
+    """A valid credential as the store has it."""
 
     actor: Actor
     expires_at: datetime | None
-    version: int
-    """The version of the store that said so."""
-    doors: frozenset[Audience]
-    confirmed: datetime = _NEVER
-    """Its last use while the store could be asked."""
-    written: datetime = _NEVER
-    """The last use that was written down."""
+    version: int  # of the store
+    audiences: frozenset[Audience]
+    confirmed: datetime = _NEVER  # its last use while the store was available
+    written: datetime = _NEVER  # the last use that was stored
 
 
 class Access:
-    """Finds the actor behind a secret. `site_url` is the origin that refusals point to."""
+    """Finds the actor of a secret. `site_url` is the origin that refusals name."""
 
     def __init__(
         self, store: Store, clock: Clock, site_url: str, bearers: AccessTokenValidator
@@ -115,11 +109,11 @@ class Access:
         self._reading: SingleFlight[_Known | None] = SingleFlight()
 
     async def actor_for(self, secret: str, audience: Audience = "rest") -> Actor:
-        """Return who holds the secret, which must open that door.
+        """Return the holder of the secret for the audience.
 
-        Raises Problem `unauthenticated`, in the same words whatever is wrong with it unless its
-        prefix is that of the other door, and `unavailable` when the store could not be asked for
-        longer than `GRACE`.
+        Raises Problem `unauthenticated`, with the same sentence whatever is wrong unless it is a
+        credential for the other audience, and `unavailable` if the store is away for longer than
+        `GRACE`.
         """
         now = self._clock()
         digest = digest_of(secret)
@@ -138,7 +132,7 @@ class Access:
             if problem.code != "unavailable" or is_late:
                 raise
             is_confirmed = False
-        if known is None or audience not in known.doors or _has_ended(known, now):
+        if known is None or audience not in known.audiences or _has_ended(known, now):
             raise self._refusal(secret, audience)
         if is_confirmed:
             known.confirmed = now
@@ -158,11 +152,12 @@ class Access:
         return self._challenges[audience].refused(is_wrong_kind=secret.startswith(PREFIXES[other]))
 
     async def flush(self) -> None:
-        """Write down the last use of each key; what cannot be written now is kept.
-
-        Tokens that have ended are forgotten: unlike keys, there is no end of them.
-        """
-        due = [(known, known.confirmed) for known in self._known.values() if _is_due(known)]
+        """Store the last use of each key, or keep it for the next time; drop expired tokens."""
+        due = [
+            (known, known.confirmed)
+            for known in self._known.values()
+            if known.actor.credential_id and known.confirmed > known.written
+        ]
         try:
             if due:
                 await self._store.run(*(_last_use(known.actor, at) for known, at in due))
@@ -171,21 +166,17 @@ class Access:
         for known, at in due:
             known.written = at
         now = self._clock()
-        ended = [digest for digest, known in self._known.items() if _has_ended(known, now)]
-        for digest in ended:
+        for digest in [each for each, known in self._known.items() if _has_ended(known, now)]:
             del self._known[digest]
 
     async def _read(self, secret: str, digest: str, version: int) -> _Known | None:
-        """Return what the store says of the credential unless it is unknown or revoked.
-
-        Raises Problem `unavailable`.
-        """
+        """Return the credential unless it is unknown or revoked. Raises Problem `unavailable`."""
         found = await (self._token(secret) if is_jwt(secret) else self._row(digest))
         before = self._known.pop(digest, None)
         if found is None:
             return None
-        actor, expires_at, doors = found
-        known = self._known[digest] = _Known(actor, expires_at, version, doors)
+        actor, expires_at, audiences = found
+        known = self._known[digest] = _Known(actor, expires_at, version, audiences)
         if before is not None:
             known.confirmed, known.written = before.confirmed, before.written
         return known
@@ -194,8 +185,10 @@ class Access:
         bearer = await self._bearers.find(text)
         if bearer is None:
             return None
-        doors = frozenset(audience for audience in _KINDS if self._bearers.opens(bearer, audience))
-        return bearer.actor, bearer.expires_at, doors
+        audiences = frozenset(
+            audience for audience in _KINDS if self._bearers.opens(bearer, audience)
+        )
+        return bearer.actor, bearer.expires_at, audiences
 
     async def _row(self, digest: str) -> "_Found | None":
         query = Read(CREDENTIALS, where=(Filter("digest", "eq", digest),), limit=1)
@@ -204,29 +197,22 @@ class Access:
             return None
         row = outcome.rows[0]
         expiry = row["expires_at"]
-        doors = frozenset(audience for audience, kind in _KINDS.items() if kind == row["type"])
-        return _holder(row), expiry and datetime.fromisoformat(expiry), doors
+        audiences = frozenset(audience for audience, kind in _KINDS.items() if kind == row["type"])
+        actor = Actor(
+            credential_id=row["id"],
+            name=row["name"],
+            type=row["type"],
+            scopes=frozenset(row["scopes"].split()),
+            tables=None if row["tables"] is None else frozenset(row["tables"].split()),
+        )
+        return actor, expiry and datetime.fromisoformat(expiry), audiences
 
 
 _Found = tuple[Actor, datetime | None, frozenset[Audience]]
 
 
-def _holder(row: Row) -> Actor:
-    return Actor(
-        credential_id=row["id"],
-        name=row["name"],
-        type=row["type"],
-        scopes=frozenset(row["scopes"].split()),
-        tables=None if row["tables"] is None else frozenset(row["tables"].split()),
-    )
-
-
 def _has_ended(known: _Known, now: datetime) -> bool:
     return known.expires_at is not None and known.expires_at <= now
-
-
-def _is_due(known: _Known) -> bool:
-    return bool(known.actor.credential_id) and known.confirmed > known.written
 
 
 def _last_use(actor: Actor, at: datetime) -> Update:

@@ -1,6 +1,6 @@
-"""API keys and hand-issued access tokens over their lives: issued, listed, rotated, revoked.
+"""API keys and access tokens issued by hand: issued, listed, rotated, revoked.
 
-Each change is in the audit log. The secret itself is returned once and kept nowhere.
+Each change is in the audit log. The secret is returned once and not stored.
 """
 
 from collections.abc import Mapping
@@ -21,30 +21,27 @@ from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
 KeyType = Literal["api_key", "access_token"]
 
-OVERLAP: Final = timedelta(days=7)
-"""How long a rotated key works beside its successor."""
+OVERLAP: Final = timedelta(days=7)  # of a rotated key and its successor
 TOKEN_LIFE: Final = timedelta(days=90)
-"""How long an access token lives unless its issuer says otherwise."""
+"""How long an access token lives if its issuer does not say."""
 
 USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
     "api_key": DEFAULT_SCOPES,
     "access_token": ("mcp", *DEFAULT_SCOPES),
 }
-"""What a key gets when nobody names scopes."""
+"""The scopes of a key if nobody names any."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """What is wanted of a new key."""
+    """What the operator wants of a new key."""
 
     name: str
     type: KeyType = "api_key"
-    scopes: tuple[str, ...] = ()
-    """Empty: what a key of that type gets by default."""
-    tables: tuple[str, ...] | None = None
-    """The administrative tables it may touch; `None` is all of them."""
+    scopes: tuple[str, ...] = ()  # empty: the usual ones
+    tables: tuple[str, ...] | None = None  # administrative ones; `None` is all
     expires_at: str | None = None
-    """A canonical instant; `None`: never, and for an access token after `TOKEN_LIFE`."""
+    """An instant; `None` is never, and for an access token after `TOKEN_LIFE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class Keys:
         self._clock = clock
 
     async def issue(self, order: NewKey) -> Issued:
-        """Store a new key. Raises Problem `invalid`, naming what is wrong with the order."""
+        """Store a new key. Raises Problem `invalid`, naming what is wrong."""
         issued = make_credential(order, self._clock())
         audit = audit_entry(OPERATOR, Change("issue", CREDENTIALS, RowCount(0)), self._clock())
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
@@ -76,11 +73,11 @@ class Keys:
         return outcome.rows
 
     async def rotate(self, key_id: str) -> Issued:
-        """Issue a key like an old one, which goes on working for `OVERLAP` at the longest.
+        """Issue a successor of a key, which goes on working for `OVERLAP` at most.
 
-        What the old one let OAuth clients do goes on with the new one, which expires when the old
-        one would have; but an access token starts a new life.
-        Raises Problem `not_found`, and `conflict` for a key that is not valid or rotated already.
+        The grants of OAuth clients pass to the new key, which expires when the old one would have;
+        an access token starts a new life. Raises Problem `not_found`, and `conflict` for a key that
+        is not valid or rotated already.
         """
         old, now = await self._find(key_id), self._clock()
         if (state := state_of(old, spell_instant(now))) != "valid":
@@ -96,7 +93,7 @@ class Keys:
         return issued
 
     async def revoke(self, key_id: str) -> None:
-        """End a key at once, with all that it granted; a revoked one stays as it is.
+        """Revoke a key with all that it granted, unless it is revoked.
 
         Raises Problem `not_found`.
         """
@@ -130,7 +127,7 @@ class Keys:
 
 
 def make_credential(order: NewKey, now: datetime, secret: str = "") -> Issued:
-    """Return a new key that is not stored yet, with a random secret unless one is given.
+    """Return a new key that is not stored, with a random secret unless one is given.
 
     Raises Problem `invalid`, naming what is wrong.
     """
@@ -150,7 +147,7 @@ def make_credential(order: NewKey, now: datetime, secret: str = "") -> Issued:
 
 
 def state_of(row: Row, now: str) -> Literal["valid", "rotated", "expired", "revoked"]:
-    """Return what a key is at the instant `now`; a rotated one works until it expires."""
+    """Return the state of a key at the instant `now`; a rotated one works until it expires."""
     if row["revoked_at"]:
         return "revoked"
     if row["expires_at"] and row["expires_at"] <= now:
@@ -189,12 +186,12 @@ def _is(key_id: str) -> tuple[Filter, ...]:
 
 
 def end_grants(which: Filter, present: str) -> Update:
-    """Return the plan that revokes grants, with all that they gave."""
+    """Return the query that revokes grants."""
     return Update(OAUTH_GRANTS, {"revoked_at": present}, (which, _IN_FORCE))
 
 
 def hand_over_grants(old_key: str, new_key: str) -> Update:
-    """Return the plan that puts the grants of a rotated key on its successor."""
+    """Return the query that passes the grants of a rotated key to its successor."""
     of_old = Filter("credential_id", "eq", old_key)
     return Update(OAUTH_GRANTS, {"credential_id": new_key}, (of_old, _IN_FORCE))
 

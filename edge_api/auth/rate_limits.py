@@ -1,29 +1,196 @@
-"""Rate limits: how often somebody may do something, counted in one process or by all edges.
+"""Rate limits over moving windows, counted in one process or by all edges.
 
-Counted over moving windows: in the memory of this process or, for edges that share a store, in
-one place for all. What is counted, and by which key, is decided by whoever counts.
+In memory they are counted by hand and not by a library's strategies, since every request with a
+credential passes here. Edges that share a store count in one place, or exchange their hits.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
-from edge_api.auth.sliding_window import Exchange, SlidingWindows
 from edge_api.db.problems import Problem
-from edge_api.schema.credentials import Limit, LimitDecision, read_limit
+from edge_api.schema.credentials import Limit, LimitDecision, Share, read_limit
 from edge_api.settings import Settings
+
+_NOTHING: Final[deque[float]] = deque(maxlen=0)
+
+
+class MovingWindow:
+    """The hits within the last `seconds`, of which there may be `most`."""
+
+    __slots__ = ("_heard", "_own", "key", "most", "seconds")
+
+    def __init__(self, key: str, most: int, seconds: int) -> None:
+        """Begin without hits; `key` is the name of the window among edges."""
+        self.key = key
+        self.most = most
+        self.seconds = seconds
+        self._own: deque[float] = deque()
+        self._heard = _NOTHING
+
+    def left(self, now: float) -> int:
+        """Return how many hits there is room for, and forget those that ended.
+
+        Edges that have not exchanged yet may together have taken more.
+        """
+        ended, own, heard = now - self.seconds, self._own, self._heard
+        while own and own[0] <= ended:
+            own.popleft()
+        while heard and heard[0] <= ended:
+            heard.popleft()
+        return max(0, self.most - len(own) - len(heard))
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until the oldest hit ends; without hits, all seconds."""
+        oldest = self._own[0] if self._own else now
+        if self._heard:
+            oldest = min(oldest, self._heard[0])
+        return oldest + self.seconds - now
+
+    def count(self, now: float) -> None:
+        """Count a hit."""
+        self._own.append(now)
+
+    def refund(self) -> bool:
+        """Uncount the newest own hit; tell whether there was one."""
+        if self._own:
+            self._own.pop()
+            return True
+        return False
+
+    def merge(self, instants: Iterable[float]) -> None:
+        """Replace the hits of all others, oldest first."""
+        self._heard = deque(instants)
+
+    def share(self, now: float) -> Share:
+        """Return the own hits, for the others."""
+        return Share(self.seconds, tuple(now - instant for instant in self._own))
+
+    def is_live(self, now: float) -> bool:
+        """Tell whether an own hit has not ended."""
+        return bool(self._own) and self._own[-1] + self.seconds > now
+
+
+_SWEEP_FROM: Final = 1024  # callers; fewer are not worth a sweep
+
+
+class Exchange(Protocol):
+    """Where edges exchange what each has counted by itself."""
+
+    async def exchange(self, told: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
+        """Store the own hits of some windows, and return those of all others in the same.
+
+        For each window, the ages of its hits in seconds, oldest first. Raises Problem
+        `unavailable`.
+        """
+
+
+class SlidingWindows:
+    """Counts hits in memory; `now` gives seconds on a monotonic clock.
+
+    Nothing here waits, and one thread uses it.
+    """
+
+    def __init__(self, now: Callable[[], float], *, tells: bool = False) -> None:
+        """Take the clock; with `tells`, hits are kept for `exchange`."""
+        self._now = now
+        self._callers: dict[tuple[str, str], tuple[MovingWindow, ...]] = {}
+        """The windows of each limit, by its name and who is counted."""
+        self._sweep_at = _SWEEP_FROM
+        self._tells = tells
+        self._untold: dict[str, MovingWindow] = {}
+        self._told: dict[str, MovingWindow] = {}
+
+    async def exchange(self, place: Exchange) -> None:
+        """Tell other edges the hits since the last time, and count theirs.
+
+        What was told the last time is told again, since others may have told theirs since; what
+        could not be told is told the next time. Raises Problem `unavailable`.
+        """
+        due = {**self._told, **self._untold}
+        if not due:
+            return
+        self._untold, self._told = {}, self._untold
+        now = self._now()
+        try:
+            heard = await place.exchange({key: window.share(now) for key, window in due.items()})
+        except Problem:
+            self._untold = {**due, **self._untold}
+            raise
+        now = self._now()
+        for key, window in due.items():
+            window.merge(now - age for age in heard.get(key, ()))
+
+    async def hit(self, limit: Limit, key: str) -> LimitDecision:
+        """Count a hit if every window of the limit has room for it."""
+        return self.count(limit, key)
+
+    def count(self, limit: Limit, key: str) -> LimitDecision:
+        """Count as `hit` does, for callers that cannot wait."""
+        now, windows = self._now(), self._windows(limit, key)
+        left = [window.left(now) for window in windows]
+        taken = min(left) > 0
+        if taken:
+            left = [room - 1 for room in left]
+            for window in windows:
+                window.count(now)
+                self._note(window)
+        waits = [window.wait(now) for window in windows]
+        return LimitDecision(taken, tuple(zip(left, waits, strict=True)))
+
+    async def look(self, limit: Limit, key: str) -> LimitDecision:
+        """Return what is left, without counting anything."""
+        now = self._now()
+        windows = self._windows(limit, key)
+        counted = tuple((window.left(now), window.wait(now)) for window in windows)
+        return LimitDecision(taken=False, windows=counted)
+
+    async def refund(self, limit: Limit, key: str) -> None:
+        """Uncount the newest hit, if one counts."""
+        now = self._now()
+        for window in self._windows(limit, key):
+            window.left(now)
+            if window.refund():
+                self._note(window)
+
+    def _note(self, window: MovingWindow) -> None:
+        if self._tells:
+            self._untold[window.key] = window
+
+    def _windows(self, limit: Limit, key: str) -> tuple[MovingWindow, ...]:
+        found = self._callers.get((limit.name, key))
+        if found is None:
+            self._sweep()
+            found = self._callers[limit.name, key] = tuple(
+                MovingWindow(item.key_for(limit.name, key), item.amount, item.get_expiry())
+                for item in limit.items
+            )
+        return found
+
+    def _sweep(self) -> None:
+        """Forget callers without live hits, each time the number of callers has doubled."""
+        if len(self._callers) < self._sweep_at:
+            return
+        now = self._now()
+        self._callers = {
+            caller: windows
+            for caller, windows in self._callers.items()
+            if any(window.is_live(now) for window in windows)
+        }
+        self._sweep_at = max(_SWEEP_FROM, 2 * len(self._callers))
+
 
 T = TypeVar("T")
 
-PAUSE_SECONDS: Final = 1.0
-"""Between two attempts to reach a place that is away: requests do not each wait for it."""
+PAUSE_SECONDS: Final = 1.0  # between two attempts to reach the shared place
 
 
 class Windows(Protocol):
-    """Where hits are counted, each over the moving windows of its limit.
+    """Counts hits over the moving windows of a limit.
 
     Every method may raise Problem `unavailable`.
     """
@@ -39,13 +206,13 @@ class Windows(Protocol):
 
 
 class Together(Windows, Exchange, Protocol):
-    """Where edges count together, and tell one another what each counts by itself."""
+    """Where edges count together, and exchange what each counts by itself."""
 
 
-class SharedWindows:
-    """Counts with all edges; while that cannot be done, this edge counts by itself.
+class _SharedWindows:
+    """Counts with all edges; while the shared place is away, this edge counts by itself.
 
-    So no limit is lifted when the place is away, and nothing fails because it could not be counted.
+    So no limit is lifted and no request fails because it could not be counted.
     """
 
     def __init__(self, shared: Windows, own: Windows, now: Callable[[], float]) -> None:
@@ -56,21 +223,18 @@ class SharedWindows:
         self._again_at = 0.0
 
     async def hit(self, limit: Limit, key: str) -> LimitDecision:
-        """Count a hit if every window of the limit has room for it."""
         return await self._ask(lambda windows: windows.hit(limit, key))
 
     async def look(self, limit: Limit, key: str) -> LimitDecision:
-        """Return what is left, without counting anything."""
         return await self._ask(lambda windows: windows.look(limit, key))
 
     async def refund(self, limit: Limit, key: str) -> None:
-        """Uncount the newest hit, if one counts."""
         await self._ask(lambda windows: windows.refund(limit, key))
 
     async def _ask(self, ask: Callable[[Windows], Awaitable[T]]) -> T:
         if self._is_away and self._now() < self._again_at:
             return await ask(self._own)
-        self._again_at = self._now() + PAUSE_SECONDS  # while it is away one alone tries again
+        self._again_at = self._now() + PAUSE_SECONDS  # one request alone tries again
         try:
             answer = await ask(self._shared)
         except Problem:  # whatever keeps it from counting
@@ -91,31 +255,28 @@ COUNTED: Final[Mapping[str, str]] = {
     "token": "address: tokens, revocations and registrations",
     "search": "address: searches, as a page and as data",
 }
-"""Every limit, and what it counts by.
-
-Each has a setting of that name in capitals behind `RATE_`; `0` switches it off.
-"""
+"""Every limit, and what it counts by. Its setting is its name in capitals behind `RATE_`; `0`
+switches it off."""
 
 AUTHENTICATED: Final = "authenticated"
-NO_LIMIT: Final = "0"
-"""How settings spell a rate that nothing is held to."""
+NO_LIMIT: Final = "0"  # a rate in the settings
 OWN: Final = frozenset({AUTHENTICATED})
-"""What each edge counts in memory, wherever the others are counted: every request with a credential
-is, which must not cost a trip to anywhere. Edges tell one another of it in `exchange`."""
+"""Limits that each edge counts in memory: every request with a credential is counted, which must
+not cost a round trip. Edges `exchange` them."""
 
 
 def list_rates(settings: Settings) -> Mapping[str, str]:
-    """Return the rates by the names of their limits, as the settings spell them."""
+    """Return the rates of the settings by the names of their limits."""
     return MappingProxyType({name: getattr(settings, f"rate_{name}") for name in COUNTED})
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What is left of a limit after a hit."""
+    """The rest of a limit after a hit."""
 
     limit: Limit
     windows: tuple[tuple[int, int], ...]
-    """For each item the hits that are left, and the whole seconds until one more is."""
+    """For each item the hits left, and the whole seconds until one more."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -128,15 +289,15 @@ class Quota:
 
     @property
     def retry_after(self) -> int:
-        """The seconds after which a hit will be taken; 0 if it would be now."""
+        """The seconds until a hit is accepted; 0 for now."""
         return max((seconds for remaining, seconds in self.windows if remaining < 1), default=0)
 
 
 class Limiter:
-    """Counts hits; `now` gives seconds on a clock that never goes back.
+    """Counts hits; `now` gives seconds on a monotonic clock.
 
-    With `shared` windows all but `OWN` is counted there, exactly for all edges together; of `OWN`
-    each edge knows what the others have counted as of its last `exchange`.
+    With `shared` windows all but `OWN` is counted there, exactly for all edges; of `OWN` each edge
+    knows the others' hits as of its last `exchange`.
     """
 
     def __init__(
@@ -147,7 +308,7 @@ class Limiter:
     ) -> None:
         self._shared = shared
         self._own = own = SlidingWindows(now, tells=shared is not None)
-        others = SharedWindows(shared, SlidingWindows(now), now) if shared else own
+        others = _SharedWindows(shared, SlidingWindows(now), now) if shared else own
         rates = list_rates(settings).items()
         self._limits = MappingProxyType({name: read_limit(name, rate) for name, rate in rates})
         self._windows: Mapping[str, Windows] = MappingProxyType(
@@ -155,17 +316,14 @@ class Limiter:
         )
 
     async def exchange(self) -> None:
-        """Tell other edges what this one has counted by itself, and hear what they have.
-
-        Raises Problem `unavailable`.
-        """
+        """Exchange the hits of `OWN` with other edges. Raises Problem `unavailable`."""
         if self._shared is not None:
             await self._own.exchange(self._shared)
 
     async def hit(self, name: str, key: str) -> Quota | None:
-        """Count a hit and return what is left; `None` where the limit is switched off.
+        """Count a hit and return what is left; `None` if the limit is switched off.
 
-        Raises Problem `too_many_requests`, and counts nothing, when it is used up.
+        Raises Problem `too_many_requests`, and counts nothing, if it is used up.
         """
         limit = self._limits[name]
         if limit is None:
@@ -173,7 +331,7 @@ class Limiter:
         return _admit(limit, await self._windows[name].hit(limit, key))
 
     def count(self, name: str, key: str) -> Quota | None:
-        """Do as `hit` does for a limit of `OWN`, without waiting for anything."""
+        """Count as `hit` does for a limit of `OWN`, without waiting."""
         limit = self._limits[name]
         return None if limit is None else _admit(limit, self._own.count(limit, key))
 
@@ -183,29 +341,24 @@ class Limiter:
         return None if limit is None else _quota(limit, await self._windows[name].look(limit, key))
 
     async def refund(self, name: str, key: str) -> None:
-        """Uncount a hit whose purpose was not reached."""
+        """Uncount a hit whose purpose failed."""
         limit = self._limits[name]
         if limit is not None:
             await self._windows[name].refund(limit, key)
 
 
-def _admit(limit: Limit, tally: LimitDecision) -> Quota:
-    """Return what is left. Raises Problem `too_many_requests` for a hit that was not taken."""
-    quota = _quota(limit, tally)
-    if not tally.taken:
-        raise _refusal(quota)
-    return quota
-
-
-def _quota(limit: Limit, tally: LimitDecision) -> Quota:
-    return Quota(limit, tuple([(left, max(1, ceil(wait))) for left, wait in tally.windows]))
-
-
-def _refusal(quota: Quota) -> Problem:
-    """Return the problem of a limit that is used up (RFC 6585, section 4)."""
+def _admit(limit: Limit, decision: LimitDecision) -> Quota:
+    """Return what is left. Raises Problem `too_many_requests` (RFC 6585, section 4)."""
+    quota = _quota(limit, decision)
+    if decision.taken:
+        return quota
     seconds = max(1, quota.retry_after)  # it may have room again since it was asked
-    return Problem(
+    raise Problem(
         "too_many_requests",
         f"Too many requests: try again in {seconds} second{'s' if seconds > 1 else ''}",
         headers={"Retry-After": str(seconds), **quota.headers},
     )
+
+
+def _quota(limit: Limit, decision: LimitDecision) -> Quota:
+    return Quota(limit, tuple([(left, max(1, ceil(wait))) for left, wait in decision.windows]))

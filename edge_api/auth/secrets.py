@@ -1,7 +1,7 @@
-"""The format of the secrets that the service hands out, and the digest that it keeps of them.
+"""The format of the secrets that the service issues, and the digest that it stores.
 
 `fe_sk_` + 43 base62 characters (256 random bits) + 6 base62 characters of the CRC-32 of all before
-it. The checksum is for finding slips of the hand and leaked keys in files; it proves nothing.
+it. The checksum finds typing errors and leaked keys in files; it proves nothing.
 """
 
 import hmac
@@ -21,7 +21,7 @@ from edge_api.schema.credentials import (
 )
 
 LAST: Final = 4
-"""How many characters of a secret are kept in the clear, for people to tell keys apart."""
+"""Characters of a secret that are stored, so that people can tell keys apart."""
 
 _BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM_BITS: Final = 256
@@ -34,13 +34,13 @@ def mint(kind: SecretKind) -> str:
 
 
 def derive(kind: SecretKind, key: bytes, token: str) -> str:
-    """Return the one secret of a kind that a token gives to whoever has the key (HMAC-SHA-256)."""
+    """Return the secret of a kind that a token gives with the key (HMAC-SHA-256)."""
     mac = hmac.digest(key, f"{kind}\n{token}".encode(), "sha256")
     return _format(kind, int.from_bytes(mac, "big"))
 
 
 def is_well_formed(secret: str, kind: SecretKind) -> bool:
-    """Tell whether `secret` has the shape and the checksum of one of ours of that kind."""
+    """Tell whether `secret` has the form and the checksum of that kind."""
     match = _SHAPE.fullmatch(secret)
     if match is None or match[1] != PREFIXES[kind]:
         return False
@@ -48,10 +48,10 @@ def is_well_formed(secret: str, kind: SecretKind) -> bool:
 
 
 def digest_of(secret: str) -> str:
-    """Return the SHA-256 of any text in hexadecimal, which is what the store knows of a secret.
+    """Return the SHA-256 of any text in hexadecimal, which is what the store has of a secret.
 
-    A slow hash would be wrong: 256 random bits cannot be guessed, and the digest is looked up by
-    an index on each request.
+    A slow hash would be wrong: 256 random bits cannot be guessed, and each request looks the digest
+    up by an index.
     """
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 

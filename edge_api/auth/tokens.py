@@ -1,75 +1,81 @@
-"""Access tokens: signed statements that a resource server believes (RFC 9068). Pure.
+"""Access tokens (RFC 9068), the keys that sign them, and the holder of a token.
 
-Who issues them, and for which resources, is here too; whether the grant behind one still holds is
-not decided here.
+The keys are in the store, encrypted with the service's secret, so that every edge has the same.
 """
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Final, TypeGuard
 
-from joserfc import jwt
-from joserfc.jwk import ECKey, KeySet
+import orjson
+from joserfc import jwe, jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, KeySet, OctKey
 
+from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry
+from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import CREDENTIALS
+from edge_api.db.types import spell_instant
 from edge_api.schema.paths import AUDIENCES, TOKEN, Audience
 
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """One server: its origin, without a slash behind it, is its identifier (RFC 8414, 2)."""
+    """An authorization server; its origin is its identifier (RFC 8414, section 2)."""
 
     url: str
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """Every resource that a token can be for (RFC 8707): the whole origin, or one door."""
+        """Every resource of a token (RFC 8707): the whole origin, or one audience."""
         return (self.url, *(f"{self.url}{path}" for path in AUDIENCES.values()))
 
     def within(self, resource: str) -> tuple[str, ...]:
-        """Return what a token may be for under a grant for `resource`: itself, then its parts."""
+        """Return the resources of tokens under a grant for `resource`: itself, then its parts."""
         return self.resources if resource == self.url else (resource,)
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """What a client may call the server in an assertion (RFC 7523, section 3)."""
+        """Names of the server in an assertion (RFC 7523, section 3)."""
         return (self.url, f"{self.url}{TOKEN}")
 
     def opens(self, resource: str, audience: Audience) -> bool:
-        """Tell whether a token for `resource` is meant for the door."""
+        """Tell whether a token for `resource` is meant for the audience."""
         return resource in (self.url, f"{self.url}{AUDIENCES[audience]}")
 
 
 ALGORITHM: Final = "ES256"
 TOKEN_LIFE: Final = timedelta(hours=1)
-TOKEN_LONGEST: Final = 8192
-"""Characters; ours have some 700."""
+TOKEN_LONGEST: Final = 8192  # characters; ours have some 700
 _TYPE: Final = "at+jwt"
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """What an access token says."""
+    """The claims of an access token."""
 
-    id: str
-    """Its `jti`."""
-    subject: str
-    """The API key that consented, or the client itself where nobody did."""
+    id: str  # its `jti`
+    subject: str  # the API key that consented, or the client itself
     client_id: str
     scopes: tuple[str, ...]
-    resource: str
-    """Its audience."""
-    grant_id: str | None
-    """`None` where a client acts for itself."""
+    resource: str  # its audience
+    grant_id: str | None  # `None` if a client acts for itself
     expires_at: datetime
 
 
 def is_jwt(text: str) -> bool:
-    """Tell whether `text` has the shape of a signed token rather than of an opaque secret."""
+    """Tell whether `text` has the form of a signed token, unlike an opaque secret."""
     return text.count(".") == 2 and text.startswith("ey")  # noqa: PLR2004  three parts
 
 
 def sign(token: AccessToken, issuer: str, key: ECKey) -> str:
-    """Return the token in its compact form (RFC 9068, section 2)."""
+    """Return the compact form of a token (RFC 9068, section 2)."""
     claims: dict[str, Any] = {
         "iss": issuer,
         "aud": token.resource,
@@ -86,9 +92,9 @@ def sign(token: AccessToken, issuer: str, key: ECKey) -> str:
 
 
 def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
-    """Return what a token of ours says, or `None` for any other text (RFC 9068, section 4).
+    """Return the claims of a token of ours, or `None` (RFC 9068, section 4).
 
-    Its time is not looked at.
+    Its expiry is not checked.
     """
     if len(text) > TOKEN_LONGEST:
         return None
@@ -108,3 +114,208 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
         grant_id=claims.get("grant_id"),
         expires_at=datetime.fromtimestamp(claims["exp"], UTC),
     )
+
+
+KEY_LIFE: Final = timedelta(days=90)  # until the next one takes over
+PUBLISHED_BEFORE: Final = timedelta(hours=1)
+"""How long a key is published before it signs: longer than anybody caches the key set."""
+KEPT_AFTER: Final = TOKEN_LIFE + timedelta(hours=1)
+"""How long a key is kept after the next one took over: its last token must have expired."""
+
+_log = logging.getLogger(__name__)
+
+
+class Wrapping:
+    """Encryption for one purpose (JWE, RFC 7516: direct encryption with A256GCM)."""
+
+    def __init__(self, secret: bytes, purpose: str) -> None:
+        # A key of its own kind: what leaks of one use of the secret says nothing about another.
+        self._key = OctKey.import_key(sha256(purpose.encode() + b"\n" + secret).digest())
+
+    def wrap(self, content: bytes) -> str:
+        """Return the content encrypted, in ASCII."""
+        return jwe.encrypt_compact({"alg": "dir", "enc": "A256GCM"}, content, self._key)
+
+    def unwrap(self, wrapped: str) -> bytes:
+        """Return what was wrapped. Raises ValueError if another secret wrapped it."""
+        try:
+            return jwe.decrypt_compact(wrapped, self._key).plaintext or b""
+        except JoseError:
+            raise ValueError("was encrypted with another secret, or damaged") from None
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """One key; `id` is its thumbprint (RFC 7638)."""
+
+    id: str
+    key: ECKey
+    active_from: datetime
+
+
+class SigningKeys:
+    """The signing keys of one store. Every method may raise Problem."""
+
+    def __init__(self, store: Store, clock: Clock, secret: bytes) -> None:
+        self._store = store
+        self._clock = clock
+        self._wrapping = Wrapping(secret, "signing keys")
+        self._opened: dict[str, SigningKey | None] = {}
+        self._version = -1
+        self._keys: Sequence[SigningKey] = ()
+
+    async def signer(self) -> ECKey:
+        """Return the key that signs now; the first call makes it."""
+        for _ in range(2):
+            now = self._clock()
+            keys = [each for each in await self._all() if each.active_from <= now]
+            if keys:
+                break
+            await self._make(now, SERVICE)
+        return keys[-1].key
+
+    async def published(self) -> KeySet:
+        """Return every key that a token may be signed with."""
+        await self.signer()
+        return KeySet([each.key for each in await self._all()])
+
+    async def jwks(self) -> dict[str, Any]:
+        """Return the public key set (RFC 7517, section 5)."""
+        keys = (await self.published()).keys
+        members = {"use": "sig", "alg": ALGORITHM}
+        return {"keys": [{**key.as_dict(private=False), **members} for key in keys]}
+
+    async def rotate(self, actor: Actor = OPERATOR) -> str:
+        """Publish a new key, which signs after `PUBLISHED_BEFORE`; return its id."""
+        return await self._make(self._clock() + PUBLISHED_BEFORE, actor)
+
+    async def rows(self) -> list[Row]:
+        """Return the rows of all keys, oldest first."""
+        (outcome,) = await self._store.run(Read(SIGNING_KEYS, order=(Order("active_from"),)))
+        return outcome.rows
+
+    async def tend(self) -> None:
+        """Rotate an old key, and delete keys that no token needs."""
+        keys, now = await self._all(), self._clock()
+        if keys and keys[-1].active_from + KEY_LIFE <= now:
+            await self.rotate(SERVICE)
+        unneeded = tuple(
+            old.id for old, new in pairwise(keys) if new.active_from + KEPT_AFTER <= now
+        )
+        if unneeded:
+            change = Change("forget", SIGNING_KEYS, len(unneeded), ("id",))
+            delete = Delete(SIGNING_KEYS, (Filter("id", "in", unneeded),))
+            await self._store.run(delete, audit_entry(SERVICE, change, now))
+
+    async def _all(self) -> Sequence[SigningKey]:
+        """Return every key that can be decrypted, oldest first; reread after changes."""
+        version = self._store.version()
+        if version != self._version:
+            rows = await self.rows()
+            for row in rows:
+                if row["id"] not in self._opened:
+                    self._opened[row["id"]] = self._decrypt(row)
+            opened = (self._opened[row["id"]] for row in rows)
+            self._keys = [each for each in opened if each is not None]
+            self._version = version
+        return self._keys
+
+    def _decrypt(self, row: Row) -> SigningKey | None:
+        try:
+            key = ECKey.import_key(orjson.loads(self._wrapping.unwrap(row["private_key"])))
+        except (JoseError, ValueError):
+            _log.warning("signing key %s was made with another SECRET_KEY: not used", row["id"])
+            return None
+        return SigningKey(row["id"], key, datetime.fromisoformat(row["active_from"]))
+
+    async def _make(self, active_from: datetime, actor: Actor) -> str:
+        key, now = ECKey.generate_key("P-256", auto_kid=True), self._clock()
+        kid = str(key.kid)
+        text = orjson.dumps({**key.as_dict(private=True), "kid": kid})
+        given = {
+            "id": kid,
+            "private_key": self._wrapping.wrap(text),
+            "active_from": spell_instant(active_from),
+        }
+        row = SIGNING_KEYS.new_row(given, spell_instant(now), lambda: kid)
+        audit = audit_entry(actor, Change("issue", SIGNING_KEYS, 1), now)
+        await self._store.run(Insert(SIGNING_KEYS, [row]), audit)
+        return kid
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """The holder of a token, its expiry and its resource."""
+
+    actor: Actor
+    expires_at: datetime
+    resource: str
+
+
+class AccessTokenValidator:
+    """Validates the access tokens of one server."""
+
+    def __init__(self, issuer: Issuer, store: Store, keys: SigningKeys) -> None:
+        self._issuer = issuer
+        self._store = store
+        self._keys = keys
+
+    def opens(self, bearer: Bearer, audience: Audience) -> bool:
+        """Tell whether the token is meant for the audience."""
+        return self._issuer.opens(bearer.resource, audience)
+
+    async def find(self, text: str) -> Bearer | None:
+        """Return the holder of a token that is not revoked; its expiry is not checked.
+
+        Raises Problem.
+        """
+        token = read(text, self._issuer.url, await self._keys.published())
+        if token is None:
+            return None
+        revoked, client, grant = await self._rows(
+            (REVOKED_TOKENS, token.id),
+            (OAUTH_CLIENTS, token.client_id),
+            (OAUTH_GRANTS, token.grant_id or ""),
+        )
+        if revoked is not None or not _in_force(client):
+            return None
+        key = await self._key(grant)
+        if token.grant_id is not None and key is None:
+            return None
+        return Bearer(_actor(token, client, key), _end(token, key), token.resource)
+
+    async def _key(self, grant: Row | None) -> Row | None:
+        """Return the API key of a grant, if both are in force."""
+        if not _in_force(grant):
+            return None
+        (key,) = await self._rows((CREDENTIALS, grant["credential_id"]))
+        return key if _in_force(key) else None
+
+    async def _rows(self, *keys: tuple[Table, str]) -> list[Row | None]:
+        """Return the rows with these keys, as of one moment."""
+        reads = (Read(table, where=(Filter(table.key, "eq", key),)) for table, key in keys)
+        return [next(iter(each.rows), None) for each in await self._store.run(*reads)]
+
+
+def _in_force(row: Row | None) -> TypeGuard[Row]:
+    return row is not None and row["revoked_at"] is None
+
+
+def _actor(token: AccessToken, client: Row, key: Row | None) -> Actor:
+    """Return the actor, who may never do more than the key."""
+    scopes = frozenset(token.scopes)
+    tables = key["tables"] if key else None
+    return Actor(
+        credential_id=key["id"] if key else "",
+        name=client["name"],
+        type="access_token",
+        scopes=scopes & frozenset(key["scopes"].split()) if key else scopes,
+        tables=None if tables is None else frozenset(tables.split()),
+        client_id=token.client_id,
+    )
+
+
+def _end(token: AccessToken, key: Row | None) -> datetime:
+    if key is None or key["expires_at"] is None:
+        return token.expires_at
+    return min(token.expires_at, datetime.fromisoformat(key["expires_at"]))

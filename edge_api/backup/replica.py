@@ -1,4 +1,4 @@
-"""Litestream beside a serving edge: its program, its start, its end, and what it fetches."""
+"""Litestream beside a serving edge: its program, its process, and what it restores."""
 
 import argparse
 import asyncio
@@ -35,16 +35,15 @@ from edge_api.schema.environment import read_dotenv
 from edge_api.settings import Settings
 
 SNAPSHOT_HOURS: Final = 24
-"""Between two whole copies in the replica: a restore reads one and what came after."""
-RETENTION_HOURS: Final = 7 * 24
-"""How long the replica remembers a former state, and with it what was erased since."""
+"""Between two whole copies in the replica: a restore reads one and what followed."""
+RETENTION_HOURS: Final = 7 * 24  # also of what was erased since
 CREDENTIALS: Final = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
-"""How the names begin under which Litestream looks for what opens a replica's place."""
+"""Prefixes of Litestream's variables for credentials."""
 _OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
 
 
 def find_program() -> str:
-    """Return Litestream's program: of this environment, or of the PATH. Raises StoreRefusal."""
+    """Return Litestream's program, of this environment or the PATH. Raises StoreRefusal."""
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     found = shutil.which("litestream", path=folders)
     if found is None:
@@ -55,17 +54,8 @@ def find_program() -> str:
     return found
 
 
-def require_short(store: Path) -> None:
-    """Raise StoreRefusal where the socket beside the store would have too long a path."""
-    if len(os.fsencode(socket_of(store))) > SOCKET_LONGEST:
-        raise StoreRefusal(
-            f"{store} is too long a path for the socket that Litestream opens beside it: "
-            f"set DATABASE_URL to one of {SOCKET_LONGEST - 16} bytes at the most"
-        )
-
-
 def configuration(store: Path, replica: str) -> Mapping[str, Any]:
-    """Return what Litestream is told."""
+    """Return Litestream's configuration."""
     return {
         "logging": {"level": "warn", "type": "json", "stderr": True},
         "socket": {"enabled": True, "path": str(socket_of(store)), "permissions": 0o600},
@@ -74,32 +64,14 @@ def configuration(store: Path, replica: str) -> Mapping[str, Any]:
     }
 
 
-def command(program: str, store: Path) -> tuple[str, ...]:
-    """Return what replicates: files it makes are for their owner's eyes only.
-
-    It writes down itself who holds the lock: an edge that is killed as soon as it has started it
-    would leave a holder that nobody knows, and that the next edge could not end.
-    """
-    first = 'umask 077; echo $$ >"$0"; exec "$@"'
-    return ("/bin/sh", "-c", first, str(lock_of(store)), program, "replicate", *_OPTIONS)
-
-
 def environment() -> Mapping[str, str]:
-    """Return what Litestream finds in its environment: ours, and credentials from `.env`."""
+    """Return Litestream's environment: ours, and credentials from `.env`."""
     given = read_dotenv(Path(".env"))
     return {**{name: given[name] for name in given if name.startswith(CREDENTIALS)}, **os.environ}
 
 
-def piped(config: Mapping[str, Any]) -> int:
-    """Return the end of a pipe from which a configuration is read."""
-    reading, writing = os.pipe()
-    os.write(writing, json.dumps(config).encode())
-    os.close(writing)
-    return reading
-
-
 def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
-    """Restore the replica, as it is or as it was at an instant, into the new file `draft`.
+    """Restore the replica, of now or of an instant, into the new file `draft`.
 
     Raises Problem and StoreRefusal.
     """
@@ -109,15 +81,11 @@ def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
 
 
 def fetch_latest(settings: Settings, draft: Path) -> int:
-    """Do the same for the present state; return how many transactions that has.
-
-    Raises StoreRefusal.
-    """
+    """Restore the present state; return its number of transactions. Raises StoreRefusal."""
     return int(json.loads(_restore(settings, draft, ("-json",)))["txid"], 16)
 
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
-    """Restore the replica of the settings, which have one; return what Litestream prints."""
     store = embedded_store(settings, "restore").resolve()
     config = configuration(store, str(settings.litestream_replica))
     ended = subprocess.run(  # noqa: S603  our own words
@@ -137,7 +105,7 @@ def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
 
 
 def parse_instant(text: str) -> datetime:
-    """Return the instant that an option names, in UTC. Raises ArgumentTypeError."""
+    """Return the instant of an option, in UTC. Raises ArgumentTypeError."""
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
@@ -147,20 +115,15 @@ def parse_instant(text: str) -> datetime:
     return instant.astimezone(UTC)
 
 
-LOOK_SECONDS: Final = 5.0
-"""Between two looks whether the replica has everything."""
+LOOK_SECONDS: Final = 5.0  # between two checks of the replica
 CATCH_UP_SECONDS: Final = 15.0
-"""How long a last process may take for what no other has brought to the replica."""
-CATCH_UP_PAUSE: Final = 0.5
-"""Between two looks, in seconds, whether it is done."""
-LAST_END_SECONDS: Final = 5.0
-"""How long it may take to end: it has had its time."""
-PATIENCE_SECONDS: Final = 10.0
-"""How long the replica may take for what is new."""
-LAG_SECONDS: Final = 60.0
-"""How far the replica may be behind before somebody is told."""
+"""How long a last process may take for what is missing in the replica."""
+CATCH_UP_PAUSE: Final = 0.5  # seconds between two checks of that
+LAST_END_SECONDS: Final = 5.0  # for its end
+PATIENCE_SECONDS: Final = 10.0  # for new commits to reach the replica
+LAG_SECONDS: Final = 60.0  # that the replica may be behind
 RESTART_SECONDS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
-"""The waits before a process that has died is started again; the last of them for ever."""
+"""The pauses before a process is started again; the last one repeats."""
 
 _PAUSED: Final = (
     "the process that replicates the store was stopped to cut the log; it is started again"
@@ -169,25 +132,29 @@ _log = logging.getLogger(__name__)
 
 
 def make_replication(settings: Settings) -> "Replication | None":
-    """Return what replicates the store, where the settings ask for it. Raises StoreRefusal."""
+    """Return the replication of the store, if the settings have one. Raises StoreRefusal."""
     if settings.litestream_replica is None:
         return None
     return Replication(_store_of(settings), settings.litestream_replica, find_program())
 
 
 def _store_of(settings: Settings) -> Path:
-    """Return the store as Litestream is to know it. Raises StoreRefusal where that cannot be."""
+    """Return the store by its whole path. Raises StoreRefusal if it cannot be replicated."""
     if settings.database_path is None:
         raise StoreRefusal(
             "LITESTREAM_REPLICA is for a store in a SQLite file: unset it beside PostgreSQL"
         )
     store = settings.database_path.resolve()
-    require_short(store)
+    if len(os.fsencode(socket_of(store))) > SOCKET_LONGEST:
+        raise StoreRefusal(
+            f"{store} is too long a path for the socket that Litestream opens beside it: "
+            f"set DATABASE_URL to one of {SOCKET_LONGEST - 16} bytes at the most"
+        )
     return store
 
 
 def find_lag(settings: Settings) -> Iterator[str]:
-    """Look from outside whether the store that an edge serves is replicated; say what is wrong."""
+    """Check from outside that the served store is replicated; yield what is wrong."""
     if settings.litestream_replica is None:
         return
     try:
@@ -205,7 +172,7 @@ def find_lag(settings: Settings) -> Iterator[str]:
 
 
 class Replication:
-    """One process of Litestream after the other, and how far its replica is."""
+    """Runs Litestream, one process after the other, and knows the state of its replica."""
 
     def __init__(self, store: Path, replica: str, program: str) -> None:
         self._store = store
@@ -219,11 +186,11 @@ class Replication:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Replicate from now on; the store is open, and claimed for this process."""
+        """Start the replication; this process has the store open and locked."""
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Bring the last commits to the replica, and end, within a minute wherever that is."""
+        """Bring the last commits to the replica and end, within a minute."""
         if self._task is None:
             return
         is_whole = self._process is not None and await self._sync()
@@ -235,7 +202,7 @@ class Replication:
                     await self._catch_up()
 
     async def _sync(self) -> bool:
-        """Tell whether the replica has all that was committed."""
+        """Tell whether the replica has all commits."""
         try:
             await asyncio.to_thread(sync_replica, self._store, PATIENCE_SECONDS)
         except ReplicatorError:
@@ -243,24 +210,24 @@ class Replication:
         return True
 
     async def _catch_up(self) -> None:
-        """Bring to the replica what was committed while no process ran. Raises as `_replicate`."""
+        """Replicate what was committed while no process ran. Raises StoreRefusal and OSError."""
         lock = await claim_replicator(self._store)
         try:
             process = await self._start(lock)
         finally:
             os.close(lock)
-        telling = asyncio.create_task(_pass_on(process))
+        log_task = asyncio.create_task(_pass_on(process))
         try:
             while True:
-                if telling.done() or await self._sync():
+                if log_task.done() or await self._sync():
                     break
                 await asyncio.sleep(CATCH_UP_PAUSE)
         finally:
             await _end(process, LAST_END_SECONDS)
-            await telling
+            await log_task
 
     async def _run(self) -> None:
-        """Replicate until cancelled: one process after the other."""
+        """Run one process after the other, until cancelled."""
         deaths = 0
         while True:
             began, is_paused = time.monotonic(), False
@@ -281,7 +248,7 @@ class Replication:
             deaths += 1
 
     async def check(self) -> Check:
-        """Return how the replication stands, for anybody to read."""
+        """Return the state of the replication; anybody may read it."""
         behind = round(time.monotonic() - self._whole_at)
         if self._process is None and not self._is_paused:
             return Check("warn", "the process that replicates the store does not run")
@@ -310,11 +277,20 @@ class Replication:
             await _end(process, END_SECONDS)
 
     async def _start(self, lock: int) -> Process:
-        config = piped(configuration(self._store, self._replica))
+        """Start Litestream; files it makes are for their owner only.
+
+        The shell stores who holds the lock: an edge that is killed now would leave a holder that
+        the next edge does not know, and could not end.
+        """
+        first = 'umask 077; echo $$ >"$0"; exec "$@"'
+        shell = ("/bin/sh", "-c", first, str(lock_of(self._store)))
+        reading, writing = os.pipe()
+        os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
+        os.close(writing)
         try:
             return await asyncio.create_subprocess_exec(
-                *command(self._program, self._store),
-                stdin=config,
+                *(*shell, self._program, "replicate", *_OPTIONS),
+                stdin=reading,
                 stdout=DEVNULL,
                 stderr=PIPE,
                 env=environment(),
@@ -322,26 +298,25 @@ class Replication:
                 start_new_session=True,  # what ends the edge at the terminal must not end it first
             )
         finally:
-            os.close(config)
+            os.close(reading)
 
     async def _follow(self) -> None:
-        """Look again and again whether the replica has what was committed."""
-        trouble = ""
+        reported = ""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             began = time.monotonic()
             try:
                 await asyncio.to_thread(sync_replica, self._store, PATIENCE_SECONDS)
             except ReplicatorError as error:
-                if str(error) != trouble:
+                if str(error) != reported:
                     _log.warning("the store is not replicated: %s", error)
-                trouble = str(error)
+                reported = str(error)
             else:
-                self._whole_at, trouble = began, ""
+                self._whole_at, reported = began, ""
 
 
 async def _pass_on(process: Process) -> None:
-    """Write what the process complains of into the log, until it has ended."""
+    """Log the errors of the process until it has ended."""
     assert process.stderr is not None  # noqa: S101  it was asked for
     while line := await _line_of(process.stderr):
         _log.warning("litestream: %s", _words(line))
@@ -349,7 +324,7 @@ async def _pass_on(process: Process) -> None:
 
 
 async def _line_of(stream: StreamReader) -> bytes:
-    """Return the next line; none at the end. Of one over 64 KiB the stream drops what it has."""
+    """Return the next line; nothing at the end. The stream drops lines over 64 KiB."""
     try:
         return await stream.readline()
     except ValueError:
@@ -357,7 +332,7 @@ async def _line_of(stream: StreamReader) -> bytes:
 
 
 def _words(line: bytes) -> str:
-    """Return what a line of the log says, without what a terminal would obey."""
+    """Return the message of a log line, without control characters."""
     text = line.decode(errors="replace").strip()
     with suppress(ValueError):
         said = json.loads(text)
@@ -367,7 +342,7 @@ def _words(line: bytes) -> str:
 
 
 async def _end(process: Process, seconds: float) -> None:
-    """End the process, which brings the last commits to the replica first, if it can in time."""
+    """End the process, which brings the last commits to the replica if it can in time."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:

@@ -1,7 +1,7 @@
-"""Verification that the replica and the newest backup of a store in a file can be restored.
+"""Verification that the replica and the newest backup of a SQLite store can be restored.
 
-A serving edge has it done once a day, by a process that runs this module; `doctor --deep` does it
-at once. The results are kept beside the store and outlive the edge.
+A serving edge runs this module once a day as a process; `doctor --deep` does it at once. The
+results are stored beside the store.
 """
 
 import fcntl
@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.auth.actor import system_clock
-from edge_api.backup.folder import digest_of, read_checksum
-from edge_api.backup.private_file import write_private
+from edge_api.backup.files import digest_of, read_checksum, write_private
 from edge_api.backup.replica import PATIENCE_SECONDS, fetch_latest
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import count_lost, note_keys, verify
@@ -31,23 +30,16 @@ from edge_api.db.types import spell_instant
 from edge_api.settings import Settings, read_settings
 
 PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}
-"""What is verified, and how sentences call it."""
-DUE_SECONDS: Final = 24 * 3600.0
-"""How old a good result may be before the next verification."""
-RETRY_SECONDS: Final = 3600.0
-"""The same of a bad result."""
-OLD_SECONDS: Final = 2 * DUE_SECONDS
-"""How old a good result may be before it counts no more."""
+"""And their names in sentences."""
+DUE_SECONDS: Final = 24 * 3600.0  # age of a good result before the next verification
+RETRY_SECONDS: Final = 3600.0  # age of a bad result
+OLD_SECONDS: Final = 2 * DUE_SECONDS  # age of a good result that is outdated
 LONGEST_SECONDS: Final = 6 * 3600
-"""How long one verification may take."""
 ATTEMPTS: Final = 2
-"""How often a fault must be found: Litestream may be ended, or put files together, meanwhile."""
+"""An error must be found twice: Litestream may be ended, or compact files, meanwhile."""
 PAUSE_SECONDS: Final = 2.0
-"""Between two attempts."""
-ROOM_LEFT: Final = 128 * 1024 * 1024
-"""Bytes of the disk that stay free while a copy of the store is on it."""
-NICENESS: Final = 19
-"""The lowest priority (POSIX, nice)."""
+ROOM_LEFT: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
+NICENESS: Final = 19  # the lowest priority
 _NEW_REPLICA: Final = "start a new replica: docs/operators.md#verification"
 _NEW_BACKUP: Final = "make a new one: python -m edge_api backup"
 DEEP: Final = "run python -m edge_api doctor --deep"
@@ -55,47 +47,39 @@ DEEP: Final = "run python -m edge_api doctor --deep"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the last verification of one part found."""
+    """The result of the last verification of one part."""
 
-    subject: str
-    """What was verified: the SHA-256 of a replica's address, or the path of a backup."""
-    at: str
-    """When, as an instant of the store."""
+    subject: str  # the SHA-256 of a replica's address, or the path of a backup
+    at: str  # an instant of the store
     fault: str = ""
-    """What is wrong, without path and address; empty where nothing is."""
-    reason: str = ""
-    """The cause, for the operator."""
-    made_at: str = ""
-    """When a backup was made."""
-    digest: str = ""
-    """The SHA-256 of a backup, as it was made."""
+    """What is wrong, without path and address, or empty."""
+    reason: str = ""  # for the operator
+    made_at: str = ""  # of a backup
+    digest: str = ""  # the SHA-256 of a backup when it was made
 
     @property
     def age(self) -> float:
-        """Seconds since then; infinite where the clock was put back."""
+        """Seconds since then; infinite if the clock was put back."""
         seconds = (system_clock() - datetime.fromisoformat(self.at)).total_seconds()
         return seconds if seconds >= 0 else math.inf
 
     def find_fault(self, part: str) -> str:
-        """Return what is wrong, also that nobody has looked for too long; empty where nothing is.
-
-        No path is named.
-        """
+        """Return what is wrong, without a path, also that the result is outdated; or nothing."""
         if not self.fault and self.age > OLD_SECONDS:
             return f"{PARTS[part]} has not been verified for more than 2 days"
         return self.fault
 
 
-class _FaultError(Exception):
-    """A verification has found something; the words are those of a `Result`."""
+class _VerificationError(Exception):
+    """A verification has found an error; the words are those of a `Result`."""
 
     def __init__(self, fault: str, reason: str) -> None:
         self.fault, self.reason = fault, reason
         super().__init__(fault)
 
 
-def keep_result(store: Path, part: str, result: Result) -> None:
-    """Keep a result beside the store, whole or not at all. Raises OSError."""
+def store_result(store: Path, part: str, result: Result) -> None:
+    """Store a result beside the store, whole or not at all. Raises OSError."""
     path = _result_of(store, part)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -106,9 +90,9 @@ def keep_result(store: Path, part: str, result: Result) -> None:
 
 
 def read_result(settings: Settings, part: str) -> Result | None:
-    """Return the last result for the replica of these settings, or for the newest backup.
+    """Return the last result for this replica, or for the newest backup, if there is one.
 
-    `None` where there is none. One that cannot be read is a fault.
+    One that cannot be read is an error.
     """
     if settings.database_path is None:
         return None
@@ -125,23 +109,26 @@ def read_result(settings: Settings, part: str) -> Result | None:
 
 
 def parts_due(settings: Settings) -> Sequence[str]:
-    """Return what is to be verified by now."""
+    """Return the parts whose verification is due."""
     return tuple(part for part in _parts_of(settings) if _is_due(read_result(settings, part)))
 
 
 def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
-    """Verify, and keep the results. Raises StoreRefusal where another process does, and OSError."""
+    """Verify, and store the results.
+
+    Raises OSError, and StoreRefusal during another verification.
+    """
     store = _store_of(settings)
     with scratch(store) as folder:
         for part in parts:
             result = _verify(settings, part, folder)
             kept = read_result(settings, part)
             if part == "replica" or (kept and kept.subject == result.subject):
-                keep_result(store, part, result)  # a newer backup has a result of its own
+                store_result(store, part, result)  # a newer backup has a result of its own
 
 
 def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[str]]:
-    """Return what is wrong by the last verifications, or `deep` by new ones, and what is not.
+    """Return errors and notes of the last verifications, or with `deep` of new ones.
 
     Both are sentences for the operator.
     """
@@ -170,9 +157,9 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
 
 @contextmanager
 def scratch(store: Path) -> Iterator[Path]:
-    """Have the folder for scratch files alone; it is empty at first, and removed in the end.
+    """Lock the folder for scratch files, which is empty at first and removed in the end.
 
-    Raises StoreRefusal where another process has it, and OSError.
+    Raises OSError, and StoreRefusal if another process has it.
     """
     folder = _scratch_of(store)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -193,7 +180,7 @@ def scratch(store: Path) -> Iterator[Path]:
 
 
 def clear_scratch(settings: Settings) -> None:
-    """Remove the folder for scratch files, if there is one and no other process has it."""
+    """Remove the folder for scratch files, unless another process has it."""
     store = _store_of(settings)
     with suppress(StoreRefusal, OSError):
         if _scratch_of(store).exists():
@@ -216,12 +203,11 @@ def _scratch_of(store: Path) -> Path:
 
 
 def _subject_of(settings: Settings) -> str:
-    """Return what stands for the replica's address, which may hold a password."""
+    """Return a digest of the replica's address, which may hold a password."""
     return hashlib.sha256((settings.litestream_replica or "").encode()).hexdigest()
 
 
 def _parts_of(settings: Settings) -> Sequence[str]:
-    """Return what there is to verify."""
     has_replica = settings.litestream_replica is not None
     backup = read_result(settings, "backup")
     there = {"replica": has_replica, "backup": backup is not None and bool(backup.subject)}
@@ -233,7 +219,7 @@ def _is_due(result: Result | None) -> bool:
 
 
 def _verify(settings: Settings, part: str, folder: Path) -> Result:
-    """Return what is found now; a fault must be found each time."""
+    """Return the result of now; an error must be found in every attempt."""
     now = spell_instant(system_clock())
     result = Result(_subject_of(settings), now)
     if part == "backup":
@@ -246,7 +232,7 @@ def _verify(settings: Settings, part: str, folder: Path) -> Result:
                 _verify_backup(Path(result.subject), result.digest)
             else:
                 _verify_replica(settings, folder)
-        except _FaultError as found:
+        except _VerificationError as found:
             fault = found
             _empty(folder)
         else:
@@ -255,12 +241,11 @@ def _verify(settings: Settings, part: str, folder: Path) -> Result:
 
 
 def _verify_replica(settings: Settings, folder: Path) -> None:
-    """Sync the replica, restore it, and compare that with the store. Raises _FaultError.
+    """Sync the replica, restore it, and compare it with the store.
 
-    Three things must hold: what is restored is whole; it has every transaction that the replica
-    had when it was synced; and it has every row that was in the store before that and still is
-    (`count_lost`). Where no edge serves nothing is synced: what was committed since is missing,
-    and reported.
+    The restored file must be whole, have every transaction that was synced, and have every row that
+    was in the store before that and still is (`count_lost`). If no edge serves, nothing is synced:
+    what was committed since is missing, and reported.
     """
     store, draft, keys = _store_of(settings), folder / "replica.db", folder / "keys.db"
     with _blaming("the replica cannot be verified"):
@@ -275,38 +260,38 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
         lost = count_lost(store, keys, draft)
     if restored < synced:
         ends = f"it ends with transaction {restored} of {synced}"
-        raise _FaultError("the replica lacks what was committed last", ends)
+        raise _VerificationError("the replica lacks what was committed last", ends)
     if lost:
         rows = (f"{count} row{'s' * (count > 1)} of {table}" for table, count in lost.items())
-        raise _FaultError(
+        raise _VerificationError(
             f"the replica lacks {', '.join(rows)}", f"they are in the store; {_NEW_REPLICA}"
         )
 
 
 def _verify_backup(path: Path, digest: str) -> None:
-    """Look through a backup and compare it with what was written. Raises _FaultError."""
     with _blaming("the newest backup cannot be read"):
         is_there = path.is_file()
         found = digest_of(path) if is_there else ""
         is_same = found == digest and read_checksum(path) in (None, digest)
     if not is_there:
-        raise _FaultError("the newest backup is not where it was made", f"{path}; {_NEW_BACKUP}")
+        raise _VerificationError(
+            "the newest backup is not where it was made", f"{path}; {_NEW_BACKUP}"
+        )
     with _blaming("the newest backup is damaged", _NEW_BACKUP):
         verify(path)
     if not is_same:
-        raise _FaultError(
+        raise _VerificationError(
             "the newest backup was changed since it was made", f"{path}; {_NEW_BACKUP}"
         )
 
 
 def _require_room(store: Path) -> None:
-    """Raise _FaultError where a copy of the store would take what the store needs."""
     log = store.with_name(f"{store.name}-wal")
     size = store.stat().st_size + (log.stat().st_size if log.exists() else 0)
     needed = size + size // 4 + ROOM_LEFT  # the keys of all rows are less than a quarter
     free = shutil.disk_usage(store.parent).free
     if free < needed:
-        raise _FaultError(
+        raise _VerificationError(
             "the replica cannot be verified: the disk has too little room",
             f"{needed >> 20} MB are needed, {free >> 20} MB are free",
         )
@@ -314,12 +299,12 @@ def _require_room(store: Path) -> None:
 
 @contextmanager
 def _blaming(fault: str, fix: str = "") -> Iterator[None]:
-    """Turn a refusal into a fault, whose reason says what to do about it."""
+    """Turn a refusal into an error whose reason says how to fix it."""
     try:
         yield
     except (StoreRefusal, ReplicatorError, OSError) as error:
         reason = str(error).removeprefix(f"{fault}: ")
-        raise _FaultError(fault, "; ".join(filter(None, (reason, fix)))) from None
+        raise _VerificationError(fault, "; ".join(filter(None, (reason, fix)))) from None
 
 
 def _empty(folder: Path) -> None:

@@ -1,17 +1,18 @@
-"""The commands of `python -m edge_api`: they wire the parts together and speak to a terminal.
+"""The commands of `python -m edge_api`, each in a module of its name.
 
-How all of them declare options, read lists of words and show rows is here.
+Here is what they share: options, words and the printing of rows.
 """
 
 import argparse
 import json
 import re
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
 EXAMPLE_ID: Final = "0199a5b2-7c3e-7d10-8a44-5f0c2b9e6d71"
 """The id in the examples of help texts."""
-T = TypeVar("T")
+Columns: TypeAlias = Mapping[str, str | Callable[[Mapping[str, Any]], str]]
+"""The columns of a list by their heads: a member that is shown as it is, or a function."""
 
 
 class Subparsers(Protocol):
@@ -31,7 +32,7 @@ class Subparsers(Protocol):
 def add_command(
     commands: Subparsers, name: str, summary: str, example: str
 ) -> argparse.ArgumentParser:
-    """Add a command, whose help says its summary and shows `example`, the words after its name."""
+    """Add a command with its summary and an example, the words after its name."""
     return commands.add_parser(
         name,
         help=summary,
@@ -40,31 +41,53 @@ def add_command(
     )
 
 
+def add_for_one(
+    commands: Subparsers, name: str, summary: str, help_text: str, metavar: str | None = None
+) -> argparse.ArgumentParser:
+    """Add a command that takes one id."""
+    parser = add_command(commands, name, summary, EXAMPLE_ID)
+    parser.add_argument("id", metavar=metavar, help=help_text)
+    return parser
+
+
 def add_list(commands: Subparsers, summary: str) -> None:
-    """Add the command `list`, which prints a table, or JSON where that is asked for."""
-    parser = add_command(commands, "list", summary, "--json")
-    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    """Add the command `list`, which prints a table or JSON."""
+    add_json(add_command(commands, "list", summary, "--json"), "a JSON array")
+
+
+def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> None:
+    """Add the option `--json`."""
+    parser.add_argument("--json", action="store_true", help=f"print {what}")
 
 
 def print_list(
-    shown: Sequence[T],
-    head: Sequence[str],
-    cells: Callable[[T], Sequence[str]],
-    none: str,
-    *,
-    as_json: bool,
+    rows: Sequence[Mapping[str, Any]], columns: Columns, none: str, *, as_json: bool
 ) -> None:
-    """Print what a list shows, as JSON or by the cells of each line; `none` says there are none."""
+    """Print rows as JSON or as a table; `none` says that there are none."""
     if as_json:
-        print(json.dumps(shown, indent=2, ensure_ascii=False))
-    elif shown:
-        print_columns([head, *map(cells, shown)])
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif rows:
+        print_columns(
+            [list(columns), *([_cell(row, column) for column in columns.values()] for row in rows)]
+        )
     else:
         print(none)
 
 
+def _cell(row: Mapping[str, Any], column: str | Callable[[Mapping[str, Any]], str]) -> str:
+    if callable(column):
+        return printable(column(row))
+    value = row[column]
+    return ",".join(value) if isinstance(value, list) else printable(str(value))
+
+
+def minute(member: str, none: str = "never") -> Callable[[Mapping[str, Any]], str]:
+    """Return a column that shows an instant to the minute, or `none`."""
+    return lambda row: (row[member] or none)[:16]
+
+
 def print_columns(lines: Sequence[Sequence[str]]) -> None:
-    """Print lines of cells in columns as wide as they need; the first line is the head."""
+    """Print lines of cells in columns; the first line is the head."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -72,7 +95,7 @@ def print_columns(lines: Sequence[Sequence[str]]) -> None:
 
 
 def printable(text: str) -> str:
-    """Return the text with a sign for each character that a terminal would obey."""
+    """Return the text without control characters, which a terminal would obey."""
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 

@@ -1,4 +1,4 @@
-"""`audit`: who changed what in the administrative tables and among the keys, newest first."""
+"""`audit`: list changes of administrative tables and keys, newest first."""
 
 import argparse
 import json

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge_api.auth.actor import system_clock
-from edge_api.backup.folder import (
+from edge_api.backup.files import (
     BackupFolder,
     checksum_beside,
     digest_of,
     key_beside,
+    secret_key_path,
+    write_private,
 )
-from edge_api.backup.private_file import secret_key_path, write_private
-from edge_api.backup.verify import Result, keep_result
+from edge_api.backup.verify import Result, store_result
 from edge_api.cli import read_count
 from edge_api.db.errors import StoreRefusal, no_store
 from edge_api.db.sqlite.copying import Contents, copy_store, verify
@@ -29,12 +30,11 @@ _KEPT: Final = 14
 
 @dataclass(frozen=True, slots=True)
 class _Backup:
-    """One that was made."""
+    """A backup that was made."""
 
     path: Path
     contents: Contents
-    key: Path | None
-    """Where the secret key lies beside it."""
+    key: Path | None  # the copy of the secret key
     removed: Sequence[Path]
 
     def as_json(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Make a backup and say what it is. Returns 0; raises Problem and StoreRefusal."""
+    """Make a backup and print it. Returns 0; raises Problem and StoreRefusal."""
     store = embedded_store(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
     folder = BackupFolder(arguments.to or store.parent / "backups")
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Backup:
-    """Make a backup under another name, and give it its own once it is known to be whole."""
+    """Make a backup under a draft name, and rename it once it is verified."""
     if not store.is_file():
         raise no_store(f"at {store}")
     now = system_clock()
@@ -96,7 +96,7 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
             sync(folder.path)
             made_at = spell_instant(now)
             made = Result(str(place.resolve()), made_at, made_at=made_at, digest=digest)
-            keep_result(store, "backup", made)
+            store_result(store, "backup", made)
             removed = folder.rotate(keep, place)
         except OSError as error:
             named = error.filename or folder.path
@@ -105,7 +105,6 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
 
 
 def _keep_key(key: Path | None, place: Path) -> Path | None:
-    """Put the secret key beside the backup. Raises OSError."""
     if key is None or not key.is_file():
         return None
     partial = place.with_name(f".{place.stem}.partial-key")
@@ -120,7 +119,6 @@ def _sentence(backup: _Backup) -> str:
 
 
 def _sentences(backup: _Backup, settings: Settings) -> Sequence[str]:
-    """Say what the backup lacks or cost."""
     if backup.key:
         words = f"the secret key lies beside it: {backup.key}"
     elif settings.secret_key:

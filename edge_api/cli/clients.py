@@ -1,4 +1,4 @@
-"""`clients`: register, list, rotate and revoke OAuth clients on the machine itself."""
+"""`clients`: register, list, rotate and revoke OAuth clients."""
 
 import argparse
 import json
@@ -8,18 +8,20 @@ from typing import Any
 
 from edge_api.auth.actor import system_clock
 from edge_api.cli import (
-    EXAMPLE_ID,
+    Columns,
     Subparsers,
     add_command,
+    add_for_one,
+    add_json,
     add_list,
+    minute,
     print_list,
-    printable,
     words,
 )
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row
+from edge_api.oauth.authlib_server import AUTH_METHODS, GRANTS
 from edge_api.oauth.clients import Clients, NewClient, Registered
-from edge_api.oauth.grants import AUTH_METHODS, GRANTS
 from edge_api.open_store import opened
 from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.settings import Settings
@@ -30,7 +32,17 @@ _SHOWN = (
     *("revoked_at", "secret_last_four"),
 )
 """The members of a listed client: all columns but digest, keys and freshness."""
-_HEAD = ("ID", "KIND", "NAME", "AUTHENTICATES BY", "GRANTS", "SCOPES", "STATE", "LAST USED")
+_COLUMNS: Columns = {
+    "ID": "id",
+    "KIND": "kind",
+    "NAME": "name",
+    "AUTHENTICATES BY": "auth_method",
+    "GRANTS": "grant_types",
+    "SCOPES": "scopes",
+    "STATE": lambda client: "revoked" if client["revoked_at"] else "valid",
+    "LAST USED": minute("last_used_at"),
+}
+_ID = "the id of the client, as `clients list` shows it"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -39,16 +51,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_register(actions)
     add_list(actions, "list all clients, newest first")
     rotate = "give a client a new secret; the old one ends at once"
-    rotating = add_command(actions, "rotate", rotate, EXAMPLE_ID)
-    rotating.add_argument("id", help="the id of the client, as `clients list` shows it")
-    rotating.add_argument("--json", action="store_true", help="print one JSON object")
-    revoke = "revoke a client, and every token that it was granted"
-    revoking = add_command(actions, "revoke", revoke, EXAMPLE_ID)
-    revoking.add_argument("id", help="the id of the client, as `clients list` shows it")
+    add_json(add_for_one(actions, "rotate", rotate, _ID))
+    add_for_one(actions, "revoke", "revoke a client, and every token that it was granted", _ID)
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out one action. Returns 0; raises Problem."""
+    """Run one action. Returns 0; raises Problem."""
     async with opened(settings, create=arguments.action == "register") as store:
         clients = Clients(store, system_clock, _fetch_nothing, settings.redirect_schemes)
         await _ACTIONS[arguments.action](clients, arguments)
@@ -56,13 +64,12 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _fetch_nothing(_url: str) -> bytes:
-    """Stand for the web, which no part of this command looks at."""
     raise Problem("unavailable", "Documents are fetched by the running service alone")
 
 
 async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
     by_code = bool(arguments.redirect_uri)
-    order = NewClient(
+    new = NewClient(
         name=arguments.name,
         auth_method=arguments.auth or ("none" if by_code else "client_secret_basic"),
         grant_types=arguments.grants or (GRANTS[:2] if by_code else GRANTS[2:]),
@@ -70,13 +77,13 @@ async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
         redirect_uris=tuple(arguments.redirect_uri),
         jwks=_read_keys(arguments.jwks),
     )
-    _show(await clients.register(order), as_json=arguments.json)
+    _show(await clients.register(new), as_json=arguments.json)
 
 
 async def _list(clients: Clients, arguments: argparse.Namespace) -> None:
     rows = [_shown(row) for row in await clients.all()]
     none = "there are no clients yet; they may also register themselves"
-    print_list(rows, _HEAD, _cells, none, as_json=arguments.json)
+    print_list(rows, _COLUMNS, none, as_json=arguments.json)
 
 
 async def _rotate(clients: Clients, arguments: argparse.Namespace) -> None:
@@ -108,11 +115,10 @@ def _add_register(actions: Subparsers) -> None:
     most = f"the scopes that it may be granted (default: {' '.join(UNVETTED_SCOPES)})"
     parser.add_argument("--scopes", type=words, default=UNVETTED_SCOPES, metavar='"A B"', help=most)
     parser.add_argument("--jwks", metavar="FILE", help="its public keys, for private_key_jwt")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _read_keys(path: str | None) -> Any:
-    """Return what a file of keys says. Raises Problem."""
     if path is None:
         return None
     try:
@@ -137,16 +143,3 @@ def _show(registered: Registered, *, as_json: bool) -> None:
 
 def _shown(row: Row) -> dict[str, Any]:
     return {name: row[name].split() if name in _LISTS else row[name] for name in _SHOWN}
-
-
-def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        printable(shown["id"]),
-        shown["kind"],
-        printable(shown["name"]),
-        shown["auth_method"],
-        ",".join(shown["grant_types"]),
-        ",".join(shown["scopes"]),
-        "revoked" if shown["revoked_at"] else "valid",
-        (shown["last_used_at"] or "never")[:16],
-    )

@@ -1,4 +1,4 @@
-"""`copy`: all rows of a store into another one, checked by counts and digests."""
+"""`copy`: copy all rows of a store into another, checked by counts and digests."""
 
 import argparse
 import asyncio
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from edge_api.auth.actor import system_clock
-from edge_api.backup.private_file import secret_key_path
+from edge_api.backup.files import secret_key_path
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.table import Table
@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, _settings: Settings) -> int:
-    """Copy, and print what both stores hold. Returns 0; raises Problem and StoreRefusal."""
+    """Copy, and print the contents of both. Returns 0; raises Problem and StoreRefusal."""
     if arguments.source == arguments.target:
         raise Problem("invalid", "--from and --to name the same store")
     copied = asyncio.run(_copy(arguments.source, arguments.target))
@@ -54,14 +54,13 @@ async def _copy(source: str, target: str) -> Sequence[Copied]:
 
 
 async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
-    """Open a store by its address; one that `serves` is made, and a file is claimed for us."""
+    """Open a store; one that `serves` is created, and a file is locked."""
     store = await open_at(url, system_clock, alone=serves, create=serves)
     stack.push_async_callback(store.close)
     return store
 
 
 def _progress(table: Table, looked: int) -> None:
-    """Show how far it is to who sits at a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{table.name}: {looked:,} rows")
         sys.stderr.flush()

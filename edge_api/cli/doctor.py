@@ -1,4 +1,4 @@
-"""`doctor`: what is wrong with this installation, in sentences."""
+"""`doctor`: report what is wrong with this installation."""
 
 import argparse
 import asyncio
@@ -9,10 +9,10 @@ from pathlib import Path
 from edge_api.access.service import AccessDecisions
 from edge_api.app import Assembly, assemble
 from edge_api.auth.keys import Keys, state_of
-from edge_api.backup.private_file import complain_of_dotenv, is_exposed, secret_key_path
+from edge_api.backup.files import complain_of_dotenv, is_exposed, secret_key_path
 from edge_api.backup.replica import find_lag
 from edge_api.backup.verify import report
-from edge_api.cli.development_key import DEVELOPMENT, development_key_path
+from edge_api.cli.serve import DEVELOPMENT, development_key_path
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.lock_file import is_outdated
 from edge_api.db.types import spell_instant
@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print a sentence for each thing that is wrong. Returns 1 when there is one."""
+    """Print a sentence for each error. Returns 1 if there is one."""
     opened, tasks = asyncio.run(_parts(settings))
     faults, notes = report(settings, deep=arguments.deep)
     complaints = [*_files(settings), *opened, *find_lag(settings), *faults]
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _files(settings: Settings) -> Iterator[str]:
-    """Look at what can be seen without opening anything."""
+    """Check what needs no open store."""
     if not settings.content_dir.is_dir():
         yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
     if not (settings.build_dir / "current").exists():
@@ -69,7 +69,7 @@ def _private_files(settings: Settings) -> Iterator[Path]:
 
 
 async def _parts(settings: Settings) -> tuple[list[str], list[str]]:
-    """Open every part as the service would; return what readiness complains of, and what waits."""
+    """Open every part as the service does; return the errors of readiness, and notes."""
     try:
         async with assemble(settings, create=False) as assembly:
             readiness = await assembly.service[Health].report()
@@ -84,7 +84,6 @@ async def _parts(settings: Settings) -> tuple[list[str], list[str]]:
 
 
 async def _waiting(assembly: Assembly) -> list[str]:
-    """Say how many people wait for a decision, which is nothing wrong."""
     decisions = AccessDecisions(assembly.service.store, assembly.service.clock)
     count = await decisions.count_pending()
     if not count:
@@ -94,7 +93,7 @@ async def _waiting(assembly: Assembly) -> list[str]:
 
 
 async def _development_keys(assembly: Assembly) -> list[str]:
-    """Find keys with every scope that were made while the site was this machine's alone."""
+    """Report keys with every scope that were made while the site was local."""
     service = assembly.service
     now = spell_instant(service.clock())
     rows = await Keys(service.store, service.clock).all()

@@ -1,4 +1,4 @@
-"""`keys`: issue, list, rotate and revoke API keys and access tokens on the machine itself."""
+"""`keys`: issue, list, rotate and revoke API keys and access tokens."""
 
 import argparse
 import json
@@ -8,12 +8,14 @@ from typing import Any
 from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import USUAL_SCOPES, Issued, Keys, NewKey, state_of
 from edge_api.cli import (
-    EXAMPLE_ID,
+    Columns,
     Subparsers,
     add_command,
+    add_for_one,
+    add_json,
     add_list,
+    minute,
     print_list,
-    printable,
     words,
 )
 from edge_api.db.table import Row
@@ -26,6 +28,18 @@ _SHOWN = (
     *("revoked_at", "rotated_at", "last_used_at"),
 )
 """The members of a listed key: all columns but the digest."""
+_COLUMNS: Columns = {
+    "ID": "id",
+    "NAME": "name",
+    "TYPE": "type",
+    "LAST 4": "last_four",
+    "STATE": "state",
+    "SCOPES": "scopes",
+    "TABLES": lambda key: "all" if key["tables"] is None else ",".join(key["tables"]),
+    "EXPIRES": minute("expires_at"),
+    "LAST USED": minute("last_used_at"),
+}
+_ID = "the id of the key, as `keys list` shows it"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,36 +48,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_issue(actions)
     add_list(actions, "list all keys, newest first")
     rotate = "issue a successor of a key; the old key works for 7 more days"
-    rotating = add_command(actions, "rotate", rotate, EXAMPLE_ID)
-    rotating.add_argument("id", help="the id of the key, as `keys list` shows it")
-    rotating.add_argument("--json", action="store_true", help="print one JSON object")
-    revoking = add_command(actions, "revoke", "revoke a key at once", EXAMPLE_ID)
-    revoking.add_argument("id", help="the id of the key, as `keys list` shows it")
+    add_json(add_for_one(actions, "rotate", rotate, _ID))
+    add_for_one(actions, "revoke", "revoke a key at once", _ID)
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out one action. Returns 0; raises Problem."""
+    """Run one action. Returns 0; raises Problem."""
     async with opened(settings, create=arguments.action == "issue") as store:
         await _ACTIONS[arguments.action](Keys(store, system_clock), arguments)
     return 0
 
 
 async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
-    order = NewKey(
-        name=arguments.name,
-        type=arguments.type,
-        scopes=arguments.scopes,
-        tables=arguments.tables,
-        expires_at=arguments.expires,
-    )
-    _show_issued(await keys.issue(order), as_json=arguments.json)
+    given = (arguments.type, arguments.scopes, arguments.tables, arguments.expires)
+    _show_issued(await keys.issue(NewKey(arguments.name, *given)), as_json=arguments.json)
 
 
 async def _list(keys: Keys, arguments: argparse.Namespace) -> None:
     now = spell_instant(system_clock())
     rows = [_shown(row, now) for row in await keys.all()]
     none = 'there are no keys yet; make one: python -m edge_api keys issue --name "my client"'
-    print_list(rows, _HEAD, _cells, none, as_json=arguments.json)
+    print_list(rows, _COLUMNS, none, as_json=arguments.json)
 
 
 async def _rotate(keys: Keys, arguments: argparse.Namespace) -> None:
@@ -91,7 +96,7 @@ def _add_issue(actions: Subparsers) -> None:
     parser.add_argument("--tables", type=words, metavar='"T U"', help=tables)
     expires = "when it expires, such as 2027-01-31 (default: never)"
     parser.add_argument("--expires", type=_instant, metavar="DATE", help=expires)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _instant(text: str) -> str:
@@ -116,20 +121,3 @@ def _show_issued(issued: Issued, *, as_json: bool) -> None:
 def _shown(row: Row, now: str) -> dict[str, Any]:
     words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
     return {**{name: row[name] for name in _SHOWN}, **words, "state": state_of(row, now)}
-
-
-_HEAD = ("ID", "NAME", "TYPE", "LAST 4", "STATE", "SCOPES", "TABLES", "EXPIRES", "LAST USED")
-
-
-def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        shown["id"],
-        printable(shown["name"]),
-        shown["type"],
-        shown["last_four"],
-        shown["state"],
-        ",".join(shown["scopes"]),
-        "all" if shown["tables"] is None else ",".join(shown["tables"]),
-        (shown["expires_at"] or "never")[:16],
-        (shown["last_used_at"] or "never")[:16],
-    )

@@ -1,4 +1,4 @@
-"""How log lines look: one line a record, as text or as JSON, with the id of the request."""
+"""Log lines: one a record, as text or JSON, with the request's id."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ _TEXT = "%(asctime)s %(levelname)-7s {}%(request_id)s %(name)s: %(message)s"
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a record; with the number of the worker, where there are several."""
+    """One JSON object a record, with the worker's number if there are several."""
 
     converter = staticmethod(time.gmtime)
 
@@ -35,10 +35,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(form: str, worker: int | None = None) -> None:
-    """Send records to standard error in the given form, `text` or `json`.
-
-    `worker` is the number of this process among several of one service.
-    """
+    """Send records to standard error as `text` or `json`, with the number of this `worker`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(worker) if form == "json" else _text_formatter(worker))
     handler.addFilter(RequestIdFilter())

@@ -1,4 +1,4 @@
-"""`mail`: send what waits as a process of its own; list it, have it tried again, look at it."""
+"""`mail`: send queued mail in a process of its own; list, retry, discard and preview it."""
 
 import argparse
 import asyncio
@@ -11,19 +11,27 @@ from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 from edge_api.auth.actor import new_id, system_clock
-from edge_api.backup.private_file import secret_key
-from edge_api.cli import add_command, add_list, print_list, printable
-from edge_api.db.table import Row
+from edge_api.backup.files import secret_key
+from edge_api.cli import Columns, add_command, add_list, minute, print_list
 from edge_api.db.tables import LEADS
 from edge_api.db.types import spell_instant
-from edge_api.mail.build import make_mailing, site_title
+from edge_api.mail.dispatcher import make_mailing, site_title
 from edge_api.mail.messages import LETTERS, Envelope, TemplateName, compose
 from edge_api.mail.queue import NO_RELAY, MailByHand, Waiting
 from edge_api.open_store import opened
 from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
 from edge_api.settings import Settings
 
-_HEAD = ("ID", "TEMPLATE", "TO", "STATE", "ATTEMPTS", "QUEUED", "DUE", "LAST WORD")
+_COLUMNS: Columns = {
+    "ID": "id",
+    "TEMPLATE": "template",
+    "TO": "recipient",
+    "STATE": "state",
+    "ATTEMPTS": "attempts",
+    "QUEUED": minute("queued_at"),
+    "DUE": minute("due_at"),
+    "LAST WORD": lambda message: message["reason"] or "-",
+}
 _LEAD: Final[Mapping[str, Any]] = {
     "name": "Ada Lovelace",
     "email": "ada@example.org",
@@ -54,12 +62,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out one action. Returns 0, or 2 where there is nothing to send through."""
+    """Run one action. Returns 0, or 2 if there is no relay."""
     return await _ACTIONS[arguments.action](arguments, settings)
 
 
 async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
-    """Dispatch until SIGTERM or SIGINT; the message under way is finished first."""
+    """Dispatch until SIGTERM or SIGINT; finish the message under way first."""
     # Both import aiohttp, which the other subcommands do not need.
     from edge_api.cli.logs import configure_logging  # noqa: PLC0415
     from edge_api.http.server import heed_signals  # noqa: PLC0415
@@ -84,21 +92,21 @@ async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings) as store:
         found = [_shown(waiting) for waiting in await MailByHand(store, system_clock).all()]
     none = "no mail waits, and none was given up"
-    print_list(found, _HEAD, _cells, none, as_json=arguments.json)
+    print_list(found, _COLUMNS, none, as_json=arguments.json)
     return 0
 
 
 async def _retry(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings) as store:
         count = await MailByHand(store, system_clock).retry(arguments.id)
-    print(f"{count} message{'' if count == 1 else 's'} queued again")
+    print(f"{count} message{'s' * (count != 1)} queued again")
     return 0
 
 
 async def _discard(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings) as store:
         count = await MailByHand(store, system_clock).discard(arguments.id)
-    print(f"{count} message{'' if count == 1 else 's'} forgotten")
+    print(f"{count} message{'s' * (count != 1)} forgotten")
     return 0
 
 
@@ -119,11 +127,12 @@ _ACTIONS = {"run": _run, "list": _list, "retry": _retry, "discard": _discard, "p
 
 def _shown(waiting: Waiting) -> dict[str, Any]:
     entry = waiting.entry
+    state = "being sent" if entry["lease"] else "waits"
     return {
         "id": entry["id"],
         "template": entry["template_name"],
         "recipient": entry["recipient_email"],
-        "state": _state(entry),
+        "state": "given up" if entry["dead_at"] else state,
         "attempts": entry["attempts"],
         "queued_at": entry["queued_at"],
         "due_at": None if entry["dead_at"] else entry["due_at"],
@@ -132,27 +141,8 @@ def _shown(waiting: Waiting) -> dict[str, Any]:
     }
 
 
-def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        shown["id"],
-        printable(shown["template"]),
-        printable(shown["recipient"]),
-        shown["state"],
-        str(shown["attempts"]),
-        shown["queued_at"][:16],
-        (shown["due_at"] or "never")[:16],
-        printable(shown["reason"] or "-"),
-    )
-
-
-def _state(entry: Row) -> str:
-    if entry["dead_at"]:
-        return "given up"
-    return "being sent" if entry["lease"] else "waits"
-
-
 def sample_message(template: TemplateName, settings: Settings) -> EmailMessage:
-    """Return a message as it would be sent now."""
+    """Return a message with sample values."""
     now = system_clock()
     values = {
         "lead": LEADS.new_row(_LEAD, spell_instant(now), lambda: new_id(now)),

@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Open the store, which applies the steps that are missing, or print the DDL. Returns 0."""
+    """Open the store, which migrates it, or print the DDL. Returns 0."""
     if arguments.prints:
         for engine, spelling in _ENGINES.items():
             print(f"-- {engine}\n")

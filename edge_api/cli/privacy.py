@@ -1,4 +1,4 @@
-"""`privacy`: show or erase what is kept of a person, and delete what is old enough."""
+"""`privacy`: show or erase what is stored of a person, and delete old rows."""
 
 import argparse
 import asyncio
@@ -18,8 +18,7 @@ from edge_api.db.types import spell_instant
 from edge_api.open_store import opened
 from edge_api.settings import Settings
 
-SCRUB_SECONDS: Final = 10.0
-"""How long an erasure waits for readers of the store's log."""
+SCRUB_SECONDS: Final = 10.0  # that an erasure waits for readers of the store's log
 _BEYOND: Final = """\
 Out of reach of this command: backups that were made before, mails and webhooks that were sent, and
 what others keep. Erase it there too."""
@@ -81,10 +80,10 @@ async def _retain(store: Store, _arguments: argparse.Namespace, settings: Settin
 
 
 async def _scrub(store: Store, settings: Settings) -> int:
-    """Leave no trace in the store's files, beside a running service too; say if that fails.
+    """Remove all traces from the store's files, beside a running service too.
 
-    A file is written anew once, and its log is waited for; a server's tables, which had to keep
-    what somebody still saw, are written anew again.
+    A file is rewritten once, and its log waited for; a server's tables, which keep what somebody
+    still reads, are rewritten again.
     """
     again = settings.database_path is None
     ends_at = time.monotonic() + SCRUB_SECONDS
@@ -125,7 +124,7 @@ def _print_row(table: Table, row: Row) -> None:
 
 
 def _is_confirmed(found: Found) -> bool:
-    """Ask the person at the terminal. Raises Problem `invalid` where there is none."""
+    """Ask the person at the terminal. Raises Problem `invalid` without one."""
     if not sys.stdin.isatty():
         raise Problem("invalid", "Erasing cannot be undone: confirm it with --yes")
     held = ", ".join(f"{_rows(len(rows))} of {table.name}" for table, rows in _erased(found))

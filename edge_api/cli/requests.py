@@ -1,13 +1,22 @@
-"""`requests`: who asks for access, and what whoever runs the service decides."""
+"""`requests`: list, approve and deny requests for access."""
 
 import argparse
 from typing import Any
 
 from edge_api.access.service import AccessDecisions, requested_type
 from edge_api.auth.actor import system_clock
-from edge_api.cli import EXAMPLE_ID, add_command, add_list, print_list, printable, words
+from edge_api.cli import (
+    EXAMPLE_ID,
+    Columns,
+    add_command,
+    add_for_one,
+    add_list,
+    minute,
+    print_list,
+    words,
+)
 from edge_api.db.table import Row
-from edge_api.mail.build import mail_rules
+from edge_api.mail.dispatcher import mail_rules
 from edge_api.mail.queue import Outbox
 from edge_api.open_store import opened
 from edge_api.settings import Settings
@@ -17,9 +26,20 @@ _SHOWN = (
     *("created_at", "expires_at", "decided_at", "credential_id", "second_credential_id"),
 )
 """The members of a listed request: all columns but the digest and the second type."""
-_HEAD = ("ID", "NAME", "E-MAIL", "TYPE", "STATUS", "SCOPES", "FILED", "ENDS", "PURPOSE")
 _PURPOSE_SHOWN = 60
 """Characters in the list; JSON has all."""
+_COLUMNS: Columns = {
+    "ID": "id",
+    "NAME": "name",
+    "E-MAIL": lambda request: request["email"] or "none",
+    "TYPE": "type",
+    "STATUS": "status",
+    "SCOPES": "scopes",
+    "FILED": minute("created_at"),
+    "ENDS": minute("expires_at"),
+    "PURPOSE": lambda request: _shorten(" ".join(request["purpose"].split())),
+}
+_ID = "the id of the request, as `requests list` shows it"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_list(actions, "list all requests, newest first")
     approve = "approve a request, so that its claim token fetches a credential"
     approving = add_command(actions, "approve", approve, f"{EXAMPLE_ID} --scopes posts:read")
-    approving.add_argument("id", help="the id of the request, as `requests list` shows it")
+    approving.add_argument("id", help=_ID)
     approving.add_argument(
         "--scopes",
         type=words,
@@ -37,12 +57,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what it may do (default: the scopes of the request, without administrative ones)",
     )
     deny = "deny a request; an approved one too, until its credential is fetched"
-    denying = add_command(actions, "deny", deny, EXAMPLE_ID)
-    denying.add_argument("id", help="the id of the request, as `requests list` shows it")
+    add_for_one(actions, "deny", deny, _ID)
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out one action. Returns 0; raises Problem."""
+    """Run one action. Returns 0; raises Problem."""
     async with opened(settings) as store:
         outbox = Outbox(mail_rules(settings), system_clock)
         decisions = AccessDecisions(store, system_clock, outbox)
@@ -52,7 +71,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _list(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
     rows = [_shown(row) for row in await decisions.all()]
-    print_list(rows, _HEAD, _cells, "nobody has asked for access", as_json=arguments.json)
+    print_list(rows, _COLUMNS, "nobody has asked for access", as_json=arguments.json)
 
 
 async def _approve(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
@@ -76,17 +95,5 @@ def _shown(row: Row) -> dict[str, Any]:
     return {**shown, "type": requested_type(row), "scopes": row["scopes"].split()}
 
 
-def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
-    purpose = " ".join(shown["purpose"].split())
-    is_long = len(purpose) > _PURPOSE_SHOWN
-    return (
-        shown["id"],
-        printable(shown["name"]),
-        printable(shown["email"] or "none"),
-        shown["type"],
-        shown["status"],
-        ",".join(shown["scopes"]),
-        shown["created_at"][:16],
-        shown["expires_at"][:16],
-        printable(f"{purpose[: _PURPOSE_SHOWN - 1]}…" if is_long else purpose),
-    )
+def _shorten(text: str) -> str:
+    return text if len(text) <= _PURPOSE_SHOWN else f"{text[: _PURPOSE_SHOWN - 1]}…"

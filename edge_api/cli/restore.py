@@ -1,4 +1,4 @@
-"""`restore`: put a backup in the place of the store, which is kept beside it."""
+"""`restore`: replace the store with a backup; the former store is kept beside it."""
 
 import argparse
 import asyncio
@@ -10,8 +10,14 @@ from datetime import datetime
 from pathlib import Path
 
 from edge_api.auth.actor import system_clock
-from edge_api.backup.folder import checksum_beside, digest_of, key_beside, read_checksum
-from edge_api.backup.private_file import secret_key_path, write_private
+from edge_api.backup.files import (
+    checksum_beside,
+    digest_of,
+    key_beside,
+    read_checksum,
+    secret_key_path,
+    write_private,
+)
 from edge_api.backup.replica import fetch_replica, parse_instant
 from edge_api.backup.restoration import Restoration, carry_over
 from edge_api.db.errors import StoreRefusal
@@ -28,22 +34,19 @@ from edge_api.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class _Restored:
-    """What was done."""
+    """The result of a restore."""
 
     contents: Contents
-    aside: Path | None
-    """Where the former store is kept."""
-    carried: Restoration | str
-    """What it had to say; or why it could not."""
-    key: str
-    """What became of the secret key, in a sentence."""
+    aside: Path | None  # the former store
+    carried: Restoration | str  # a sentence if nothing was carried over
+    key: str  # a sentence about the secret key
 
 
 class RestoredKey:
-    """What becomes of the key at a place when a backup is restored; without one it stays."""
+    """The secret key in a restore: that of the backup, else the present one."""
 
     def __init__(self, place: Path, backup: Path | None, now: datetime) -> None:
-        """Find the key that was kept with the backup. Raises OSError."""
+        """Read the key of the backup. Raises OSError."""
         kept = key_beside(backup) if backup else None
         self._source = "backup" if backup else "replica"
         self._content = kept.read_bytes() if kept and kept.is_file() else None
@@ -53,7 +56,7 @@ class RestoredKey:
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
-        """Have it beside its place meanwhile, for its owner's eyes only. Raises OSError."""
+        """Keep it as a draft meanwhile, for its owner only. Raises OSError."""
         try:
             if self._content is not None:
                 write_private(self._draft, self._content)
@@ -62,7 +65,7 @@ class RestoredKey:
             self._draft.unlink(missing_ok=True)
 
     def put(self) -> str:
-        """Put it in its place, the former one aside; say what was done. Raises OSError."""
+        """Put it in place, keeping the former one; return what was done. Raises OSError."""
         if self._content is None:
             return self._tell_missing()
         if self._place.exists() and self._place.read_bytes() == self._content:
@@ -100,7 +103,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Restore and say what was done. Returns 0; raises Problem and StoreRefusal."""
+    """Restore and print the result. Returns 0; raises Problem and StoreRefusal."""
     store = embedded_store(settings, "restore").resolve()
     _refuse_vague(arguments)
     with claimed(store):
@@ -124,7 +127,7 @@ def _refuse_vague(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
-    """Refuse what can be refused before anything is written; return what could not be compared.
+    """Refuse what can be refused before writing; return what could not be compared.
 
     Raises Problem and StoreRefusal.
     """
@@ -140,10 +143,9 @@ def _refuse_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
 
 
 def _compare(backup: Path) -> Sequence[str]:
-    """Compare a backup with the checksum beside it; return a sentence where there is none.
+    """Compare a backup with its checksum; return a sentence if it has none.
 
-    SQLite has no checksum of a text, so a changed one passes its integrity check. Raises
-    StoreRefusal.
+    SQLite has no checksum of a text, so its integrity check misses changes. Raises StoreRefusal.
     """
     kept = checksum_beside(backup)
     try:
@@ -162,7 +164,7 @@ def _compare(backup: Path) -> Sequence[str]:
 
 
 def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> _Restored:
-    """Prepare the file beside the store, and exchange the two when nothing can fail any more."""
+    """Prepare the file beside the store, and swap the two when nothing can fail any more."""
     now = system_clock()
     draft = _draft(store)
     clear(draft)
@@ -187,9 +189,9 @@ def _draft(store: Path) -> Path:
 
 
 async def _bring_up(draft: Path, former: Path | None) -> Restoration | str:
-    """Bring the draft to the present schema, and into it what the former store has to say.
+    """Migrate the draft, and carry over from the former store.
 
-    Raises StoreRefusal where the draft cannot be written; the former store may be what it is.
+    Raises StoreRefusal if the draft cannot be written; the former store may be in any state.
     """
     restored = await open_store(draft, system_clock, create=False)
     try:

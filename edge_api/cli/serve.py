@@ -8,18 +8,21 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from edge_api.app import assemble
-from edge_api.backup.private_file import complain_of_dotenv
-from edge_api.cli.development_key import greet
-from edge_api.cli.inherited_fds import Inheritance, add_option
+from edge_api.app import Assembly, assemble
+from edge_api.auth.actor import Clock, system_clock
+from edge_api.auth.keys import Keys, NewKey
+from edge_api.backup.files import complain_of_dotenv, write_private
 from edge_api.cli.logs import configure_logging
-from edge_api.cli.supervisor import Supervisor, work
+from edge_api.cli.supervisor import Inheritance, Line, Supervisor, add_option
 from edge_api.db.email_address import MailFolder, parse_relay, read_relay
+from edge_api.db.query import Store
 from edge_api.health import Health
 from edge_api.http.server import (
+    Server,
     close_all,
     heed_signals,
     listen,
@@ -27,10 +30,12 @@ from edge_api.http.server import (
     serve_until,
     start_on,
 )
-from edge_api.mail.maildir import make_maildir
+from edge_api.journal.builds import BuildManager
 from edge_api.mail.messages import Refused
+from edge_api.mail.transports import make_maildir
 from edge_api.metrics import FOLDER as METRICS_FOLDER
-from edge_api.settings import SETTINGS, Settings
+from edge_api.schema.credentials import SCOPES
+from edge_api.settings import SETTINGS, Settings, is_loopback
 
 try:
     from uvloop import new_event_loop
@@ -38,9 +43,14 @@ except ImportError:  # it does not install everywhere; the stock loop does the s
     from asyncio import new_event_loop  # type: ignore[assignment]
 
 WORKERS_MOST: Final = 64
-"""More cores than an edge was ever tried on; each worker has ten connections of the database."""
+"""Each worker has ten connections to the database."""
 LOCAL_OWNER: Final = "owner@localhost"
-"""Who is told of leads where mail only goes into a folder, and nobody is named."""
+"""The owner if mail only goes into a folder, and nobody is named."""
+
+DEVELOPMENT: Final = "development"
+"""The name of the development key in the store."""
+WITHOUT_FILE: Final = Path("var/edge.dev-key")
+"""Where the key is if the store is on a server."""
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Serve until told to end. Returns 0, 1 when it could not start, 2 for wrong usage."""
+    """Serve until SIGTERM or SIGINT. Returns 0, 1 if it cannot start, 2 for wrong usage."""
     refusal = _refuse_workers(arguments.workers, settings)
     if refusal:
         sys.stderr.write(f"--workers: {refusal}\n")
@@ -80,9 +90,10 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     except Refused as refused:
         sys.stderr.write(f"--keep-mail: {refused.sentence}\n")
         return 2
-    serving = (
-        work(inherited, arguments.host, settings) if inherited else _serve(arguments, settings)
-    )
+    if inherited:
+        serving = _work(inherited, arguments.host, settings)
+    else:
+        serving = _serve(arguments, settings)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(serving)
 
@@ -97,11 +108,7 @@ def _refuse_workers(count: int, settings: Settings) -> str:
 
 
 def _keep_mail(settings: Settings, relay: str | None) -> Settings:
-    """Return the settings with a maildir for a relay, if they have none: mail is seen, not sent.
-
-    The folder is made now, since whoever starts the service is told that mail lies there. Raises
-    Refused.
-    """
+    """Return the settings with a maildir as relay, if they have no relay. Raises Refused."""
     if relay is None or settings.smtp_url is not None:
         return settings
     place = parse_relay(relay)
@@ -129,7 +136,7 @@ def _port(text: str) -> int:
 
 
 async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Open the sockets, which the workers inherit, and keep these; each reads the same words."""
+    """Open the sockets for the workers, and run these with the same command line."""
     sockets = await _listen(arguments, settings)
     if not sockets:
         return 1
@@ -143,29 +150,106 @@ async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence[socket.socket]:
-    """Return the listening sockets; none, having said why, when there can be none."""
+    """Return the listening sockets, or none after an error message."""
     host, port = arguments.host, arguments.port or settings.port
     try:
         return await listen(host, port)
     except OSError as error:
-        sys.stderr.write(f"cannot listen on {host}:{port}: {_reason(error)}\n")
+        # Event loops wrap the system's words; the error of a name has no number.
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else error.strerror
+        sys.stderr.write(f"cannot listen on {host}:{port}: {reason}\n")
         return ()
 
 
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Serve in this process."""
     told = heed_signals()
     async with assemble(settings, alone=True) as assembly:
         sockets = await _listen(arguments, settings)
         if not sockets:
             return 1
-        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
-        await greet(assembly, arguments.host, server.port)
+        server = await start_on(assembly.app.handle, sockets)
+        await print_startup(assembly, arguments.host, server.port)
         await serve_until(told, server, assembly.service[Health].start_draining)
     return 0
 
 
-def _reason(error: OSError) -> str:
-    """Return the system's words, which event loops wrap in their own; a name's fault has none."""
-    number = error.errno or 0
-    return os.strerror(number) if number > 0 else str(error.strerror)
+async def _work(inherited: Inheritance, host: str, settings: Settings) -> int:
+    """Serve on the inherited sockets until SIGTERM, or until the line ends. Returns 0, or 2."""
+    try:
+        end, sockets = inherited.take()
+    except OSError:
+        sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
+        return 2
+    told, line = heed_signals(), await Line.open(end)
+    async with assemble(settings, alone=True) as assembly:
+        report = await assembly.service[Health].report()
+        line.say(str(report.get("error", "")))
+        if not await line.wanted():
+            line.close()
+            return 0
+        server = await start_on(assembly.app.handle, sockets)
+        if inherited.greets:
+            await print_startup(assembly, host, server.port)
+        leaving = asyncio.create_task(_refuse_after(line, server, told))
+        await serve_until(told, server, assembly.service[Health].start_draining)
+        leaving.cancel()
+    line.close()
+    return 0
+
+
+async def _refuse_after(line: Line, server: Server, told: asyncio.Event) -> None:
+    """Refuse new connections at once when the line ends: this worker is retired.
+
+    Connections that were accepted have all the time of the drain, and the port is free for the
+    next supervisor.
+    """
+    await line.wait_closed()
+    server.refuse()
+    told.set()
+
+
+async def print_startup(assembly: Assembly, host: str, port: int) -> None:
+    """Print the address, and the development key if this machine alone can use it."""
+    service = assembly.service
+    print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
+    if service.settings.smtp_url:
+        relay = parse_relay(service.settings.smtp_url)
+        if isinstance(relay, MailFolder):
+            print(f"mail is not sent: it lies in {relay.path}/new", flush=True)
+    if service[BuildManager].error:
+        print(f"the journal: {service[BuildManager].error}", flush=True)
+    if service.settings.is_loopback and is_loopback(host):
+        path = development_key_path(service.settings)
+        key = await development_key(service.store, path, system_clock)
+        print(f"development key (all scopes, this machine only): {key}", flush=True)
+
+
+def development_key_path(settings: Settings) -> Path:
+    """Return where the development key is stored."""
+    path = settings.database_path
+    return path.with_suffix(".dev-key") if path else WITHOUT_FILE
+
+
+async def development_key(store: Store, path: Path, clock: Clock) -> str:
+    """Return the valid secret in the file at `path`, or issue one and store it there."""
+    keys, kept = Keys(store, clock), _read(path)
+    if kept and await keys.allows(kept, frozenset(SCOPES)):
+        return kept
+    issued = await keys.issue(NewKey(DEVELOPMENT, scopes=tuple(SCOPES)))
+    _write(path, issued.secret)
+    return issued.secret
+
+
+def _read(path: Path) -> str:
+    if not path.exists():
+        return ""
+    path.chmod(0o600)
+    return path.read_text(encoding="ascii", errors="replace").strip()
+
+
+def _write(path: Path, secret: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    write_private(draft, f"{secret}\n".encode("ascii"))
+    draft.replace(path)  # the file is never half written, and never has other rights

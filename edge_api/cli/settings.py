@@ -1,4 +1,4 @@
-"""`settings`: every setting with its value and what it is for."""
+"""`settings`: print every setting with its value and its purpose."""
 
 import argparse
 
@@ -13,12 +13,12 @@ def run(_arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the table. Returns 0."""
     width = max(map(len, SETTINGS))
     for name, setting in SETTINGS.items():
-        value = _spell(getattr(settings, name.lower()), setting)
+        value = _show(getattr(settings, name.lower()), setting)
         print(f"{name:<{width}}  {value:<28}  {setting.sentence}")
     return 0
 
 
-def _spell(value: object, setting: Setting) -> str:
+def _show(value: object, setting: Setting) -> str:
     if value is None:
         return "(not set)"
     if setting.secret:

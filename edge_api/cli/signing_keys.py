@@ -3,8 +3,8 @@
 import argparse
 
 from edge_api.auth.actor import system_clock
-from edge_api.auth.signing_keys import SigningKeys
-from edge_api.backup.private_file import secret_key
+from edge_api.auth.tokens import SigningKeys
+from edge_api.backup.files import secret_key
 from edge_api.cli import add_command, print_columns
 from edge_api.open_store import opened
 from edge_api.settings import Settings
@@ -18,7 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out one action. Returns 0; raises Problem."""
+    """Run one action. Returns 0; raises Problem."""
     async with opened(settings) as store:
         keys = SigningKeys(store, system_clock, secret_key(settings))
         if arguments.action == "rotate":

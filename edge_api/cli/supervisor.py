@@ -1,9 +1,10 @@
-"""Keeps several workers on one listening socket, each a process with a line to it.
+"""The supervisor of `serve --workers`: processes on one listening socket, each with a line to it.
 
-It serves nothing itself and opens no store. A worker inherits the sockets, so that what connects
-while one of them is being replaced waits in the kernel until another one takes it.
+It serves nothing and opens no store. A worker inherits the sockets, so that a connection made while
+one is being replaced waits in the kernel until another takes it.
 """
 
+import argparse
 import asyncio
 import errno
 import logging
@@ -15,59 +16,101 @@ import time
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, Self
 
-from edge_api.app import assemble
-from edge_api.cli.development_key import greet
-from edge_api.cli.inherited_fds import Inheritance, Line
-from edge_api.health import Health
-from edge_api.http.server import Server, heed_signals, serve_until, start_on
 from edge_api.metrics import forget_worker
-from edge_api.settings import Settings
+
+_OPTION: Final = "--inherited"
+_log = logging.getLogger(__name__)
 
 
-async def work(inherited: Inheritance, host: str, settings: Settings) -> int:
-    """Serve on the inherited sockets until told to end, or not needed any more. Returns 0.
+@dataclass(frozen=True, slots=True)
+class Inheritance:
+    """What a worker inherits, by file descriptor."""
 
-    Returns 2 where nothing was inherited: the options are not for people.
+    number: int  # from 1 on
+    greets: bool  # whether it prints the startup message
+    line: int
+    sockets: tuple[int, ...]
+
+    def as_options(self) -> list[str]:
+        """Return the option for the worker."""
+        numbers = (self.number, int(self.greets), self.line, *self.sockets)
+        return [_OPTION, ",".join(map(str, numbers))]
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return the value of the option. Raises ValueError."""
+        number, greets, line, first, *more = map(int, text.split(","))
+        return cls(number, bool(greets), line, (first, *more))
+
+    def take(self) -> tuple[socket.socket, list[socket.socket]]:
+        """Return the line and the listening sockets; children do not inherit them.
+
+        Raises OSError if nothing was inherited.
+        """
+        descriptors = (self.line, *self.sockets)
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)  # noqa: FBT003  the standard library's own form
+        line, *sockets = (socket.socket(fileno=descriptor) for descriptor in descriptors)
+        return line, sockets
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Declare the option of workers, which only the supervisor uses."""
+    parser.add_argument(_OPTION, type=Inheritance.read, help=argparse.SUPPRESS)
+
+
+class Line:
+    """One end of the line between supervisor and worker.
+
+    The worker reports once that it can serve, and waits until it is wanted. When the supervisor
+    closes its end, or dies, the worker is retired.
     """
-    try:
-        end, sockets = inherited.take()
-    except OSError:
-        sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
-        return 2
-    told, line = heed_signals(), await Line.open(end)
-    async with assemble(settings, alone=True) as assembly:
-        report = await assembly.service[Health].report()
-        line.say(str(report.get("error", "")))
-        if not await line.wanted():
-            line.close()
-            return 0
-        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
-        if inherited.greets:
-            await greet(assembly, host, server.port)
-        leaving = asyncio.create_task(_leave_at_the_last(line, server, told))
-        await serve_until(told, server, assembly.service[Health].start_draining)
-        leaving.cancel()
-    line.close()
-    return 0
 
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
 
-async def _leave_at_the_last(line: Line, server: Server, told: asyncio.Event) -> None:
-    """When the supervisor needs this worker no more, or is dead, leave new connections to others.
+    @classmethod
+    async def open(cls, end: socket.socket) -> Self:
+        """Return the line of a socket."""
+        return cls(*await asyncio.open_connection(sock=end))
 
-    At once, unlike at the end of the service: a connection that was taken has all the time of the
-    drain to bring its request, and the port is free for the next supervisor.
-    """
-    await line.last()
-    server.refuse()
-    told.set()
+    def say(self, error: str) -> None:
+        """Report to the supervisor that this worker can serve, and its error, if any."""
+        self._writer.write(f"{' '.join(error.splitlines())}\n".encode())
+
+    async def hear(self) -> str | None:
+        """Return the worker's error, empty if it has none; `None` if it ends first."""
+        said = await self._reader.readline()
+        return said.decode().strip() if said.endswith(b"\n") else None
+
+    def want(self) -> None:
+        """Have the worker take connections."""
+        self._writer.write(b"\n")
+
+    async def wanted(self) -> bool:
+        """Wait for the supervisor's decision; tell whether the worker is wanted."""
+        with suppress(OSError):
+            return bool(await self._reader.read(1))
+        return False
+
+    async def wait_closed(self) -> None:
+        """Wait until the other side closes its end, or dies."""
+        with suppress(OSError):  # what was said to it and not heard, when it died
+            await self._reader.read()
+
+    def close(self) -> None:
+        """Close this end."""
+        self._writer.close()
 
 
 START_SECONDS: Final = 90.0
-"""How long a worker may take until it serves: longer than it waits for others to migrate."""
+"""Until a worker serves: longer than it waits for others to migrate."""
 END_SECONDS: Final = 30.0
-"""How long it may take to end: requests under way, mail and the store have less together."""
+"""Until a worker ends: requests, mail and the store take less together."""
 
 
 class WorkerProcess:
@@ -75,7 +118,7 @@ class WorkerProcess:
 
     def __init__(self, number: int, process: Process, line: Line) -> None:
         self.number = number
-        self.fault: str | None = None
+        self.error: str | None = None
         """What is wrong with it now that it can serve, empty if nothing is; `None` until then."""
         self._is_wanted = False
         self._process = process
@@ -91,9 +134,9 @@ class WorkerProcess:
         *,
         greets: bool = False,
     ) -> Self:
-        """Start it with the command line that its supervisor has.
+        """Start it with the supervisor's command line.
 
-        It is in a process group of its own: Ctrl-C is for the supervisor, which tells the workers.
+        Its own process group keeps Ctrl-C from it: the supervisor ends it.
         """
         ours, theirs = socket.socketpair()
         with theirs:
@@ -109,23 +152,23 @@ class WorkerProcess:
 
     @property
     def name(self) -> str:
-        """What it is called in the log."""
+        """Its name in the log."""
         return f"worker {self.number} (process {self._process.pid})"
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether the process has ended."""
+        return self._process.returncode is not None
 
     @property
     def serves(self) -> bool:
         """Tell whether it takes requests."""
-        return self._is_wanted and self._process.returncode is None
-
-    @property
-    def has_ended(self) -> bool:
-        """Tell whether the process is gone."""
-        return self._process.returncode is not None
+        return self._is_wanted and not self.has_ended
 
     @property
     def could_serve(self) -> bool:
-        """Tell whether it ever came so far as to say how it is."""
-        return self.fault is not None
+        """Tell whether it ever reported that it can serve."""
+        return self.error is not None
 
     @property
     def age(self) -> float:
@@ -133,10 +176,10 @@ class WorkerProcess:
         return time.monotonic() - self._started_at
 
     async def begin(self) -> None:
-        """Return when it can serve, which `fault` tells, or has ended, or had too much time."""
+        """Wait until it can serve, has ended, or took too long."""
         try:
             async with asyncio.timeout(START_SECONDS):
-                self.fault = await self._line.hear()
+                self.error = await self._line.hear()
         except TimeoutError:
             self.kill()
         if not self.could_serve:
@@ -146,16 +189,17 @@ class WorkerProcess:
         """Have it take connections from now on."""
         self._is_wanted = True
         self._line.want()
+        _log.info("%s serves%s", self.name, self.error and f", but: {self.error}")
 
     def end(self) -> None:
-        """Have it say no in readiness for a while, finish what is under way, and end."""
+        """Have it report not ready for a while, finish its requests, and end."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         if not self._is_wanted:  # it waits at the line
             self._line.close()
 
     def retire(self) -> None:
-        """Have it leave connections to the others from now on, and end as otherwise."""
+        """Have it leave connections to the others from now on, finish, and end."""
         self._line.close()
 
     def kill(self) -> None:
@@ -164,14 +208,14 @@ class WorkerProcess:
             self._process.kill()
 
     async def wait(self) -> int:
-        """Return its exit status when it has ended; less than 0 is the number of a signal."""
+        """Wait for its end and return its exit status, negative for a signal."""
         status = await self._process.wait()
         self._line.close()
         forget_worker(self._process.pid)
         return status
 
     async def wait_at_most(self) -> int:
-        """Do as `wait` does, but kill it when it had enough time."""
+        """Wait for its end; kill it after `END_SECONDS`."""
         try:
             async with asyncio.timeout(END_SECONDS):
                 return await self.wait()
@@ -180,28 +224,25 @@ class WorkerProcess:
             return await self.wait()
 
 
-def spell_status(status: int) -> str:
-    """Return how a process ended, for a sentence."""
+def describe_status(status: int) -> str:
+    """Return in words how a process ended."""
     if status >= 0:
         return f"ended with status {status}"
     return f"was ended by {signal.Signals(-status).name}"
 
 
 QUICK_SECONDS: Final = 10.0
-"""A worker that lives no longer than this has not come to work: it would die again."""
+"""A worker that ends sooner has failed to start: the next may too."""
 QUICK_DEATHS_MOST: Final = 5
-"""So many of them one after the other, while no other worker serves, are the end of the service."""
+"""So many in a row, while no other worker serves, end the service."""
 PAUSE_SECONDS: Final = 0.25
-"""Before the second start in a row; twice as long before each further one."""
+"""Before the second start in a row; doubled before each further one."""
 PAUSE_MOST: Final = 30.0
-STANDARD_INPUT: Final = 0
-"""The descriptor, which may be a terminal."""
-
-_log = logging.getLogger(__name__)
+STANDARD_INPUT: Final = 0  # may be a terminal
 
 
-class _Place:
-    """Where one of the workers stands. Who holds the lock may put another one there."""
+class _WorkerSlot:
+    """The slot of a worker. The holder of the lock may replace the worker."""
 
     def __init__(self, number: int, worker: WorkerProcess) -> None:
         self.number = number
@@ -215,14 +256,14 @@ class Supervisor:
     def __init__(self, sockets: Sequence[socket.socket], words: Sequence[str]) -> None:
         self._sockets = sockets
         self._words = words
-        self._places: list[_Place] = []
+        self._slots: list[_WorkerSlot] = []
         self._started: list[WorkerProcess] = []
         self._told = asyncio.Event()
         self._renewal = asyncio.Event()
         self._status = 0
 
     async def run(self, count: int) -> int:
-        """Keep so many workers until SIGTERM or SIGINT, and return the exit status.
+        """Keep `count` workers until SIGTERM or SIGINT, and return the exit status.
 
         SIGHUP renews them, one after the other. A second signal to end kills them.
         """
@@ -251,21 +292,21 @@ class Supervisor:
         self._told.set()
 
     def _heed_hangup(self) -> None:
-        """Renew; but who closes the terminal in which this was started means the end."""
+        """Renew the workers, or end if the terminal was closed."""
         (self._told if _terminal_is_gone() else self._renewal).set()
 
     async def _work(self, count: int) -> None:
-        """Start the first worker alone: what keeps it from serving is said once, and is the end."""
+        """Start the first worker alone: if it cannot serve, the others cannot either."""
         first = await self._start(1, greets=True)
         if not first.serves:
             return self._give_up(first, await first.wait())
-        self._places.append(_Place(1, first))
+        self._slots.append(_WorkerSlot(1, first))
         rest = [self._start(number) for number in range(2, count + 1)]
         for worker in await asyncio.gather(*rest):
-            self._places.append(_Place(worker.number, worker))
+            self._slots.append(_WorkerSlot(worker.number, worker))
         async with asyncio.TaskGroup() as group:
-            for place in self._places:
-                group.create_task(self._keep(place))
+            for slot in self._slots:
+                group.create_task(self._keep(slot))
             group.create_task(self._renew_on_demand())
         return None
 
@@ -273,7 +314,7 @@ class Supervisor:
         """Start a worker, and return it when it serves or has ended."""
         worker = await self._try(number, greets=greets)
         if worker.could_serve:
-            self._admit(worker)
+            worker.want()
         return worker
 
     async def _try(self, number: int, *, greets: bool = False) -> WorkerProcess:
@@ -284,78 +325,64 @@ class Supervisor:
         await worker.begin()
         return worker
 
-    def _admit(self, worker: WorkerProcess) -> None:
-        worker.want()
-        _log.info("%s serves%s", worker.name, worker.fault and f", but: {worker.fault}")
-
-    async def _keep(self, place: _Place) -> None:
-        """Put another worker into a place whenever the one there has died."""
+    async def _keep(self, slot: _WorkerSlot) -> None:
+        """Replace the worker of a slot whenever it has ended."""
         deaths = 0
         while True:
-            worker = place.worker
+            worker = slot.worker
             status = await worker.wait()
-            async with place.lock:
-                if place.worker is not worker:
+            async with slot.lock:
+                if slot.worker is not worker:
                     continue
                 is_early = not worker.could_serve or worker.age < QUICK_SECONDS
                 deaths = deaths + 1 if is_early else 0
-                _log.warning("%s %s; another takes its place", worker.name, spell_status(status))
-                if deaths >= QUICK_DEATHS_MOST and not self._any_serves():
+                _log.warning("%s %s; another takes its place", worker.name, describe_status(status))
+                any_serves = any(each.worker.serves for each in self._slots)
+                if deaths >= QUICK_DEATHS_MOST and not any_serves:
                     return self._give_up(worker, status)
                 await asyncio.sleep(_pause(deaths))
-                await self._refill(place)
-
-    async def _refill(self, place: _Place) -> None:
-        """Put a new worker into a place; one that the system cannot start is tried again later."""
-        try:
-            place.worker = await self._start(place.number)
-        except OSError as error:
-            _log.error("worker %d cannot be started: %s", place.number, error.strerror)
-            await asyncio.sleep(PAUSE_MOST)
-
-    def _any_serves(self) -> bool:
-        return any(place.worker.serves for place in self._places)
+                try:
+                    slot.worker = await self._start(slot.number)
+                except OSError as error:  # the system cannot start one now
+                    _log.error("worker %d cannot be started: %s", slot.number, error.strerror)
+                    await asyncio.sleep(PAUSE_MOST)
 
     def _give_up(self, worker: WorkerProcess, status: int) -> None:
-        """End, since no worker serves and another would not either; what it said stands above."""
-        _log.error("no worker serves: %s %s", worker.name, spell_status(status))
+        """End, since no worker serves and another would not either."""
+        _log.error("no worker serves: %s %s", worker.name, describe_status(status))
         self._status = max(status, 1)
         self._told.set()
 
     async def _renew_on_demand(self) -> None:
+        """Replace one worker after the other on demand, up to the first that is not ready."""
         while True:
             await self._renewal.wait()
             self._renewal.clear()
-            await self._renew()
+            try:
+                for slot in self._slots:
+                    if not await self._replace(slot):
+                        break
+                else:
+                    _log.info("all %d workers are new", len(self._slots))
+            except OSError as error:  # the system cannot start another
+                _log.error("the other workers stay as they are: %s", error.strerror)
 
-    async def _renew(self) -> None:
-        """Replace one worker after the other; the first that is not as it should be is the last."""
-        try:
-            for place in self._places:
-                if not await self._replace(place):
-                    return
-        except OSError as error:  # the system cannot start another
-            _log.error("the other workers stay as they are: %s", error.strerror)
-        else:
-            _log.info("all %d workers are new", len(self._places))
-
-    async def _replace(self, place: _Place) -> bool:
-        """Start another worker for a place, and let the one there go when that one is as good."""
-        async with place.lock:
-            fresh = await self._try(place.number)
-            if fresh.fault not in ("", place.worker.fault):
+    async def _replace(self, slot: _WorkerSlot) -> bool:
+        """Start another worker for a slot, and retire the old one if it is as good."""
+        async with slot.lock:
+            fresh = await self._try(slot.number)
+            if fresh.error not in ("", slot.worker.error):
                 _log.error("the other workers stay as they are: %s is not ready", fresh.name)
                 fresh.end()
                 await fresh.wait_at_most()
                 return False
-            self._admit(fresh)
-            old, place.worker = place.worker, fresh
+            fresh.want()
+            old, slot.worker = slot.worker, fresh
         old.retire()
         await old.wait_at_most()
         return True
 
     async def _end_all(self) -> None:
-        """Tell all workers to end, and return when they have."""
         for worker in self._started:
             worker.end()
         statuses = await asyncio.gather(*(worker.wait_at_most() for worker in self._started))
@@ -364,7 +391,6 @@ class Supervisor:
 
 
 def _pause(deaths: int) -> float:
-    """Return how long to wait after so many quick deaths in a row."""
     return min(PAUSE_MOST, PAUSE_SECONDS * 2 ** (deaths - 1)) if deaths else 0.0
 
 

@@ -1,4 +1,4 @@
-"""`webhooks`: which addresses are told of new leads, and what did not arrive there."""
+"""`webhooks`: the endpoints that are notified of new leads, and their undelivered events."""
 
 import argparse
 import json
@@ -9,46 +9,47 @@ from functools import partial
 from typing import Any, Final
 
 from edge_api.auth.actor import system_clock
-from edge_api.auth.sealing import Wrapping
-from edge_api.backup.private_file import secret_key
+from edge_api.auth.tokens import Wrapping
+from edge_api.backup.files import secret_key
 from edge_api.cli import (
     EXAMPLE_ID,
-    Subparsers,
+    Columns,
     add_command,
+    add_for_one,
+    add_json,
     add_list,
     print_list,
-    printable,
 )
 from edge_api.open_store import opened
 from edge_api.settings import Settings
-from edge_api.webhooks.endpoints import (
-    OVERLAP,
-    PURPOSE,
-    Endpoints,
-    Keyed,
-    Messenger,
-    Standing,
-)
+from edge_api.webhooks.endpoints import OVERLAP, PURPOSE, Endpoints, Keyed, Messenger, Standing
 
 _HOUR: Final = timedelta(hours=1)
-_OVERLAP_MOST: Final = 30 * 24
-"""Hours."""
+_OVERLAP_MOST: Final = 30 * 24  # hours
 _SHOWN: Final = ("id", "url", "created_at", "former_until", "disabled_at", "disabled_for")
 """The members of a listed endpoint: all columns but its secrets."""
-_HEAD: Final = ("ID", "STATE", "WAITING", "GIVEN UP", "URL")
+_COLUMNS: Columns = {
+    "ID": "id",
+    "STATE": lambda row: f"disabled: {row['disabled_for']}" if row["disabled_at"] else "enabled",
+    "WAITING": "waiting",
+    "GIVEN UP": "given_up",
+    "URL": "url",
+}
+_ID: Final = "of an endpoint, as `webhooks list` shows it"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
+    add_one = partial(add_for_one, actions, help_text=_ID, metavar="ID")
     add = "notify an address of new leads; print its id and secret, once"
     adding = add_command(actions, "add", add, "https://example.org/hooks/leads")
     adding.add_argument("url", metavar="URL", help="an https address that is public")
-    adding.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(adding)
     add_list(actions, "list all endpoints, oldest first")
-    _add_one(actions, "remove", "remove an endpoint, and forget the events that it did not get")
-    _add_one(actions, "enable", "enable an endpoint that was disabled because it answered 410")
-    rotating = _add_one(actions, "rotate", "give an endpoint a new secret; print it, once")
+    add_one("remove", "remove an endpoint, and forget the events that it did not get")
+    add_one("enable", "enable an endpoint that was disabled because it answered 410")
+    rotating = add_one("rotate", "give an endpoint a new secret; print it, once")
     rotating.add_argument(
         "--overlap",
         type=_hours,
@@ -56,15 +57,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="HOURS",
         help="how long the old secret signs as well (default: 24)",
     )
-    rotating.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(rotating)
     retrying = add_command(actions, "retry", "queue undeliverable events again", EXAMPLE_ID)
     retrying.add_argument("id", metavar="ID", nargs="?", help="of an endpoint (default: all)")
-    _add_one(actions, "discard", "delete the undeliverable events of an endpoint")
-    _add_one(actions, "test", "send a test event, and print what came of it")
+    add_one("discard", "delete the undeliverable events of an endpoint")
+    add_one("test", "send a test event, and print what came of it")
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out one action. Returns 0, or 1 for a test that failed; raises Problem."""
+    """Run one action. Returns 0, or 1 for a test that failed; raises Problem."""
     async with opened(settings, create=arguments.action == "add") as store:
         wrapping = Wrapping(secret_key(settings), PURPOSE)
         endpoints = Endpoints(store, system_clock, wrapping, partial(_open_sender, settings))
@@ -85,7 +86,7 @@ async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 async def _list(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
     found = [_shown(each) for each in await endpoints.all()]
     none = "there are no webhook endpoints yet; nobody is told of new leads"
-    print_list(found, _HEAD, _cells, none, as_json=arguments.json)
+    print_list(found, _COLUMNS, none, as_json=arguments.json)
 
 
 async def _remove(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
@@ -130,12 +131,6 @@ _ACTIONS: Mapping[str, _Action] = {
 }
 
 
-def _add_one(actions: Subparsers, name: str, sentence: str) -> argparse.ArgumentParser:
-    parser = add_command(actions, name, sentence, EXAMPLE_ID)
-    parser.add_argument("id", metavar="ID", help="of an endpoint, as `webhooks list` shows it")
-    return parser
-
-
 def _hours(text: str) -> timedelta:
     if not text.isascii() or not text.isdigit() or int(text[:9]) > _OVERLAP_MOST:
         raise argparse.ArgumentTypeError(f"must be a number of hours from 0 to {_OVERLAP_MOST}")
@@ -155,16 +150,6 @@ def _show(keyed: Keyed, *, as_json: bool) -> None:
 def _shown(standing: Standing) -> dict[str, Any]:
     members = {name: standing.row[name] for name in _SHOWN}
     return {**members, "waiting": standing.waiting, "given_up": standing.given_up}
-
-
-def _cells(shown: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        shown["id"],
-        f"disabled: {shown['disabled_for']}" if shown["disabled_at"] else "enabled",
-        str(shown["waiting"]),
-        str(shown["given_up"]),
-        printable(shown["url"]),
-    )
 
 
 def _events(number: int) -> str:

@@ -1,7 +1,7 @@
-"""One message on its way: from a claimed entry to what became of it, written in one transaction.
+"""Delivery of one message: from a claimed entry to its outcome, written in one transaction.
 
-At least once, and as good as once: a message is sent again only where the process ends between
-the relay's yes and the commit that says so. No line of the log names an address or a word of mail.
+A message is sent twice only if the process ends between the relay's yes and the commit. No log line
+names an address or a word of mail.
 """
 
 import asyncio
@@ -31,16 +31,15 @@ later, once an operator has mended the password."""
 
 _EVERY_STAGE: Final[tuple[Stage, ...]] = get_args(Stage)
 _ABOUT_US: Final[tuple[Stage, ...]] = ("connect", "login", "sender")
-"""Where a relay has seen nothing yet but who we are."""
+"""The relay knows only who we are."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Fits a refusal whose stage, code and enhanced code all fit."""
+    """A rule for refusals whose stage, code and enhanced code all fit."""
 
     verdict: Verdict
-    code: str = ".*"
-    """A pattern for the three digits; without an answer they are empty."""
+    code: str = ".*"  # a pattern for the three digits; empty without an answer
     enhanced: str = ".*"
     stages: tuple[Stage, ...] = _EVERY_STAGE
 
@@ -84,22 +83,22 @@ _AFTER: Final = timedelta(microseconds=1)
 """Between two rows of one transaction: the log is sorted by time."""
 
 BEHIND: Final = timedelta(seconds=30)
-"""How long after a pause the message that brought it is due: the others have been by then."""
+"""How long after a pause the message that caused it is due: after all others."""
 
 _log = logging.getLogger(__name__)
 
 
-class Ledger(Claims):
-    """The claims of one dispatcher, and how each ends: the log, and what goes with it.
+class DeliveryLog(Claims):
+    """The delivery log of one dispatcher: how each claim ends.
 
     Every method raises Problem `unavailable`.
     """
 
     async def sent(self, entry: Row) -> None:
-        """Log that the relay has it, whoever holds the entry by then; the entry goes.
+        """Log that the relay has it, whoever holds the entry by then; delete the entry.
 
-        Of an entry that is gone nothing is logged: another has done so, or it was erased together
-        with all that tells of its recipient.
+        If the entry is gone, nothing is logged: another dispatcher did, or it was erased with all
+        that names its recipient.
         """
         unchanged, where = {"lease": entry["lease"]}, outbox.named(entry["id"])
         here = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
@@ -108,14 +107,14 @@ class Ledger(Claims):
             await self._store.run(_drop(entry))
 
     async def suppressed(self, entry: Row, reason: str) -> None:
-        """Log why it must not be sent; the entry goes."""
+        """Log why it must not be sent; delete the entry."""
         now = self._clock()
         await self._end(entry, transition(entry, "suppressed", now, reason))
 
     async def failed(
         self, entry: Row, reason: str, again: datetime | None, status: str = "failed"
     ) -> None:
-        """Log that the relay would not have it; it is due again, or given up without `again`."""
+        """Log that the relay refused it; it is due `again`, or dead if that is `None`."""
         now = self._clock()
         values = outbox.failed(EMAIL_OUTBOX, entry, again, now)
         logged = [transition(entry, status, now, reason)]
@@ -125,45 +124,42 @@ class Ledger(Claims):
         await self._write(entry, values, *logged)
 
     async def dead(self, entry: Row, reason: str) -> None:
-        """Give it up without having tried, until somebody has it tried again."""
+        """Give it up untried, until an operator queues it again."""
         now = self._clock()
         logged = transition(entry, "dlq", now, reason)
         await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), logged)
 
     async def bounced(self, entry: Row, reason: str) -> None:
-        """Log that there is no such address, which is not mailed again.
+        """Log that there is no such address, and suppress it.
 
-        The entry goes, or is given up where it must not get lost.
+        The entry is deleted, or dead if it must not get lost.
         """
         now, address = self._clock(), entry["recipient_email"]
-        outbox_entries: tuple[Query, ...] = (transition(entry, "bounced", now, reason),)
+        queries: list[Query] = [transition(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):
-            outbox_entries += (
-                Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now),
-            )
+            queries.append(Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now))
         if persists_for(entry):
-            said = transition(entry, "dlq", now + _AFTER, f"given up: {reason}")
-            await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), *outbox_entries, said)
+            queries.append(transition(entry, "dlq", now + _AFTER, f"given up: {reason}"))
+            await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), *queries)
         else:
-            await self._end(entry, *outbox_entries)
+            await self._end(entry, *queries)
 
     async def paused(self, entry: Row, status: str, reason: str, until: datetime) -> None:
-        """Have nobody send anything for a while; the attempt does not count.
+        """Pause all sending; the attempt does not count.
 
-        When it is over the others go first: it may be this one message that the relay minds.
+        After the pause the others go first: the relay may refuse only this message.
         """
         now = self._clock()
         values = {**outbox.released(EMAIL_OUTBOX), "due_at": spell_instant(until + BEHIND)}
         pausing = await pause(self._store, until, now)
         await self._write(entry, values, transition(entry, status, now, reason), pausing)
 
-    async def _end(self, entry: Row, *outbox_entries: Query) -> None:
-        await self._write(entry, {"lease": entry["lease"]}, *outbox_entries, _drop(entry))
+    async def _end(self, entry: Row, *queries: Query) -> None:
+        await self._write(entry, {"lease": entry["lease"]}, *queries, _drop(entry))
 
-    async def _write(self, entry: Row, values: Row, *outbox_entries: Query) -> None:
-        if not await outbox.run_unless_conflict(
-            self._store, self.change(entry, values), *outbox_entries
-        ):
+    async def _write(self, entry: Row, values: Row, *queries: Query) -> None:
+        change = self.change(entry, values)
+        if not await outbox.run_unless_conflict(self._store, change, *queries):
             _log.warning("mail %s: another dispatcher has it; nothing is written here", entry["id"])
 
 
@@ -175,23 +171,22 @@ RATE_LIMIT_PAUSE: Final = timedelta(seconds=60)
 LOGIN_PAUSE: Final = timedelta(minutes=5)
 RECORD_TRIES: Final = 60
 RECORD_SECONDS: Final = 1.0
-"""How often, and after how long, it is tried again to write down that a message was sent."""
-CLOSING: Final = 421
-"""The relay ends the connection (RFC 5321, section 3.8)."""
+"""How often, and after how many seconds, it is tried again to log a sent message."""
+CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 
 LEASE_LEAST: Final = timedelta(seconds=90)
-"""What has to be left of a lease when a message is begun."""
+"""What must be left of a lease to begin a message."""
 BACKOFF: Final = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 480, 1500))
-"""How long to wait after the first, second, third and fourth attempt."""
+"""The pauses after the first four attempts."""
 PERSISTENT_PAUSE: Final = timedelta(hours=1)
 GREYLISTED_PAUSE: Final = timedelta(minutes=5)
-"""What greylisting relays usually want to see (RFC 6647, section 2.1, has the practice)."""
+"""In use at greylisting relays (RFC 6647, section 2.1)."""
 CLAIMS_MOST: Final = 20
-"""A message whose claims end so often without a word is thought to end the process."""
+"""A message whose claims ended so often without an outcome may end the process."""
 
 
-class Line(AsyncExitStack):
-    """The connection of one batch, opened when the first message needs it."""
+class Connection(AsyncExitStack):
+    """The connection of one batch, opened for its first message."""
 
     def __init__(self, transport: Transport) -> None:
         super().__init__()
@@ -206,31 +201,29 @@ class Line(AsyncExitStack):
 
 
 class Delivery:
-    """Delivers entries from one address; `sender` is that on the envelope."""
+    """Delivers entries; `sender` is the address on the envelope."""
 
     def __init__(self, store: Store, clock: Clock, preparation: Preparation, sender: str) -> None:
         self._clock = clock
         self._preparation = preparation
         self._sender = sender
-        self._ledger = Ledger(store, clock)
+        self._outcomes = DeliveryLog(store, clock)
 
-    async def deliver(self, entry: Row, state: Row, line: Line) -> bool:
-        """Bring an entry as far as it gets now; tell whether the batch may go on.
+    async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
+        """Deliver an entry, as far as possible now; tell whether the batch may go on.
 
         Raises Problem `unavailable`; then the entry is left to the end of its lease.
         """
-        mine = await self._ledger.hold(entry, LEASE_LEAST)
+        mine = await self._outcomes.hold(entry, LEASE_LEAST)
         if mine is None:
             return True
-        expiry = find_expiry(mine, state, self._clock())
-        if expiry is not None:
-            await self._ledger.dead(mine, expiry)
+        if expiry := find_expiry(mine, state, self._clock()):
+            await self._outcomes.dead(mine, expiry)
             return True
         message = await self._prepare(mine)
-        return True if message is None else await self._send(mine, message, line)
+        return True if message is None else await self._send(mine, message, connection)
 
     async def _prepare(self, entry: Row) -> EmailMessage | None:
-        """Return the message, or write down why there is none."""
         try:
             message = await self._preparation.prepare(entry)
         except Problem:
@@ -239,69 +232,66 @@ class Delivery:
             # The words of the error may be those of the message: only its name is kept.
             reason = f"cannot be composed: {type(error).__name__}"
             _log.error("mail %s %s", entry["id"], reason)
-            await self._ledger.dead(entry, reason)
+            await self._outcomes.dead(entry, reason)
             return None
         if isinstance(message, Withheld):
-            end = self._ledger.suppressed if message.is_lasting else self._ledger.dead
+            end = self._outcomes.suppressed if message.is_lasting else self._outcomes.dead
             await end(entry, message.reason)
             return None
         return message
 
-    async def _send(self, entry: Row, message: EmailMessage, line: Line) -> bool:
+    async def _send(self, entry: Row, message: EmailMessage, connection: Connection) -> bool:
         try:
-            async with self._ledger.keep(entry):
-                await line.send(self._sender, entry["recipient_email"], message)
+            async with self._outcomes.keep(entry):
+                await connection.send(self._sender, entry["recipient_email"], message)
         except Refused as refused:
-            return await self._bear(entry, refused)
+            return await self._record_refusal(entry, refused)
         except Exception as error:  # noqa: BLE001  whatever it is, the next turn may succeed
             fault = f"{type(error).__name__} while it was handed over"
             _log.error("mail %s: %s", entry["id"], fault)
-            return await self._bear(entry, Refused("connect", None, "", fault))
+            return await self._record_refusal(entry, Refused("connect", None, "", fault))
         await self._record_sent(entry)
         return True
 
     async def _record_sent(self, entry: Row) -> None:
-        """Write down that a message was sent, however long the store takes: else it goes twice."""
+        """Log that a message was sent, however long the store takes: else it is sent twice."""
         for _ in range(RECORD_TRIES):
             try:
-                await self._ledger.sent(entry)
+                await self._outcomes.sent(entry)
             except Problem:
                 await asyncio.sleep(RECORD_SECONDS)
             else:
                 return
         _log.error("mail %s was sent, which could not be written down", entry["id"])
 
-    async def _bear(self, entry: Row, refused: Refused) -> bool:
-        """Write down what a refusal means; tell whether the batch may go on."""
+    async def _record_refusal(self, entry: Row, refused: Refused) -> bool:
+        """Record what a refusal means; tell whether the batch may go on."""
         now, said = self._clock(), refused.sentence
         match judge(refused):
             case "bounced":
-                await self._ledger.bounced(entry, said)
+                await self._outcomes.bounced(entry, said)
             case "refused":
-                await self._ledger.failed(entry, said, None)
+                await self._outcomes.failed(entry, said, None)
             case "greylisted":
                 due = next_attempt(entry, now, GREYLISTED_PAUSE)
-                await self._ledger.failed(entry, said, due, "soft_bounced")
+                await self._outcomes.failed(entry, said, due, "soft_bounced")
             case "rate_limited":
                 return await self._stop(entry, "rate_limited", said, now + RATE_LIMIT_PAUSE)
             case "login":
                 return await self._stop(entry, "failed", said, now + LOGIN_PAUSE)
             case "retry":
-                await self._ledger.failed(entry, said, next_attempt(entry, now))
+                await self._outcomes.failed(entry, said, next_attempt(entry, now))
                 return refused.stage != "connect" and refused.code != CLOSING
         return True
 
     async def _stop(self, entry: Row, status: str, said: str, until: datetime) -> bool:
         _log.warning("mail is paused until %s: %s", until.isoformat(), said)
-        await self._ledger.paused(entry, status, said, until)
+        await self._outcomes.paused(entry, status, said, until)
         return False
 
 
 def next_attempt(entry: Row, now: datetime, least: timedelta = timedelta()) -> datetime | None:
-    """Return when to try again after one more attempt in vain; `None` to give up.
-
-    `least` is the shortest pause.
-    """
+    """Return when to try again, `least` from now or later; `None` to give up."""
     if entry["attempts"] < len(BACKOFF):
         pause = BACKOFF[entry["attempts"]]
     elif persists_for(entry):
@@ -312,16 +302,13 @@ def next_attempt(entry: Row, now: datetime, least: timedelta = timedelta()) -> d
 
 
 def find_expiry(entry: Row, state: Row, now: datetime) -> str | None:
-    """Return why an entry is given up before it is tried; `None` where it is not."""
+    """Return why an entry is given up before it is tried, or `None`."""
     if entry["claims"] > CLAIMS_MOST:
         return f"the process ended {CLAIMS_MOST} times while this message was being sent"
     life = max(time_to_live(state, entry["queue"]), persists_for(entry) or timedelta())
     if now >= datetime.fromisoformat(entry["queued_at"]) + life:
-        return f"not sent within {_spell(life)}"
+        minutes = round(life.total_seconds() / 60)
+        hours, rest = divmod(minutes, 60)
+        span = f"{hours} hours" if hours > 1 and not rest else f"{minutes} minutes"
+        return f"not sent within {span}"
     return None
-
-
-def _spell(life: timedelta) -> str:
-    minutes = round(life.total_seconds() / 60)
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} hours" if hours > 1 and not rest else f"{minutes} minutes"

@@ -1,7 +1,6 @@
-"""The dispatcher of mail: claims what is due in batches and has it delivered; and how mail stands.
+"""The parts of mail, made from the settings: the dispatcher, which delivers in batches, and more.
 
-Leads are taken whatever happens to mail. Readiness says states and no addresses: anybody may read
-it.
+Leads are accepted whatever happens to mail. Anybody may read readiness, so it names no addresses.
 """
 
 import logging
@@ -11,33 +10,41 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from edge_api import outbox
 from edge_api.auth.actor import Clock
+from edge_api.db.email_address import parse_mailbox
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.types import spell_instant
 from edge_api.health import Check
-from edge_api.mail.delivery import Delivery, Line
+from edge_api.journal.builds import BuildRefusal, read_head
+from edge_api.mail.delivery import Connection, Delivery
 from edge_api.mail.messages import LETTERS, QUEUES, Queue, Transport
+from edge_api.mail.preparation import Acknowledgements, Letterhead, Preparation
 from edge_api.mail.queue import (
     LEASE,
     READ_STATE,
     Claims,
     MailRules,
+    Outbox,
     paused_until,
     state_of,
     time_to_live,
 )
-from edge_api.mail.suppressions import read_suppression
+from edge_api.mail.suppressions import UnsubscribeLinks, read_suppression
+from edge_api.mail.transports import NullTransport, open_transport
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
+from edge_api.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
 
 
 class Dispatcher(outbox.Dispatcher):
-    """Sends from one store through one relay."""
+    """Sends mail of one store through one relay."""
 
     def __init__(
         self, store: Store, clock: Clock, transport: Transport, delivery: Delivery
@@ -48,10 +55,7 @@ class Dispatcher(outbox.Dispatcher):
         self._claims = Claims(store, clock)
 
     async def tick(self) -> bool:
-        """Send one batch of what is due; tell whether there may be more of it.
-
-        Raises Problem `unavailable`.
-        """
+        """Send one batch of what is due; tell whether there may be more. Raises Problem."""
         now = self._clock()
         (found,) = await self._store.run(READ_STATE)
         state = state_of(found.rows, now)
@@ -66,12 +70,12 @@ class Dispatcher(outbox.Dispatcher):
         return False
 
     async def _send(self, entries: list[Row], state: Row) -> bool:
-        """Deliver one after the other; tell whether all of them had their turn."""
+        """Deliver one entry after the other; tell whether all of them had their turn."""
         waiting = deque(entries)
         try:
-            async with Line(self._transport) as line:
+            async with Connection(self._transport) as connection:
                 while waiting and not self._ending.is_set():
-                    if not await self._delivery.deliver(waiting.popleft(), state, line):
+                    if not await self._delivery.deliver(waiting.popleft(), state, connection):
                         return False
                     self.beat = self._clock()
                     if waiting:
@@ -85,21 +89,20 @@ class Dispatcher(outbox.Dispatcher):
 _LOST = Filter(
     "template_name", "in", tuple(name for name, letter in LETTERS.items() if letter.persists_for)
 )
-"""What somebody has to look after: anybody can have us write in vain to an address they made up."""
+"""Somebody must look after these; for others, anybody could make us write in vain."""
 
 
 @dataclass(frozen=True, slots=True)
 class MailStatus:
-    """Looks at the outbox when asked."""
+    """The state of mail, for readiness."""
 
     store: Store
     clock: Clock
     rules: MailRules
-    dispatcher: Dispatcher | None = None
-    """The one of this process, where there is one."""
+    dispatcher: Dispatcher | None = None  # the one of this process, if it has one
 
     async def check(self) -> Check:
-        """Return what readiness says of mail."""
+        """Return the state of mail."""
         try:
             sentences = [sentence async for sentence in self._sentences()]
         except Problem:
@@ -107,7 +110,6 @@ class MailStatus:
         return Check("warn", "; ".join(sentences)) if sentences else Check("pass")
 
     async def _sentences(self) -> AsyncIterator[str]:
-        """Give what is wrong. Raises Problem."""
         now, owner = self.clock(), self.rules.owner
         found, dead, suppressed = await self.store.run(
             READ_STATE, _any(outbox.GIVEN_UP, _LOST), read_suppression(owner or "")
@@ -137,3 +139,62 @@ def _late(queue: Queue, state: Row, now: datetime) -> Read:
 
 def _any(*where: Filter) -> Read:
     return Read(EMAIL_OUTBOX, ("id",), where, limit=1)
+
+
+NO_SENDER: Final = "nobody@localhost"  # never leaves this machine
+
+
+@dataclass(frozen=True, slots=True)
+class Mailing:
+    """The parts of mail."""
+
+    outbox: Outbox
+    dispatcher: Dispatcher
+    status: MailStatus
+    links: UnsubscribeLinks
+
+
+def make_mailing(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    secret: bytes,
+    transport: Transport | None = None,
+) -> Mailing:
+    """Return the parts of mail over one store; nothing runs yet.
+
+    The default `transport` is the one of the settings.
+    """
+    if transport is None:
+        transport = open_transport(settings.smtp_url) if settings.smtp_url else NullTransport()
+    sender = settings.mail_from or NO_SENDER
+    links = UnsubscribeLinks(store, clock, settings.site_url)
+    preparation = Preparation(
+        store,
+        Letterhead(sender, settings.site_url, lambda: site_title(settings)),
+        Acknowledgements(store, clock, secret, settings.acknowledgements_per_hour),
+        links,
+    )
+    delivery = Delivery(store, clock, preparation, parse_mailbox(sender).address)
+    dispatcher = Dispatcher(store, clock, transport, delivery)
+    rules = mail_rules(settings)
+    outbox = Outbox(rules, clock, dispatcher.wake)
+    return Mailing(outbox, dispatcher, MailStatus(store, clock, rules, dispatcher), links)
+
+
+def mail_rules(settings: Settings) -> MailRules:
+    """Return the settings of mail as rules."""
+    return MailRules(
+        configured=settings.smtp_url is not None,
+        owner=parse_mailbox(settings.owner_email).address if settings.owner_email else None,
+        acknowledges=settings.acknowledge_leads,
+    )
+
+
+def site_title(settings: Settings) -> str:
+    """Return the title of the site from its current build; without one, its host."""
+    index = settings.build_dir / CURRENT_LINK / INDEX_FILE
+    try:
+        return read_head(index).site_title
+    except BuildRefusal:
+        return urlsplit(settings.site_url).hostname or settings.site_url

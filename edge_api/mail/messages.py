@@ -1,9 +1,8 @@
-"""Messages: which letters there are, their words, and each as a message ready to be sent.
+"""Messages: their types, their templates, and each as a message that can be sent.
 
-Whatever a template prints is put on one line first, so that no value can pass for a part of the
-message that it is not. The standard library reads a header's text once more when it is set, and
-decodes what looks like an encoded word, line ends included: so text is tamed before it is set, and
-mailboxes are set as objects.
+All values are put on one line, so that none can pass for another part of the message. The standard
+library parses a header's text when it is set, and decodes encoded words, line ends included: so
+text is cleaned before, and mailboxes are set as objects.
 """
 
 import re
@@ -28,21 +27,19 @@ from edge_api.leads.input import HELD_FROM
 
 TemplateName = Literal["lead_notification", "lead_acknowledgement", "access_decision"]
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
-"""Where a message was refused. `connect`: nothing was said to the relay, or it said no more."""
+"""The stage of a refusal. `connect`: the relay was not reached, or stopped answering."""
 
 
 # Not frozen: `contextlib` writes tracebacks into exceptions that pass through it.
 @dataclass(unsafe_hash=True)
 class Refused(Exception):  # noqa: N818  an answer, which may well be expected
-    """A relay would not have a message, or could not be reached."""
+    """A relay refused a message, or could not be reached."""
 
     stage: Stage
-    code: int | None
-    """Of RFC 5321, section 4.2; `None` where no answer came."""
-    enhanced: str
-    """Of RFC 3463, such as `5.1.1`; empty where the relay gave none."""
+    code: int | None  # RFC 5321, section 4.2; `None` without an answer
+    enhanced: str  # RFC 3463, such as `5.1.1`; empty if the relay gave none
     sentence: str
-    """Says what happened without an address or a word of the message: it may be logged."""
+    """What happened, without an address or a word of the message: it may be logged."""
 
 
 class Session(Protocol):
@@ -60,27 +57,22 @@ class Transport(Protocol):
 
 
 Queue = Literal["auth", "transactional"]
-QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional")
-"""In the order in which they are sent from."""
-AutoSubmitted = Literal["auto-generated", "auto-replied"]
-"""Whether something happened, or somebody wrote (RFC 3834, section 5.1)."""
+QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional")  # in the order of sending
+AutoSubmitted = Literal["auto-generated", "auto-replied"]  # RFC 3834, section 5.1
 
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """One kind of letter; its text and HTML are the files of its template's name."""
+    """One type of message; its text and HTML are the files of its template's name."""
 
     template: TemplateName
     queue: Queue
-    subject: str
-    """A template too."""
-    values: tuple[str, ...]
-    """What it is given, no more and no less."""
+    subject: str  # a template too
+    values: tuple[str, ...]  # of the templates, no more and no less
     persists_for: timedelta | None = None
-    """How long it is tried each hour when the usual attempts are used up; else not at all."""
+    """How long it is tried each hour after the usual attempts."""
     auto_submitted: AutoSubmitted = "auto-generated"
-    unsubscribable: bool = False
-    """Whether it is given `unsubscribe_url` besides."""
+    unsubscribable: bool = False  # whether the templates get `unsubscribe_url`
 
 
 _SITE: Final = ("site_title", "site_url")
@@ -93,7 +85,7 @@ NOTIFICATION: Final = MessageType(
     ("lead", *_SITE),
     persists_for=timedelta(hours=72),
 )
-"""To the owner. It may come late, but it must come: somebody waits for an answer."""
+"""To the owner. It may be late, but must arrive: somebody waits for an answer."""
 ACKNOWLEDGEMENT: Final = MessageType(
     "lead_acknowledgement",
     "transactional",
@@ -102,14 +94,13 @@ ACKNOWLEDGEMENT: Final = MessageType(
     auto_submitted="auto-replied",
     unsubscribable=True,
 )
-"""To whoever sent a lead. Anybody can have it sent to anybody: it has not one word of theirs."""
+"""To the sender of a lead, who may have named anybody: it has not one word of theirs."""
 DECISION: Final = MessageType(
     "access_decision",
     "auth",
     "Your request for access is {{ 'approved' if approved else 'declined' }}: {{ site_title }}",
     ("approved", "claim_uri", "expires_at", *_SITE),
-)
-"""To whoever asked for access."""
+)  # to the person who asked for access
 
 LETTERS: Mapping[str, MessageType] = MappingProxyType(
     {letter.template: letter for letter in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION)}
@@ -117,19 +108,15 @@ LETTERS: Mapping[str, MessageType] = MappingProxyType(
 assert tuple(LETTERS) == get_args(TemplateName)  # noqa: S101  one list, stated twice for the type
 
 _JOINERS: Final = frozenset("\u200c\u200d")
-"""Format characters that are part of how words are spelled, and of some emoji."""
+"""Format characters that are part of spellings, and of some emoji."""
 _LABEL_SIGNS: Final = frozenset(" .'-&+\u2019")
-"""What stands in names beside letters, and separates nothing in a header of addresses."""
+"""Characters in names that separate nothing in a header of addresses."""
 
 
 def _render(
     letter: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None
 ) -> tuple[str, str, str]:
-    """Return the subject, the text and the HTML of a message.
-
-    Raises TypeError for values that are not the letter's, and ValueError where it needs an address
-    to unsubscribe at and has none.
-    """
+    """Return the subject, the text and the HTML. Raises TypeError and ValueError as `compose`."""
     name = letter.template
     wrong = set(values) ^ set(letter.values)
     if wrong:
@@ -153,20 +140,18 @@ def _finalize(value: object) -> object:
 
 
 def _instant(value: str | datetime) -> str:
-    """Return an instant for people, in UTC."""
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     moment = moment.astimezone(UTC)
     return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
 
 
 def _reasons(lead: Mapping[str, Any]) -> list[str]:
-    """Return the signs of a lead in words; administrators may have put any JSON there."""
+    """Return the spam reasons in words; administrators may have stored any JSON."""
     found = lead["spam_reasons"]
     return [str(name).replace("_", " ") for name in found] if isinstance(found, list) else []
 
 
 def _is_repeated(lead: Mapping[str, Any]) -> bool:
-    """Tell whether nothing speaks against a lead but that it came before."""
     return _reasons(lead) == ["repeated"]
 
 
@@ -175,7 +160,6 @@ def _is_suspect(lead: Mapping[str, Any]) -> bool:
 
 
 def _mailto(address: str) -> str:
-    """Return the URL that writes to an address (RFC 6068)."""
     return f"mailto:{quote(one_line(address), safe='@')}"
 
 
@@ -196,16 +180,16 @@ _SUBJECTS: Final = {
 
 
 def one_line(text: str) -> str:
-    """Return a stranger's text fit to be in a message: on one line, as long as it was or shorter.
+    """Return a stranger's text on one line, as long as it was or shorter.
 
-    Line ends, tabs and other control characters become spaces; characters of Unicode's category
-    Cf, such as those that turn the direction of writing, go, and so do lone surrogates.
+    Line ends, tabs and other control characters become spaces; characters of Unicode's category Cf,
+    such as those that turn the direction of writing, and lone surrogates are removed.
     """
     return text if text.isascii() and text.isprintable() else "".join(map(_tame, text))
 
 
 def label(text: str) -> str:
-    """Return the letters, digits and spaces of a name, which no reader takes for an address."""
+    """Return the letters, digits and spaces of a name, which cannot pass for an address."""
     kept = (sign if _is_label(sign) else " " for sign in one_line(text))
     return " ".join("".join(kept).split())
 
@@ -221,8 +205,7 @@ def _is_label(sign: str) -> bool:
     return sign in _LABEL_SIGNS or sign in _JOINERS or unicodedata.category(sign)[0] in "LMN"
 
 
-SUBJECT_LONGEST: Final = 200
-"""Characters; no reader shows more of it."""
+SUBJECT_LONGEST: Final = 200  # characters
 
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,255}|[0-9A-Fa-f:.]{2,45}")
 _URL: Final = re.compile(r"https?://[!#-;=?-~]{1,900}")
@@ -232,23 +215,18 @@ _ENCODED_WORD: Final = "=?"
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """Between whom a message goes, and what tells it from all others."""
+    """The sender, the recipient and the id of a message."""
 
-    message_id: str
-    """A UUID: the same for every attempt."""
-    sender: str
-    """`address` or `Name <address>`."""
-    recipient: str
-    """Likewise."""
+    message_id: str  # a UUID, the same for every attempt
+    sender: str  # `address` or `Name <address>`
+    recipient: str  # likewise
     date: datetime
-    host: str
-    """Ours, behind the @ of the Message-ID."""
-    unsubscribe_url: str | None = None
-    """Where one POST unsubscribes (RFC 8058)."""
+    host: str  # ours, behind the @ of the Message-ID
+    unsubscribe_url: str | None = None  # one POST there unsubscribes (RFC 8058)
 
 
 class _Whole(UnstructuredHeader, BaseHeader):
-    """A header that stands on one line as it is: folding would encode a long word of it."""
+    """A header on one line: folding would encode a long word of it."""
 
     def fold(self, *, policy: Policy) -> str:
         return f"{self.name}: {self}{policy.linesep}"
@@ -263,8 +241,8 @@ _POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADERS)
 def compose(template: TemplateName, envelope: Envelope, values: Mapping[str, Any]) -> EmailMessage:
     """Return a message: RFC 5322, MIME, text and HTML, 7 bits wide but for addresses beyond ASCII.
 
-    Raises TypeError for values that are not the letter's (`LETTERS` names them), and ValueError
-    for an envelope that cannot be: no mailbox, no UUID, no address to unsubscribe at.
+    Raises TypeError for values that are not those of the type (see `LETTERS`), and ValueError for
+    an invalid envelope.
     """
     letter = LETTERS[template]
     subject, text, html = _render(letter, values, envelope.unsubscribe_url)
@@ -273,7 +251,7 @@ def compose(template: TemplateName, envelope: Envelope, values: Mapping[str, Any
     message["To"] = _address(parse_mailbox(envelope.recipient))
     if template == "lead_notification":
         _answer_to(message, values["lead"])
-    message["Subject"] = _subject(subject)
+    message["Subject"] = subject[:SUBJECT_LONGEST].replace(_ENCODED_WORD, "= ?")
     message["Date"] = envelope.date.astimezone(UTC)
     message["Message-ID"] = _message_id(envelope)
     message["Auto-Submitted"] = letter.auto_submitted
@@ -292,16 +270,12 @@ def _address(mailbox: Mailbox, name: str | None = None) -> Address:
 
 
 def _answer_to(message: EmailMessage, lead: Mapping[str, Any]) -> None:
-    """Have answers go to whoever sent a lead; an address that cannot be stands in the text."""
+    """Set Reply-To to the sender of a lead; an invalid address is in the text only."""
     try:
         mailbox = parse_mailbox(lead["email"])
     except ValueError:
         return
     message["Reply-To"] = _address(mailbox, lead["name"])
-
-
-def _subject(text: str) -> str:
-    return text[:SUBJECT_LONGEST].replace(_ENCODED_WORD, "= ?")
 
 
 def _message_id(envelope: Envelope) -> str:
@@ -312,7 +286,7 @@ def _message_id(envelope: Envelope) -> str:
 
 
 def _list_unsubscribe(message: EmailMessage, url: str) -> None:
-    """Let readers unsubscribe with one click, by a POST, which RFC 8058 wants to go over https."""
+    """Let mail programs unsubscribe with one click: by a POST, over https alone (RFC 8058)."""
     if _URL.fullmatch(url) is None or _ENCODED_WORD in url:
         raise ValueError("the address to unsubscribe at must be a URL of http or https, in ASCII")
     message["List-Unsubscribe"] = f"<{url}>"

@@ -1,11 +1,14 @@
-"""Where other services tell this one what happened: `POST /api/public/hooks/email`.
+"""The operations of mail: the page that unsubscribes, and events of mail providers.
 
-No credential of ours is asked for: the signature says who sent it (Standard Webhooks 1.0).
+A GET of the unsubscribe page changes nothing, since programs fetch links to check them; a POST
+needs nothing but the link, so that a mail program can send it (RFC 8058). Events are
+authenticated by their signature (Standard Webhooks 1.0).
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlencode
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, WithJsonSchema
 
@@ -13,7 +16,14 @@ from edge_api.db.email_address import fold_address
 from edge_api.db.problems import Problem
 from edge_api.db.tables import EMAIL_LONGEST
 from edge_api.leads.operations import REPLAYED
-from edge_api.mail.suppressions import REPORT_TYPES, Feedback, Report, ReportType, Status
+from edge_api.mail.suppressions import (
+    REPORT_TYPES,
+    Feedback,
+    Report,
+    ReportType,
+    Status,
+    UnsubscribeLinks,
+)
 from edge_api.net.signatures import SIGNED, is_signed
 from edge_api.operation.model import (
     AnyOperation,
@@ -25,15 +35,77 @@ from edge_api.operation.model import (
     SuccessResponse,
     check_body,
 )
-from edge_api.operation.result import OperationResult
+from edge_api.operation.result import HTML, OperationResult, Page
 from edge_api.operation.service import Service
-from edge_api.schema.paths import EMAIL_HOOK
+from edge_api.schema.edge_pages import PageName
+from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
+
+_PAGE_HEADERS: Final = {"X-Robots-Tag": "noindex, nofollow"}
+_PLAIN: Final = "text/plain; charset=utf-8"
+
+
+async def show_unsubscribe(
+    service: Service, request: OperationRequest[None, None]
+) -> OperationResult:
+    """Ask whether to unsubscribe, or say that this was done or cannot be."""
+    try:
+        subscriber = await service[UnsubscribeLinks].subscriber(_token(request))
+    except Problem as problem:
+        return await _refuse(service, problem)
+    if subscriber.is_suppressed:
+        return await _say_done(service, subscriber.masked, "Already unsubscribed")
+    action = f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}"
+    title, address = "Unsubscribe", subscriber.masked
+    return await _page(service, "unsubscribe", title, action=action, address=address)
+
+
+async def unsubscribe(service: Service, request: OperationRequest[None, None]) -> OperationResult:
+    """Unsubscribe at once, whoever posts and whatever the body says (RFC 8058)."""
+    links, token = service[UnsubscribeLinks], _token(request)
+    try:
+        subscriber = await links.subscriber(token)
+        is_new = await links.unsubscribe(token)
+    except Problem as problem:
+        return await _refuse(service, problem)
+    title = "You are unsubscribed" if is_new else "Already unsubscribed"
+    try:
+        return await _say_done(service, subscriber.masked, title)
+    except Problem:  # it was done, though no build is there to say so in the look of the site
+        return Page(f"{title}.\n".encode(), headers=_PAGE_HEADERS, media_type=_PLAIN)
+
+
+def _token(request: OperationRequest[Any, Any]) -> str:
+    return dict(request.pairs).get("token", "")
+
+
+async def _say_done(service: Service, masked: str, title: str) -> Page:
+    sentences = [f"Nothing more is mailed to {masked} by this site."]
+    return await _page(service, "notice", title, sentences=sentences)
+
+
+async def _refuse(service: Service, problem: Problem) -> Page:
+    """Return the page for an unknown link. Raises any other problem."""
+    if problem.code != "not_found":
+        raise problem
+    sentences = [
+        "This link is not known here, so nothing was changed.",
+        "It may have been cut off on its way: use the whole of the link in the mail.",
+    ]
+    title = "This link is not known"
+    return await _page(service, "notice", title, status=problem.status, sentences=sentences)
+
+
+async def _page(
+    service: Service, name: PageName, title: str, *, status: int = 200, **values: Any
+) -> Page:
+    body = await service.pages.render(name, title, **values)
+    return Page(body, status=status, headers=_PAGE_HEADERS)
+
 
 _CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": 'StandardWebhooks realm="email"'})
 
 
 def _check_address(text: str) -> str:
-    """Return an address that is one. Raises ValueError."""
     address = text.strip()
     fold_address(address)
     return address
@@ -87,9 +159,9 @@ class Ignored(BaseModel, extra="forbid"):
 
 
 def check_signature(service: Service, headers: Mapping[str, str], raw: bytes) -> None:
-    """Let a message pass that one of the secrets has signed within five minutes of now.
+    """Check that one of the secrets signed a message within five minutes of now.
 
-    Raises Problem `not_found` where there is no secret, and `unauthenticated`.
+    Raises Problem `not_found` if there is no secret, and `unauthenticated`.
     """
     secrets = service.settings.email_hook_secret
     if not secrets:
@@ -102,8 +174,8 @@ def check_signature(service: Service, headers: Mapping[str, str], raw: bytes) ->
 async def take_email_event(
     service: Service, request: OperationRequest[None, Event]
 ) -> OperationResult:
-    """Log what came of a message, and mail nothing more where nothing arrives or is wanted."""
-    event = request.body
+    """Log the outcome of a message; suppress its address after a bounce, a complaint or a wish."""
+    event: Event = request.body
     if event.type not in REPORT_TYPES:
         sentence = f"Of {event.type} nothing is made here; known are {', '.join(REPORT_TYPES)}"
         return OperationResult({"status": "ignored", "sentence": sentence}, status=202)
@@ -148,7 +220,53 @@ _SENTENCES: Final = (
     "`v1,` and the HMAC-SHA256 of id, timestamp and body; several stand apart by blanks.",
 )
 
+_TEXT: Final = {"type": "string", "minLength": 1}
+_PARAMETERS: Final = (Parameter("token", "query", _TEXT, "The secret of the link.", required=True),)
+_HTML: Final = (HTML.partition(";")[0],)
+_UNKNOWN: Final = SuccessResponse(
+    404, "A page: nobody was given this link", {"type": "string"}, media_types=_HTML
+)
+
 OPERATIONS: tuple[AnyOperation, ...] = (
+    Operation(
+        name="show_unsubscribe",
+        path=UNSUBSCRIBE,
+        summary="Ask whether to unsubscribe the address that a link belongs to",
+        description="Nothing is changed: programs fetch links to look at them.",
+        tag="mail",
+        error_format="page",
+        handler=show_unsubscribe,
+        parameters=_PARAMETERS,
+        responses=(
+            SuccessResponse(200, "The question", {"type": "string"}, media_types=_HTML),
+            _UNKNOWN,
+        ),
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="unsubscribe",
+        method="POST",
+        path=UNSUBSCRIBE,
+        summary="Unsubscribe the address that a link belongs to, at once (RFC 8058)",
+        description=(
+            "The link says all. A body is not looked at, be it `List-Unsubscribe=One-Click` or "
+            "another, in whatever media type. Again is as good as once."
+        ),
+        tag="mail",
+        error_format="page",
+        handler=unsubscribe,
+        parameters=_PARAMETERS,
+        responses=(
+            SuccessResponse(
+                200,
+                "Nothing more is mailed there",
+                {"type": "string"},
+                media_types=(*_HTML, "text/plain"),
+            ),
+            _UNKNOWN,
+        ),
+        problems=("unavailable",),
+    ),
     Operation(
         name="take_email_event",
         method="POST",
@@ -161,7 +279,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         tag="mail",
         handler=take_email_event,
         parameters=tuple(
-            Parameter(name, "header", {"type": "string", "minLength": 1}, sentence, required=True)
+            Parameter(name, "header", _TEXT, sentence, required=True)
             for name, sentence in zip(SIGNED, _SENTENCES, strict=True)
         ),
         body=Body(TypeAdapter(Event), _EVENT_SCHEMA, _EXAMPLES, verify_signature=check_signature),

@@ -1,7 +1,7 @@
-"""From an entry to the message, at the moment at which it goes, thanks for a lead among them.
+"""Preparation: from an entry to its message, when it is sent; acknowledgements among them.
 
-So nothing is sent of what was erased, nor to whom has asked for no more mail. A store that cannot
-be read ends it: nothing is sent unseen.
+So nothing erased is sent, and nothing to suppressed addresses. If the store cannot be read, nothing
+is sent.
 """
 
 import hmac
@@ -28,12 +28,11 @@ from edge_api.schema.paths import CLAIM_CREDENTIAL
 
 ONCE_IN: Final = timedelta(hours=24)
 _HOUR: Final = timedelta(hours=1)
-_SENT: Final = 250
-"""The relay's answer that the row stands for (RFC 5321, section 4.2.3)."""
+_SENT: Final = 250  # the relay's answer (RFC 5321, section 4.2.3)
 
 
 class Acknowledgements:
-    """The rules; `secret` is the key of the hash that stands for an address."""
+    """The rules of acknowledgements; `secret` keys the hash of an address."""
 
     def __init__(self, store: Store, clock: Clock, secret: bytes, per_hour: int) -> None:
         self._store = store
@@ -42,10 +41,7 @@ class Acknowledgements:
         self._per_hour = per_hour
 
     async def suppression_reason(self, entry: Row, lead: Row) -> str | None:
-        """Return why a lead is not acknowledged; `None` where it may be, which is then its turn.
-
-        Raises Problem.
-        """
+        """Return why a lead is not acknowledged; `None` reserves its turn. Raises Problem."""
         if lead["status"] == "spam" or lead["spam_score"] >= HELD_FROM:
             return "the lead looks like spam"
         if await self._count_sent() >= self._per_hour:
@@ -60,9 +56,8 @@ class Acknowledgements:
             Filter("status", "eq", "sent"),
             Filter("created_at", "gt", spell_instant(self._clock() - _HOUR)),
         )
-        (outcome,) = await self._store.run(
-            Read(EMAIL_SEND_LOG, ("id",), where, limit=1, counted=True)
-        )
+        count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, counted=True)
+        (outcome,) = await self._store.run(count)
         return outcome.total or 0
 
     async def _reserve(self, entry: Row) -> bool:
@@ -74,14 +69,13 @@ class Acknowledgements:
         row = self._reservation(entry, now)
         mine = Filter("id", "eq", row["id"])
         over = (mine, Filter("expires_at", "lte", spell_instant(now)))
-        outbox_entries = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
-        if await run_unless_conflict(self._store, *outbox_entries):
+        queries = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
+        if await run_unless_conflict(self._store, *queries):
             return True
         (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(mine,)))
         return any(kept["request_digest"] == row["request_digest"] for kept in outcome.rows)
 
     def _reservation(self, entry: Row, now: datetime) -> Row:
-        """Return a row that does not tell whose address it is about."""
         about = f"acknowledgement\n{fold_recipient(entry['recipient_email'])}"
         return {
             "id": hmac.digest(self._secret, about.encode(), "sha256").hex(),
@@ -95,22 +89,19 @@ class Acknowledgements:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """There is no message: why, in a sentence for the log."""
+    """A message that is not sent, with the reason for the log."""
 
     reason: str
-    is_lasting: bool = True
-    """Whether nobody can mend it."""
+    is_lasting: bool = True  # whether nobody can fix it
 
 
 @dataclass(frozen=True, slots=True)
 class Letterhead:
-    """What is the same on every letter."""
+    """Values that all messages share."""
 
-    sender: str
-    """A mailbox."""
+    sender: str  # a mailbox
     site_url: str
-    site_title: Callable[[], str]
-    """As the build that is served now has it."""
+    site_title: Callable[[], str]  # of the current build
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +114,16 @@ class Preparation:
     links: UnsubscribeLinks
 
     async def prepare(self, entry: Row) -> EmailMessage | Withheld:
-        """Return the message that an entry stands for.
-
-        Raises Problem, and what composing raises.
-        """
+        """Return the message of an entry. Raises Problem, and what `compose` raises."""
         if await is_suppressed(self.store, entry["recipient_email"]):
             return Withheld("the address is suppressed", is_lasting=not persists_for(entry))
         subject = await self._read_subject(entry)
         if subject is None:
             return Withheld(f"the {'request' if letter_of(entry) == DECISION else 'lead'} is gone")
-        if letter_of(entry) == ACKNOWLEDGEMENT:
-            reason = await self.acknowledgements.suppression_reason(entry, subject)
-            if reason is not None:
-                return Withheld(reason)
+        if letter_of(entry) == ACKNOWLEDGEMENT and (
+            reason := await self.acknowledgements.suppression_reason(entry, subject)
+        ):
+            return Withheld(reason)
         values = self._values(entry, subject)
         return compose(entry["template_name"], await self._envelope(entry), values)
 

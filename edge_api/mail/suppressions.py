@@ -1,8 +1,7 @@
-"""Whether an address may be mailed at all: suppressions, and the two ways in which they come.
+"""Suppressions: addresses that may not be mailed, and the two ways in which they are added.
 
-One is the link with which somebody unsubscribes. Whoever has it may use it; there is nothing else
-to prove. What its page says is not known here. The other are the reports of a mail service: what
-came of messages later on. Each takes effect once, however often it is sent.
+A person follows an unsubscribe link, which needs no other proof; or a mail provider reports a
+bounce or a complaint. Each report takes effect once, however often it is sent.
 """
 
 from collections.abc import Mapping
@@ -31,7 +30,7 @@ Reason = Literal["unsubscribe", "bounce", "complaint"]
 
 
 def fold_recipient(address: str) -> str:
-    """Return the one spelling of an address; also of `owner@localhost`, which leads cannot have."""
+    """Return the canonical spelling of an address; also of `owner@localhost`, unlike leads."""
     try:
         return fold_address(address)
     except ValueError:
@@ -39,30 +38,30 @@ def fold_recipient(address: str) -> str:
 
 
 def read_suppression(address: str) -> Read:
-    """Return the plan that finds the suppression of an address, in either of its spellings.
+    """Return the query for the suppression of an address, in either spelling.
 
-    Administrators may have written a domain as `xn--`, where the service writes Unicode.
+    Administrators may have stored a domain as `xn--`; the service stores Unicode.
     """
     spellings = tuple({fold_recipient(address), address.lower()})
     return Read(SUPPRESSED_EMAILS, ("id",), (Filter("email", "in", spellings),), limit=1)
 
 
 async def is_suppressed(store: Store, address: str) -> bool:
-    """Tell whether an address must not be mailed. Raises Problem where that cannot be read."""
+    """Tell whether an address must not be mailed. Raises Problem."""
     (outcome,) = await store.run(read_suppression(address))
     return bool(outcome.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """An address that is not to be mailed any more, and why."""
+    """An address that is not mailed any more, and why."""
 
     address: str
     reason: Reason
     metadata: dict[str, Any] | None = None
 
     def insert(self, now: datetime) -> Insert:
-        """Return the plan that writes it down."""
+        """Return the query that stores it."""
         given = {
             "email": fold_recipient(self.address),
             "reason": self.reason,
@@ -73,9 +72,9 @@ class Suppression:
 
 
 async def suppress(store: Store, suppression: Suppression, now: datetime, *others: Query) -> bool:
-    """Carry out the other plans together with a suppression, unless the address has one.
+    """Run the other queries together with a suppression, unless the address has one.
 
-    Returns whether it is new. Raises Problem, those of the other plans among them.
+    Returns whether it is new. Raises Problem, those of the other queries among them.
     """
     is_new = not await is_suppressed(store, suppression.address)
     if is_new and await run_unless_conflict(store, *others, suppression.insert(now)):
@@ -86,28 +85,26 @@ async def suppress(store: Store, suppression: Suppression, now: datetime, *other
 
 
 _TOKEN_BYTES: Final = 32
-_SHOWN_FROM: Final = 3
-"""Characters of a local part from which on its first one is shown."""
+_SHOWN_FROM: Final = 3  # characters of a local part; of a shorter one nothing is shown
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Whom a link belongs to."""
+    """The address that an unsubscribe link belongs to."""
 
     address: str
     is_suppressed: bool
-    """Whether nothing is mailed there anyway."""
 
     @property
     def masked(self) -> str:
-        """Return the address so that its owner knows it and others do not learn it."""
+        """Return the address in a form that its owner knows and others cannot complete."""
         local, _, domain = self.address.rpartition("@")
         first = local[:1] if len(local) >= _SHOWN_FROM else ""
         return f"{first}\u2026@{domain}"
 
 
 class UnsubscribeLinks:
-    """The links of one installation."""
+    """The unsubscribe links of one installation."""
 
     def __init__(self, store: Store, clock: Clock, site_url: str) -> None:
         self._store = store
@@ -120,7 +117,7 @@ class UnsubscribeLinks:
         row = await self._find("email", folded) or await self._make(folded)
         return f"{self._site_url}{UNSUBSCRIBE}?token={quote(row['token'])}"
 
-    async def look(self, token: str) -> Subscriber:
+    async def subscriber(self, token: str) -> Subscriber:
         """Return whom a token belongs to; nothing is changed. Raises Problem `not_found`."""
         row = await self._find("token", token)
         if row is None:
@@ -128,13 +125,12 @@ class UnsubscribeLinks:
         return Subscriber(row["email"], await is_suppressed(self._store, row["email"]))
 
     async def unsubscribe(self, token: str) -> bool:
-        """Mail nothing more to whom a token belongs; return whether anything would have been.
+        """Suppress the address of a token; return whether it was mailed until now.
 
-        That the token was used and that the address is suppressed is one transaction. Where an
-        administrator has deleted the suppression, the token works again. Raises Problem
-        `not_found`.
+        One transaction stores the use of the token and the suppression. If an administrator deletes
+        the suppression, the token works again. Raises Problem `not_found`.
         """
-        subscriber, now = await self.look(token), self._clock()
+        subscriber, now = await self.subscriber(token), self._clock()
         unused = (Filter("token", "eq", token), Filter("used_at", "is", None))
         use = Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": spell_instant(now)}, unused)
         suppression = Suppression(subscriber.address, "unsubscribe")
@@ -164,26 +160,24 @@ REPORT_TYPES: Final[tuple[ReportType, ...]] = get_args(ReportType)
 Status = Literal["bounced", "soft_bounced", "complained", "suppressed"]
 
 REMEMBERED_FOR: Final = timedelta(days=7)
-"""Longer than any sender repeats a report that it takes for lost."""
+"""Longer than any provider repeats a report."""
 _TAKEN: Final = 200
 _UNKNOWN_TEMPLATE: Final = "system"
-"""Stands for the template of a message that the log does not know."""
+"""The template of a message that the log does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of one message."""
+    """The outcome of one message."""
 
     type: ReportType
     email: str
-    message_id: str | None = None
-    """As the log knows it, or as the `Message-ID` header has it."""
-    is_transient: bool = False
-    """Whether a later message may well arrive."""
+    message_id: str | None = None  # as in the log, or as the `Message-ID` header
+    is_transient: bool = False  # a later message may arrive
 
     @property
     def effect(self) -> tuple[Status, Reason | None]:
-        """Return what the log says of it, and why nothing more is mailed there, if so."""
+        """Return the status for the log, and the suppression reason, if any."""
         if self.is_transient:
             return "soft_bounced", None
         return _EFFECTS[self.type]
@@ -199,7 +193,7 @@ _EFFECTS: Mapping[ReportType, tuple[Status, Reason]] = MappingProxyType(
 
 
 class Feedback:
-    """Takes the reports of a mail service; `secret` is the key of what is only kept as a hash."""
+    """Takes the reports of mail providers; `secret` keys the hash of their ids."""
 
     def __init__(self, store: Store, clock: Clock, secret: bytes) -> None:
         self._store = store
@@ -208,10 +202,9 @@ class Feedback:
         self._once = Idempotency(store, clock, kept_for=REMEMBERED_FOR, status=_TAKEN)
 
     async def take(self, report: Report, delivery_id: str) -> tuple[bytes, bool]:
-        """Log a report, and suppress its address where that is due, in one transaction.
+        """Log a report, and suppress its address if that is due, in one transaction.
 
-        Returns the answer in JSON, and whether it was given before: `delivery_id` is that of
-        every repetition. Raises Problem.
+        Returns the answer in JSON, and whether it is a repetition of `delivery_id`. Raises Problem.
         """
         claim = make_claim(self._secret, "email hook", delivery_id, b"")
         answer, replayed = await self._once.once(claim, partial(self._take, report, delivery_id))
@@ -220,16 +213,15 @@ class Feedback:
     async def _take(self, report: Report, delivery_id: str, remember: Remember) -> str:
         status, reason = report.effect
         answer = orjson.dumps({"status": status, "suppressed": reason is not None}).decode()
-        outbox_entries = (*remember(answer), await self._logged(report, status, delivery_id))
+        queries = (*remember(answer), await self._logged(report, status, delivery_id))
         if reason is None:
-            await self._store.run(*outbox_entries)
+            await self._store.run(*queries)
         else:
             suppression = Suppression(report.email, reason, {"webhook_id": delivery_id})
-            await suppress(self._store, suppression, self._clock(), *outbox_entries)
+            await suppress(self._store, suppression, self._clock(), *queries)
         return answer
 
     async def _logged(self, report: Report, status: Status, delivery_id: str) -> Insert:
-        """Return the plan of the row that says so in the log."""
         message_id, template = await self._message(report.message_id)
         given = {
             "message_id": message_id,
@@ -243,7 +235,7 @@ class Feedback:
         return Insert(EMAIL_SEND_LOG, [row])
 
     async def _message(self, given: str | None) -> tuple[str | None, str]:
-        """Return how the log knows a message, and by which template it was made."""
+        """Return the id and the template of a message as the log has them."""
         if given is None:
             return None, _UNKNOWN_TEMPLATE
         bare = given.strip().removeprefix("<").removesuffix(">")

@@ -1,8 +1,8 @@
-"""One MCP message and its answer, by an SDK server of either era.
+"""One MCP message and its answer, by an SDK server, for all revisions.
 
-It stands on the SDK's own classification and single-request driver, so that the protocol's rules
-are the SDK's; HTTP, streams and credentials are not. The SDK takes long to load: nothing that
-starts the service may import this module.
+The SDK classifies requests and runs them, so that the protocol's rules are the SDK's; HTTP, streams
+and credentials are ours. The SDK takes long to load: nothing that starts the service may import
+this module.
 """
 
 from collections.abc import Mapping
@@ -38,15 +38,15 @@ EVENTS: Final = "text/event-stream"
 
 _ACCEPTED: Final = PreparedResponse(202, [("Cache-Control", NO_STORE), *API_HEADERS])
 """The answer to notifications."""
-_TOLD_BY_HTTP: Final = (401, 403, 429, 503)
-"""Statuses of problems that HTTP tells, with their headers, whatever the revision."""
+_HTTP_STATUSES: Final = (401, 403, 429, 503)
+"""Statuses of problems that are HTTP statuses in every revision."""
 
 
 @dataclass
 class RequestContext:
-    """What the SDK calls a `DispatchContext`.
+    """The SDK's `DispatchContext`.
 
-    A server cannot ask anything of a client here: without a session, the answer had no way back.
+    Without a session a server cannot ask a client: there is no way back for the answer.
     """
 
     transport: TransportContext
@@ -54,7 +54,7 @@ class RequestContext:
     message_metadata: ServerMessageMetadata
     progress_token: ProgressToken | None
     outbox: Outbox | None
-    """Takes what is said before the answer; `None` where the answer is no stream."""
+    """Takes events before the answer; `None` if the answer is no stream."""
     cancel_requested: anyio.Event = field(default_factory=anyio.Event)
     can_send_request: bool = False
 
@@ -73,7 +73,7 @@ class RequestContext:
         params: Mapping[str, Any] | None,
         opts: CallOptions | None = None,  # noqa: ARG002  the SDK's shape
     ) -> None:
-        """Tell the client something, if its request has a stream."""
+        """Send a notification, if the request has a stream."""
         if self.outbox is not None:
             given = {} if params is None else {"params": dict(params)}
             await self.outbox.put(Event({"jsonrpc": "2.0", "method": method, **given}))
@@ -81,7 +81,7 @@ class RequestContext:
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell the client how far its request is, if it asked to be told."""
+        """Send the progress of the request, if the client asked for it."""
         if self.progress_token is None:
             return
         members = {"progress": progress, "total": total, "message": message}
@@ -91,7 +91,7 @@ class RequestContext:
 
 
 class Exchange:
-    """Answers messages to one SDK server, whose handlers find the `Caller` as `ctx.request`."""
+    """Answers messages with one SDK server, whose handlers get the `Caller` as `ctx.request`."""
 
     def __init__(self, server: Server[Any]) -> None:
         self._server = server
@@ -101,7 +101,7 @@ class Exchange:
     ) -> web.StreamResponse:
         """Return the answer to one message, or to a batch.
 
-        Raises Problem `too_many_requests` for a batch: each of its messages counts as a request.
+        Raises Problem `too_many_requests` for a batch: each of its messages counts.
         """
         try:
             said = decode(raw, request.headers)
@@ -121,7 +121,6 @@ class Exchange:
     async def _answer_batch(
         self, said: list[Any], request: Request, caller: Caller
     ) -> PreparedResponse:
-        """Return the answers to the messages of a batch that have one, in one body."""
         for _ in said[1:]:
             caller.count()
         answers: list[Message] = []
@@ -149,9 +148,9 @@ class Serving:
         self.problem: Problem | None = None
 
     async def answer(self, conversation: Conversation) -> web.StreamResponse:
-        """Return the answer: JSON, or a stream where something is said before it.
+        """Return the answer: JSON, or a stream if events come before it.
 
-        Raises Problem where a stream is asked for that cannot be had.
+        Raises Problem if a stream is needed that cannot be opened.
         """
         is_endless = self._call.method == LISTEN and self._call.route is not None
         takes_events = media_weight(whole_list(self._request.headers, "Accept") or "*/*", EVENTS)
@@ -196,9 +195,9 @@ class Serving:
         )
 
     def _as_json(self, message: Message) -> PreparedResponse:
-        """Return a message as the only one, with the status that problem and revision demand."""
+        """Return a message alone, with the status of its problem and revision."""
         problem = self.problem
-        if problem is not None and problem.status in _TOLD_BY_HTTP:
+        if problem is not None and problem.status in _HTTP_STATUSES:
             return _wire(problem.status, message, tell_limits(self._request, problem.headers))
         if self._call.route is None or "error" not in message:
             return _wire(200, message)

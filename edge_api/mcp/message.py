@@ -1,8 +1,8 @@
-"""One message to the MCP endpoint, from bytes to a request that its revision takes.
+"""One message to the MCP endpoint: from bytes to a request that its revision accepts.
 
-A revision up to 2025-11-25 opens with a handshake that is forgotten here at once; from 2026-07-28
-on each request says all about itself, in its body and again in its headers. Which of both is meant
-is told by the header alone.
+Revisions up to 2025-11-25 open with a handshake, which is forgotten at once; from 2026-07-28 on
+each request has all about itself in its body, and again in its headers. The header alone decides
+which of both is meant.
 """
 
 from collections.abc import Mapping
@@ -35,12 +35,11 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIO
 from multidict import CIMultiDictProxy
 from pydantic import ValidationError
 
-from edge_api.mcp.schemas import BATCH_MOST, ID_LONGEST, ID_NUMBERS
+from edge_api.mcp.operations import BATCH_MOST, ID_LONGEST, ID_NUMBERS
 
 ASSUMED_VERSION: Final = "2025-03-26"
-"""The revision of a client whose headers name none (2025-06-18, transports)."""
-BATCHES: Final = "2025-03-26"
-"""The revision whose messages may come as a batch."""
+"""The revision of a client without the header (2025-06-18, transports)."""
+BATCHES: Final = "2025-03-26"  # the revision with batches
 
 _SHAPE: Final = "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
 _BATCH: Final = (
@@ -53,7 +52,7 @@ Headers = CIMultiDictProxy[str]
 
 
 class Rejection(Exception):  # noqa: N818  a message that is refused is no fault of ours
-    """A message that is not served: the error to send, and the id where it can be known."""
+    """A rejected message: the error, and the id if it is known."""
 
     def __init__(self, error: ErrorData, request_id: RequestId | None = None) -> None:
         self.error = error
@@ -63,17 +62,16 @@ class Rejection(Exception):  # noqa: N818  a message that is refused is no fault
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request that is well formed, and the era that it belongs to."""
+    """One well-formed request, and the revision that it belongs to."""
 
     id: RequestId
     method: str
     params: Mapping[str, Any] | None
     version: str
-    route: InboundModernRoute | None
-    """`None` for the revisions with a handshake."""
+    route: InboundModernRoute | None  # `None` for the revisions with a handshake
 
     def connection(self) -> Connection:
-        """Return the SDK's idea of a connection, which lasts for this request."""
+        """Return the SDK's connection, which lasts for this request."""
         if self.route is None:
             return Connection.from_envelope(self.version, None, None)
         return Connection.from_envelope(
@@ -82,7 +80,7 @@ class Call:
 
 
 def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | None:
-    """Return the request, or nothing for a notification. Raises Rejection."""
+    """Return the request, or `None` for a notification. Raises Rejection."""
     if not isinstance(message, dict):
         raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE))
     if "id" not in message:
@@ -126,13 +124,13 @@ def _is_handshake(message: object) -> bool:
 
 
 def _lacks_envelope(request: JSONRPCRequest) -> bool:
-    """Tell whether a request has no envelope that its headers could be compared with."""
+    """Tell whether a request has no envelope to compare its headers with."""
     meta = (request.params or {}).get("_meta")
     return not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta)
 
 
 def _check_version(version: str, request_id: RequestId | None = None) -> None:
-    """Raise Rejection for a revision that is not known."""
+    """Raise Rejection for an unknown revision."""
     unsupported = unsupported_protocol_version_rejection(version)
     if unsupported is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
         known = ", ".join(KNOWN_PROTOCOL_VERSIONS)
@@ -143,10 +141,9 @@ def _check_version(version: str, request_id: RequestId | None = None) -> None:
 
 
 def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
-    """Refuse what is no notification, or one of an unknown revision; any other means nothing.
+    """Check a notification, which has no effect. Raises Rejection.
 
-    Without a session there is nothing that a client could tell about: what it asks for ends with
-    its connection.
+    Without a session there is nothing to notify about: a request ends with its connection.
     """
     try:
         JSONRPCNotification.model_validate(message)
@@ -179,7 +176,7 @@ def _is_id(given: object) -> bool:
 def _route(
     message: Mapping[str, Any], headers: Headers
 ) -> InboundModernRoute | InboundLadderRejection:
-    """Return what the request says of itself, where its headers say the same."""
+    """Return the route of a request, if its body and its headers agree."""
     repeated = find_duplicated_routing_header(headers.items())
     if repeated is not None:
         return InboundLadderRejection(HEADER_MISMATCH, f"{repeated} header appears more than once")
@@ -190,7 +187,7 @@ def _route(
 def _compare_arguments(
     request: JSONRPCRequest, headers: Headers, server: Server[Any]
 ) -> InboundLadderRejection | None:
-    """Return what is wrong with headers that repeat arguments of a tool, if anything is."""
+    """Return what is wrong with headers that repeat arguments of a tool, if anything."""
     find, params = server.get_tool_input_schema, request.params or {}
     name, arguments = params.get("name"), params.get("arguments") or {}
     if find is None or request.method != "tools/call" or not isinstance(name, str):

@@ -1,7 +1,7 @@
-"""The MCP endpoint and what leads to it, as declared operations. The SDK is not known here.
+"""The operations of the MCP endpoint and of its discovery, without the SDK.
 
-The endpoint itself is answered by a handler of its own, since it speaks JSON-RPC; it is declared
-all the same, so that documents and self-description name it.
+The endpoint speaks JSON-RPC and has a handler of its own; it is declared so that documents and the
+self-description name it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +15,6 @@ from pydantic import TypeAdapter
 from edge_api.analysis import operations as analyze
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildManager
-from edge_api.mcp.schemas import ANSWER, BATCH_MOST, CARD, CATALOG, EARLIER_CARD, MESSAGE
 from edge_api.operation.model import (
     UNCHANGED,
     VERSION,
@@ -30,6 +29,128 @@ from edge_api.operation.service import Service
 from edge_api.schema.paths import AI_CATALOG, AUDIENCES, DOCS, SERVER_CARD, WELL_KNOWN_CARD
 from edge_api.settings import is_loopback
 
+ID_LONGEST: Final = 256  # characters; clients get it back, and log it
+BATCH_MOST: Final = 50  # messages
+ID_NUMBERS: Final = range(-(2**63), 2**63)
+"""Greater numbers come out of JSON as floats (RFC 8259, section 6)."""
+
+_ID: Final = {
+    "type": ["string", "integer"],
+    "maxLength": ID_LONGEST,
+    "minimum": ID_NUMBERS[0],
+    "maximum": ID_NUMBERS[-1],
+    "description": "Given back.",
+}
+_URI: Final = {"type": "string", "format": "uri"}
+_STRING: Final = {"type": "string"}
+_PARAMS: Final = {"type": ["object", "null"], "description": "As the method wants them."}
+_METHOD: Final = {"type": "string", "description": "Such as `tools/list` or `tools/call`."}
+_MESSAGE: Final = {
+    "type": "object",
+    "description": "A JSON-RPC 2.0 request, or without `id` a notification.",
+    "required": ["jsonrpc", "method"],
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": _ID,
+        "method": _METHOD,
+        "params": _PARAMS,
+    },
+}
+_ANSWER: Final = {
+    "type": "object",
+    "description": "A JSON-RPC 2.0 response: a result, or an error of the method.",
+    "required": ["jsonrpc", "id"],
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": {"type": ["string", "integer", "null"]},
+        "result": {"type": "object"},
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "data": {}},
+        },
+    },
+    "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
+    "additionalProperties": False,
+}
+MESSAGE: Final[dict[str, Any]] = {
+    "anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": BATCH_MOST, "items": {}}]
+}
+"""One message, or a batch; an invalid item of a batch gets an error."""
+ANSWER: Final[dict[str, Any]] = {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]}
+CARD: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["$schema", "name", "version", "description", "remotes"],
+    "properties": {
+        "$schema": _URI,
+        "name": {"type": "string", "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
+        "version": _STRING,
+        "title": _STRING,
+        "description": {"type": "string", "maxLength": 100},
+        "websiteUrl": _URI,
+        "remotes": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["type", "url", "supportedProtocolVersions"],
+                "properties": {
+                    "type": {"const": "streamable-http"},
+                    "url": _URI,
+                    "supportedProtocolVersions": {"type": "array", "items": _STRING},
+                },
+            },
+        },
+    },
+    "additionalProperties": False,
+}
+EARLIER_CARD: Final[dict[str, Any]] = {
+    **CARD,
+    "required": [*CARD["required"], "serverInfo", "transport", "capabilities"],
+    "properties": {
+        **CARD["properties"],
+        **{name: {"type": "object"} for name in ("serverInfo", "transport", "capabilities")},
+    },
+}
+CATALOG: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["specVersion", "entries"],
+    "properties": {
+        "specVersion": _STRING,
+        "host": {
+            "type": "object",
+            "required": ["displayName"],
+            "properties": {
+                "displayName": _STRING,
+                "identifier": _STRING,
+                "documentationUrl": _URI,
+            },
+        },
+        "entries": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["identifier", "displayName", "type", "url"],
+                "properties": {
+                    "identifier": {"type": "string", "pattern": "^urn:air:"},
+                    "displayName": _STRING,
+                    "type": _STRING,
+                    "url": _URI,
+                    "description": _STRING,
+                    "version": _STRING,
+                    "tags": {"type": "array", "items": _STRING},
+                    "representativeQueries": {
+                        "type": "array",
+                        "minItems": 2,
+                        "maxItems": 5,
+                        "items": _STRING,
+                    },
+                },
+            },
+        },
+    },
+}
+
+
 PATH: Final = AUDIENCES["mcp"]
 CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
@@ -37,20 +158,18 @@ REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "202
 """Of the protocol, the oldest first."""
 NAME: Final = "fore-edge"
 TITLE: Final = "Journal"
-"""What it is called while there is no build that says the name of the site."""
-_TITLES_MOST: Final = 4
-"""Names whose documents are kept ready: a build may bring another."""
+"""The title while there is no build that names the site."""
+_TITLES_MOST: Final = 4  # whose documents are cached: a build may change the title
 SENTENCE: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
-"""At most 100 characters, as a server card demands."""
 
 _QUERIES: Final = (
     "Which posts of this journal are about search?",
     "Fetch the newest post and sum it up.",
     "What does this journal say about keeping data safe?",
 )
-"""What a person may ask that this server helps with: catalogs find it by such sentences."""
+"""Questions that this server helps with: catalogs find it by such sentences."""
 
 # The headers of 2026-07-28 stand in words, not among the parameters: there they would say that each
 # of their values goes with each body, while their point is that they repeat what the body says.
@@ -69,18 +188,18 @@ it is 403."""
 
 
 def server_name(site_url: str) -> str:
-    """Return what the server is called: a domain in reverse, a slash, and the product's name."""
+    """Return the name of the server: the reversed domain, a slash, the product."""
     return f"{'.'.join(reversed(_name_host(site_url).split('.')))}/{NAME}"
 
 
 def site_title(service: Service) -> str:
-    """Return the name of the site, by which people know it."""
+    """Return the title of the site."""
     build = service[BuildManager].current
     return build.head.site_title if build else TITLE
 
 
 def _name_host(site_url: str) -> str:
-    """Return the host, without the colons of an IPv6 address: they would part a name."""
+    """Return the host, without the colons of an IPv6 address, which would split a name."""
     return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
 
 
@@ -92,7 +211,7 @@ def server_card(site_url: str, title: str) -> Document:
 
 @lru_cache(_TITLES_MOST)
 def well_known_card(site_url: str, title: str) -> Document:
-    """Return the card with the members that clients read before the extension was settled."""
+    """Return the card with the members of clients from before the extension was settled."""
     card = _describe_server(site_url, title)
     earlier = {
         "serverInfo": {"name": card["name"], "title": title, "version": VERSION},
@@ -146,10 +265,11 @@ def ai_catalog(site_url: str, title: str) -> Document:
     return Document(orjson.dumps(catalog), CATALOG_TYPE)
 
 
-def _give(
-    make: Callable[[str, str], Document],
-) -> Callable[[Service, OperationRequest[None, None]], Awaitable[OperationResult]]:
-    """Return what answers with a document about the site."""
+Give = Callable[[Service, OperationRequest[None, None]], Awaitable[OperationResult]]
+
+
+def _give(make: Callable[[str, str], Document]) -> Give:
+    """Return the handler that answers with a document about the site."""
 
     async def give(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
         return OperationResult(make(service.settings.site_url, site_title(service)))
@@ -177,12 +297,12 @@ def _is_local(origin: str) -> bool:
 
 
 async def exchange(_service: Service, _ask: OperationRequest[Any, Any]) -> OperationResult:
-    """Refuse: whoever routes this operation without its own handler has made a mistake."""
+    """Refuse: this operation is routed to a handler of its own."""
     raise Problem("internal")
 
 
 MESSAGE_MOST: Final = analyze.BODY_MOST + 16 * 1024
-"""Bytes: the largest thing that a tool takes, and what a message puts around it."""
+"""Bytes: the largest argument of a tool, and the message around it."""
 BODY: Final = Body(
     TypeAdapter(dict[str, Any]),
     MESSAGE,

@@ -1,12 +1,17 @@
-"""Resources and prompts of the MCP endpoint: pages in Markdown, and what a person can start from.
+"""The journal as an agent reads it: resources, which are pages in Markdown, and prompts.
 
-A resource's URI is the address of its page, so that what an agent cites a person can open.
+The URI of a resource is the address of its page, which a person can open. Posts come by the
+operations of REST.
 """
 
-from collections.abc import Mapping
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn
 from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
 
+import orjson
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -33,31 +38,116 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
+from edge_api.journal.builds import Build, BuildManager
+from edge_api.journal.site_files import TWIN
 from edge_api.journal.tools import next_cursor
-from edge_api.mcp.subscriptions import Journal, find_slug
-from edge_api.operation.model import Json
+from edge_api.mcp.tools import make_request, operation_inputs, perform
+from edge_api.operation.model import AnyOperation, Json, authorise
+from edge_api.operation.service import Service
+from edge_api.schema.credentials import Scope
+from edge_api.schema.index import SITE_FOLDER
+
+SCOPE: Final[Scope] = "posts:read"
+
+
+def find_slug(form: str, path: str) -> str:
+    """Return the slug in a path of the form, or nothing."""
+    part = {"slug": "(?P<slug>[^/]+)"}
+    named = re.sub(r"\\{(\w+)\\}", lambda found: part.get(found[1], "[^/]+"), re.escape(form))
+    found = re.fullmatch(named, path)
+    return found["slug"] if found else ""
+
+
+class Journal:
+    """The current build, for an actor."""
+
+    def __init__(self, service: Service, operations: Iterable[AnyOperation]) -> None:
+        by_name = {operation.name: operation for operation in operations}
+        self._service = service
+        self._list, self._get = by_name["list_posts"], by_name["get_post"]
+        self._tags: WeakKeyDictionary[Build, tuple[str, ...]] = WeakKeyDictionary()
+
+    @property
+    def build(self) -> Build:
+        """The current build. Raises Problem `unavailable` while there is none."""
+        return self._service[BuildManager].build()
+
+    def is_open_to(self, actor: Actor) -> bool:
+        """Tell whether the actor may read posts."""
+        return SCOPE in actor.scopes
+
+    def demand(self, actor: Actor) -> None:
+        """Raise Problem `insufficient_scope` unless the actor may read posts."""
+        self._service.access.authorise(actor, SCOPE, "mcp")
+
+    async def posts(self, actor: Actor, **question: Any) -> Json:
+        """Return a part of the list, as REST does. Raises Problem."""
+        return await self._ask(self._list, actor, question)
+
+    async def post(self, actor: Actor, slug: str) -> Json:
+        """Return a post, as REST does. Raises Problem."""
+        return await self._ask(self._get, actor, {"slug": slug})
+
+    async def markdown(self, path: str) -> str:
+        """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
+        build = self.build
+        twin = f"{path}{TWIN}" if path.endswith("/") else f"{path.removesuffix('.html')}.md"
+        file = build.files.get(twin)
+        if file is None:
+            raise Problem("not_found", "No page has this address")
+        where = build.folder / SITE_FOLDER / file.name
+        try:
+            return await asyncio.to_thread(where.read_text, encoding="utf-8")
+        except OSError:
+            raise Problem("unavailable", "The page cannot be read now: ask again") from None
+
+    def slugs(self) -> list[str]:
+        """Return the slug of every post, newest first."""
+        return [entry.place.slug for entry in self.build.posts.entries]
+
+    def tags(self) -> tuple[str, ...]:
+        """Return the name of every tag, in the order of the alphabet."""
+        build = self.build
+        if build not in self._tags:
+            summaries = (orjson.loads(entry.summary) for entry in build.posts.entries)
+            names = {tag for summary in summaries for tag in summary["tags"]}
+            self._tags[build] = tuple(sorted(names, key=str.casefold))
+        return self._tags[build]
+
+    def tag_slugs(self) -> list[str]:
+        """Return the slug of each tag, sorted."""
+        form = self.build.head.tag_path
+        return sorted(filter(None, (find_slug(form, path) for path in self.build.files)))
+
+    async def _ask(self, operation: AnyOperation, actor: Actor, given: Mapping[str, Any]) -> Json:
+        authorise(operation, self._service.access, actor, "mcp")
+        inputs = {item.name: item for item in operation_inputs(operation)}
+        request = make_request(operation, inputs, given, actor)
+        answer: Json = await perform(operation, self._service, request)
+        return answer
+
 
 Context = ServerRequestContext[Any, Any]
 
 NOT_FOUND = -32002
-"""A resource that is not there, up to 2025-11-25; later revisions call it bad parameters."""
+"""The code of a missing resource up to 2025-11-25; later it is INVALID_PARAMS."""
 
 
 def actor_of(context: Context) -> Actor:
-    """Return who asks: whoever let the request in put that beside it."""
+    """Return the actor, which the transport puts beside the request."""
     holder: Any = context.request
     actor: Actor = holder.actor
     return actor
 
 
 def refuse_cursor(params: PaginatedRequestParams | None) -> None:
-    """Raise MCPError for a cursor where everything is in the first answer."""
+    """Raise MCPError for a cursor of a list that has one page."""
     if params is not None and params.cursor is not None:
         raise MCPError(INVALID_PARAMS, "cursor: no answer gave this one")
 
 
 def refuse(problem: Problem, context: Context, *, is_resource: bool = False) -> NoReturn:
-    """Raise what a client did wrong as MCPError, anything else as it is."""
+    """Raise MCPError for an error of the client, else the problem."""
     if problem.code == "not_found" and is_resource:
         is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         raise MCPError(INVALID_PARAMS if is_modern else NOT_FOUND, problem.sentence) from None
@@ -66,8 +156,7 @@ def refuse(problem: Problem, context: Context, *, is_resource: bool = False) -> 
     raise problem
 
 
-DIGESTED: Final = 50
-"""Posts that one digest is made of, the newest."""
+DIGESTED: Final = 50  # the newest posts of a digest
 
 SUMMARIZE: Final = Prompt(
     name="summarize_post",
@@ -95,8 +184,7 @@ DIGEST: Final = Prompt(
 PROMPTS: Final = (SUMMARIZE, DIGEST)
 
 MARKDOWN: Final = "text/markdown"
-PAGE: Final = 50
-"""Resources of one answer."""
+PAGE: Final = 50  # resources of one answer
 
 
 class ResourceHandlers:
@@ -108,12 +196,12 @@ class ResourceHandlers:
 
     @property
     def post_template(self) -> str:
-        """Form of the URIs of posts (RFC 6570)."""
+        """The URI template of posts (RFC 6570)."""
         return f"{self._site_url}{self._journal.build.head.post_path}"
 
     @property
     def tag_template(self) -> str:
-        """Form of the URIs of tags (RFC 6570)."""
+        """The URI template of tags (RFC 6570)."""
         path = self._journal.build.head.tag_path.replace("{slug}", "{tag}")
         return f"{self._site_url}{path}"
 
@@ -129,20 +217,30 @@ class ResourceHandlers:
             part = await self._journal.posts(actor, limit=PAGE, cursor=cursor)
         except Problem as problem:
             refuse(problem, context)
-        resources = [_describe(post) for post in part["posts"]]
+        resources = [
+            Resource(
+                uri=post["url"],
+                name=post["slug"],
+                title=post["title"],
+                description=post["description"] or None,
+                mime_type=MARKDOWN,
+                annotations=Annotations(last_modified=post["updatedAt"]),
+            )
+            for post in part["posts"]
+        ]
         return ListResourcesResult(resources=resources, next_cursor=next_cursor(part))
 
     async def list_templates(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """List what can be read without being listed."""
+        """List the templates of posts and tags."""
         refuse_cursor(params)
         if not self._journal.is_open_to(actor_of(context)):
             return ListResourceTemplatesResult(resource_templates=[])
         return ListResourceTemplatesResult(resource_templates=self._templates())
 
     async def read(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """Give a page in Markdown. Raises MCPError for one that is not there, Problem."""
+        """Return a page in Markdown. Raises MCPError if it is missing, and Problem."""
         uri = str(params.uri)
         try:
             text = await self.text(actor_of(context), uri)
@@ -163,7 +261,7 @@ class ResourceHandlers:
         raise Problem("not_found", f"No resource has this URI: see {self.post_template}")
 
     async def _post(self, actor: Actor, slug: str, path: str) -> str:
-        """Return a post as its page's Markdown form has it, or as it was written."""
+        """Return a post in the Markdown of its page, or as it was written."""
         post = await self._journal.post(actor, slug)
         try:
             return await self._journal.markdown(path)
@@ -173,7 +271,7 @@ class ResourceHandlers:
             return f"# {post['title']}\n\n{post['content']}\n"
 
     def _path(self, uri: str) -> str:
-        """Return the decoded path of one of our addresses; of any other, nothing."""
+        """Return the decoded path of one of our addresses, else nothing."""
         if not uri.startswith(f"{self._site_url}/"):
             return ""
         try:
@@ -183,33 +281,21 @@ class ResourceHandlers:
         return "" if parts.query or parts.fragment else unquote(parts.path)
 
     def _templates(self) -> list[ResourceTemplate]:
+        post = "One post in Markdown, with its date, tags and address."
+        tag = "The posts with one tag, newest first, as a list in Markdown."
         return [
             ResourceTemplate(
-                name="post",
-                title="Post",
-                uri_template=self.post_template,
-                description="One post in Markdown, with its date, tags and address.",
+                name=name,
+                title=name.title(),
+                uri_template=template,
+                description=description,
                 mime_type=MARKDOWN,
-            ),
-            ResourceTemplate(
-                name="tag",
-                title="Tag",
-                uri_template=self.tag_template,
-                description="The posts with one tag, newest first, as a list in Markdown.",
-                mime_type=MARKDOWN,
-            ),
+            )
+            for name, template, description in (
+                ("post", self.post_template, post),
+                ("tag", self.tag_template, tag),
+            )
         ]
-
-
-def _describe(post: Json) -> Resource:
-    return Resource(
-        uri=post["url"],
-        name=post["slug"],
-        title=post["title"],
-        description=post["description"] or None,
-        mime_type=MARKDOWN,
-        annotations=Annotations(last_modified=post["updatedAt"]),
-    )
 
 
 class PromptHandlers:
@@ -228,7 +314,7 @@ class PromptHandlers:
         return ListPromptsResult(prompts=list(PROMPTS) if is_open else [])
 
     async def get(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
-        """Fill in a prompt. Raises MCPError for bad arguments, Problem for a lacking scope."""
+        """Fill in a prompt. Raises MCPError for wrong arguments, Problem without the scope."""
         prompt = next((item for item in PROMPTS if item.name == params.name), None)
         if prompt is None:
             raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
@@ -273,7 +359,6 @@ class PromptHandlers:
 
 
 def _check(prompt: Prompt, given: Mapping[str, str]) -> None:
-    """Raise MCPError for an argument that is lacking, or that the prompt does not have."""
     arguments = {argument.name: argument for argument in prompt.arguments or ()}
     for name in given:
         if name not in arguments:

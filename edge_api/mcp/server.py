@@ -1,6 +1,6 @@
-"""The product as an MCP server of the official SDK: tools, resources, prompts, announcements.
+"""The MCP server of the official SDK: tools, resources, prompts, announcements.
 
-Loading this module loads the SDK, which takes long: nothing that starts the service imports it.
+The SDK takes long to load: nothing that starts the service may import this module.
 """
 
 import asyncio
@@ -41,24 +41,23 @@ from edge_api.mcp.resources import (
     DIGEST,
     SUMMARIZE,
     Context,
+    Journal,
     PromptHandlers,
     ResourceHandlers,
     actor_of,
     refuse_cursor,
 )
-from edge_api.mcp.subscriptions import Journal
 from edge_api.mcp.tools import BoundTool, Toolbox
 from edge_api.operation.model import VERSION, AnyOperation
 from edge_api.operation.service import Service
 
-LOOK_SECONDS: Final = 0.5
-"""How often it is looked whether another build is served."""
+LOOK_SECONDS: Final = 0.5  # between two checks for a new build
 
 _log = logging.getLogger(__name__)
 
 
 class Announcements:
-    """Serves listeners, and tells them what changes."""
+    """Serves listeners, and announces changes."""
 
     def __init__(self, service: Service, journal: Journal) -> None:
         self._service = service
@@ -74,12 +73,12 @@ class Announcements:
         """Serve one listener until either side ends it."""
         if not self._journal.is_open_to(actor_of(context)):
             params = _without_resources(params)
-        async with self._looked_at():
+        async with self._watching():
             return await self._handler(context, params)
 
     @asynccontextmanager
-    async def _looked_at(self) -> AsyncIterator[None]:
-        """Look at builds as long as there is a listener."""
+    async def _watching(self) -> AsyncIterator[None]:
+        """Check for new builds while there is a listener."""
         self._listeners += 1
         if self._looking is None:
             self._looking = asyncio.create_task(self._look())
@@ -92,7 +91,7 @@ class Announcements:
                 self._looking = None
 
     async def _look(self) -> None:
-        """Announce each build that takes another's place; say farewell when the service ends."""
+        """Announce each new build; close the listeners when the service ends."""
         before = self._service[BuildManager].current
         while not self._service[Health].draining:
             await asyncio.sleep(LOOK_SECONDS)
@@ -103,7 +102,7 @@ class Announcements:
         self._handler.close()
 
     async def _announce(self, before: Build | None, now: Build | None) -> None:
-        """Tell what differs; if that fails once, later builds are told of all the same."""
+        """Announce the differences; a failure does not stop later ones."""
         try:
             for event in differences(before, now):
                 await self._bus.publish(event)
@@ -112,14 +111,14 @@ class Announcements:
 
 
 def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent]:
-    """Yield what a reader of the one has to read again in the other."""
+    """Yield the events for what differs between two builds."""
     old, new = _entries(before), _entries(now)
     if _listed(old) != _listed(new):
         yield ResourcesListChanged()
     for slug in old.keys() | new.keys():
-        was, is_ = old.get(slug), new.get(slug)
-        if was is None or is_ is None or was.document.etag != is_.document.etag:
-            entry = is_ or was
+        former, present = old.get(slug), new.get(slug)
+        if former is None or present is None or former.document.etag != present.document.etag:
+            entry = present or former
             assert entry is not None  # noqa: S101  the slug is from one of both
             yield ResourceUpdated(uri=orjson.loads(entry.summary)["url"])
 
@@ -135,15 +134,15 @@ def _listed(entries: Mapping[str, Entry]) -> list[bytes]:
 def _without_resources(
     params: SubscriptionsListenRequestParams,
 ) -> SubscriptionsListenRequestParams:
-    """Return a request with nothing in it about posts, which the caller may not read."""
+    """Return a request without posts, which the caller may not read."""
     nothing = {"resources_list_changed": None, "resource_subscriptions": None}
     wanted = params.notifications.model_copy(update=nothing)
     return params.model_copy(update={"notifications": wanted})
 
 
 FRESH_MS: Final = 60_000
-"""How long a client may go on with what it has read. Whatever is read depends on its scopes, so
-nobody else may be given it."""
+"""How long a client may cache what it read. The answers depend on its scopes, so they are private.
+"""
 
 _INSTRUCTIONS: Final = """\
 A journal's posts, and the enquiries (leads) that reach its owner. Start with search, then fetch \
@@ -151,16 +150,16 @@ the text of a result by its id; list_posts pages through all posts, newest first
 by tag and date. Each post is a resource too, in Markdown, at the address of its page: cite that \
 address. create_lead stores a real enquiry that a person will answer: ask before you call it. \
 Tools are listed only as far as your token's scopes reach. All times are UTC."""
-VALUES_MOST: Final = 100
-"""The protocol's bound."""
+VALUES_MOST: Final = 100  # the protocol's bound
 
 Source = Callable[[], Iterable[str]]
 _ABOUT_THE_CALLER: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_scope")
-"""Problems that no other arguments would mend: HTTP tells them to the client, not to the model."""
+"""Problems that other arguments would not fix: HTTP reports them to the client, not to the model.
+"""
 
 
 def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[Any]:
-    """Return the server over what is declared."""
+    """Return the server of the declared operations."""
     journal = Journal(service, operations)
     tools = ToolHandlers(service, Toolbox(operations))
     resources = ResourceHandlers(journal, service.settings.site_url)
@@ -205,7 +204,7 @@ class CompletionHandler:
         self._journal, self._resources = journal, resources
 
     def _sources(self) -> Mapping[tuple[str, str], Source]:
-        """Return what gives the values of each argument and variable, as the build has them."""
+        """Return the source of the values of each argument and variable."""
         journal = self._journal
         return {
             (SUMMARIZE.name, "slug"): journal.slugs,
@@ -216,9 +215,9 @@ class CompletionHandler:
         }
 
     async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
-        """Give the values that begin with what was typed, and then those that have it in them.
+        """Return the values that begin with what was typed, then those that contain it.
 
-        Raises MCPError for what cannot be completed, Problem for a lacking scope.
+        Raises MCPError for what cannot be completed, Problem without the scope.
         """
         self._journal.demand(actor_of(context))
         ref = params.ref
@@ -234,7 +233,7 @@ class CompletionHandler:
 
 
 def matching(values: Iterable[str], typed: str) -> list[str]:
-    """Return the values that begin with what was typed, whatever its case, then the other hits."""
+    """Return the values that begin with what was typed, in any case, then other matches."""
     wanted = typed.casefold()
     hits = [value for value in values if wanted in value.casefold()]
     return sorted(hits, key=lambda value: not value.casefold().startswith(wanted))
@@ -257,9 +256,9 @@ class ToolHandlers:
         return ListToolsResult(tools=[self._listed[item.tool.name] for item in offered])
 
     async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Call a tool; what is wrong with the arguments is told to the model.
+        """Call a tool; errors of the arguments are results, for the model.
 
-        Raises MCPError for an unknown tool, Problem for a scope that is lacking.
+        Raises MCPError for an unknown tool, Problem without the scope.
         """
         tool = self._toolbox.tools.get(params.name)
         if tool is None:

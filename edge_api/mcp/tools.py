@@ -1,6 +1,6 @@
-"""The tools that the declared operations are: their arguments, and the calling of them.
+"""The declared operations as tools: their arguments, and calls.
 
-A call goes the way of its REST twin: the same scope, the same checks, the same function.
+A call has the scope, the checks and the function of its REST operation.
 """
 
 from collections import defaultdict
@@ -33,20 +33,18 @@ Place = Literal["path", "query", "pairs", "body", "header"]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One thing that an operation takes."""
+    """One input of an operation."""
 
     name: str
     place: Place
     schema: Schema
     required: bool = False
-    preset: int | str | None = None
-    """What is asked for where the caller does not say."""
-    is_offered: bool = True
-    """Whether a caller may say anything."""
+    preset: int | str | None = None  # the default
+    is_offered: bool = True  # whether a caller may set it
 
 
 def operation_inputs(operation: AnyOperation) -> Iterator[Input]:
-    """Yield what an operation takes, but for headers, which are HTTP's."""
+    """Yield the inputs of an operation, without headers."""
     for item in operation.parameters:
         schema = {**item.schema, "description": item.sentence}
         if item.place == "path":
@@ -63,7 +61,7 @@ def operation_inputs(operation: AnyOperation) -> Iterator[Input]:
 
 
 def tool_inputs(tool: Tool, operation: AnyOperation) -> Mapping[str, Input]:
-    """Return what a tool takes by the names of its arguments."""
+    """Return the inputs of a tool by the names of its arguments."""
     known = {item.name: _adapt(tool, item) for item in operation_inputs(operation)}
     names = {name: name for name in known} if tool.arguments is None else tool.arguments
     inputs = {argument: known[name] for argument, name in names.items()}
@@ -76,7 +74,6 @@ def tool_inputs(tool: Tool, operation: AnyOperation) -> Mapping[str, Input]:
 
 
 def _adapt(tool: Tool, given: Input) -> Input:
-    """Return an input with what the tool says about it."""
     schema, preset = tool.schemas.get(given.name, given.schema), tool.defaults.get(given.name)
     if preset is not None:
         schema = {**schema, "default": preset}
@@ -86,7 +83,7 @@ def _adapt(tool: Tool, given: Input) -> Input:
 
 @dataclass(slots=True)
 class _Parts:
-    """What an operation is asked, while it is put together."""
+    """The parts of a request, while they are collected."""
 
     path: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)
@@ -95,7 +92,7 @@ class _Parts:
     headers: dict[str, str] = field(default_factory=dict)
 
     def add(self, argument: str, item: Input, value: Any) -> None:
-        """Put a value where the operation looks for it. Raises Problem `invalid`."""
+        """Add a value to its part. Raises Problem `invalid`."""
         match item.place:
             case "body":
                 self.body[item.name] = value
@@ -109,12 +106,12 @@ class _Parts:
                 self.headers[item.name] = _text(argument, value)
 
 
-def make_ask(
+def make_request(
     operation: AnyOperation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
 ) -> OperationRequest[Any, Any]:
-    """Return what a tool's arguments ask of an operation, checked as its REST form is.
+    """Return the request of a tool's arguments, checked like REST's.
 
-    Raises Problem `invalid` that names the faulty argument.
+    Raises Problem `invalid` that names the argument.
     """
     parts = _Parts()
     for argument, item in inputs.items():
@@ -132,7 +129,7 @@ def make_ask(
 
 
 def rename(problem: Problem, inputs: Mapping[str, Input]) -> None:
-    """Let a problem name the argument, where the operation calls it something else."""
+    """Change the sentence of a problem to the name of the argument."""
     name, _, rest = problem.sentence.partition(": ")
     for argument, item in inputs.items():
         if item.name == name and rest:
@@ -140,7 +137,7 @@ def rename(problem: Problem, inputs: Mapping[str, Input]) -> None:
 
 
 def _text(argument: str, value: Any) -> str:
-    """Return a value as a URL would have it."""
+    """Return a value as text of a URL."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -151,7 +148,7 @@ def _text(argument: str, value: Any) -> str:
 
 
 def _pairs(argument: str, name: str, value: Any) -> Sequence[tuple[str, str]]:
-    """Return the pairs of a query string: of an object, one for each member and each of a list."""
+    """Return the pairs of a query string: of an object, one for each member and list item."""
     if not isinstance(value, dict):
         return [(name, _text(argument, value))]
     return [
@@ -163,17 +160,16 @@ def _pairs(argument: str, name: str, value: Any) -> Sequence[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class BoundTool:
-    """A tool with the operations that it stands on."""
+    """A tool with its operations."""
 
     tool: Tool
     operations: Mapping[str, AnyOperation]
-    """By the value of the tool's chooser; of a tool without one, a single operation."""
-    inputs: Mapping[str, Input]
-    """By argument."""
+    """By the value of the tool's chooser; without one, a single operation."""
+    inputs: Mapping[str, Input]  # by argument
 
     @property
     def scope(self) -> Scope | None:
-        """What a credential needs, whichever operation is meant."""
+        """The scope for every operation of the tool."""
         return self.tool.scope or self._first.scope
 
     @property
@@ -209,15 +205,15 @@ class BoundTool:
         return schema
 
     async def call(self, service: Service, actor: Actor, arguments: Mapping[str, Any]) -> Json:
-        """Return the result of a call. Raises Problem, as the operation's REST form does."""
+        """Return the result of a call. Raises Problem, like REST."""
         if self.scope is not None:
             service.access.authorise(actor, self.scope, "mcp")
         self._refuse_unknown(arguments)
         operation = self._chosen(arguments)
         authorise(operation, service.access, actor, "mcp")
         try:
-            ask = make_ask(operation, self.inputs, arguments, actor)
-            answer = await perform(operation, service, ask)
+            request = make_request(operation, self.inputs, arguments, actor)
+            answer = await perform(operation, service, request)
         except Problem as problem:
             rename(problem, self.inputs)
             raise
@@ -234,40 +230,39 @@ class BoundTool:
         return self.operations[choice]
 
     def _refuse_unknown(self, arguments: Mapping[str, Any]) -> None:
-        """Raise Problem `invalid` for an argument that would count for nothing."""
+        """Raise Problem `invalid` for an unknown argument."""
         known = [*([self.tool.chooser] if self.tool.chooser else []), *self._offered]
         for name in arguments:
             if name not in known:
-                raise Problem(
-                    "invalid", f"{name[:100]}: is no argument; known are {', '.join(known)}"
-                )
+                sentence = f"{name[:100]}: is no argument; known are {', '.join(known)}"
+                raise Problem("invalid", sentence)
 
 
 def for_models(schema: Any) -> Any:
-    """Return a JSON Schema without what costs a model much and tells it little.
+    """Return a JSON Schema without what is costly and of little use for a model.
 
-    Generated titles repeat names, and patterns are for validators: some clients refuse those that
-    look ahead, and what does not fit is refused in words anyway.
+    Generated titles repeat names, and some clients refuse patterns that look ahead; a wrong value
+    is refused in words anyway.
     """
     match schema:
         case Mapping():
-            kept = (pair for pair in schema.items() if not _is_noise(*pair))
-            return {name: for_models(item) for name, item in kept}
+            return {
+                name: for_models(item)
+                for name, item in schema.items()
+                # The schema of a member of that name is no string.
+                if not (name in ("title", "pattern") and isinstance(item, str))
+            }
         case list() | tuple():
             return [for_models(item) for item in schema]
     return schema
 
 
-def _is_noise(name: str, value: Any) -> bool:
-    return name in ("title", "pattern") and isinstance(value, str)  # a member's schema is no string
-
-
 async def perform(
-    operation: AnyOperation, service: Service, ask: OperationRequest[Any, Any]
+    operation: AnyOperation, service: Service, request: OperationRequest[Any, Any]
 ) -> Any:
-    """Return the JSON of what an operation answers. Raises Problem."""
-    reply: OperationResult = await operation.handler(service, ask)
-    value = reply.value.body if isinstance(reply.value, Document) else reply.value
+    """Return the JSON of an operation's answer. Raises Problem."""
+    result: OperationResult = await operation.handler(service, request)
+    value = result.value.body if isinstance(result.value, Document) else result.value
     return orjson.loads(value) if isinstance(value, bytes) else value
 
 
@@ -283,13 +278,11 @@ class Toolbox:
                 grouped[tool.name][choice] = operation
                 tools.setdefault(tool.name, tool)
         self.tools: Mapping[str, BoundTool] = {
-            name: _bind(tool, grouped[name]) for name, tool in tools.items()
+            name: BoundTool(tool, chosen, tool_inputs(tool, next(iter(chosen.values()))))
+            for name, tool in tools.items()
+            if (chosen := grouped[name])
         }
 
     def offered(self, actor: Actor) -> list[BoundTool]:
-        """Return the tools that the actor's scopes allow; some need none beside the door's."""
+        """Return the tools that the actor's scopes allow."""
         return [tool for tool in self.tools.values() if tool.scope in (None, *actor.scopes)]
-
-
-def _bind(tool: Tool, operations: Mapping[str, AnyOperation]) -> BoundTool:
-    return BoundTool(tool, operations, tool_inputs(tool, next(iter(operations.values()))))

@@ -154,12 +154,12 @@ class _Resolver(AbstractResolver):
     """Answers aiohttp with what the gate has found."""
 
     def __init__(self, guard: SsrfGuard) -> None:
-        self._gate = guard
+        self._guard = guard
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        found = await self._gate.find(host, port)
+        found = await self._guard.find(host, port)
         families = {
             address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in found
         }

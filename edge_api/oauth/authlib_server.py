@@ -1,63 +1,91 @@
-"""The one who decides a request to the authorization server, on facts instead of a database.
+"""Authlib's authorization server, grants and client authentication, over a `TokenContext`.
 
-No I/O: what is decided comes out as plans, which the caller writes in one transaction. Which
-grants there are is not known here.
+No I/O: a decision adds queries, which the caller runs in one transaction. Added to Authlib: S256
+alone, resources, one use of each code and token, replays that revoke.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from authlib.oauth2.rfc6749 import AuthorizationServer as AuthlibServer  # type: ignore[import-untyped]
-from joserfc.jwk import ECKey
+from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
+from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
+    AuthorizationServer as AuthlibServer,
+)
+from authlib.oauth2.rfc6749 import InvalidClientError, InvalidRequestError, grants
+from authlib.oauth2.rfc6749.errors import InvalidScopeError  # type: ignore[import-untyped]
+from authlib.oauth2.rfc7523 import JWTBearerClientAssertion  # type: ignore[import-untyped]
+from authlib.oauth2.rfc7636 import CodeChallenge  # type: ignore[import-untyped]
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, KeySet
 
 from edge_api.auth.actor import Actor, Change, audit_entry, new_id
 from edge_api.auth.keys import end_grants
 from edge_api.auth.secrets import digest_of, mint
 from edge_api.auth.tokens import TOKEN_LIFE, AccessToken, Issuer, sign
 from edge_api.db.oauth_tables import (
+    AUTHORIZATION_CODES,
     OAUTH_GRANTS,
     REFRESH_TOKENS,
     REVOKED_TOKENS,
+    USED_ASSERTIONS,
 )
 from edge_api.db.query import Delete, Filter, Insert, Query, RowCount, Update
 from edge_api.db.table import Row, Table
 from edge_api.db.types import spell_instant
-from edge_api.oauth.client import Client
+from edge_api.oauth.client import Client, client_actor
 from edge_api.oauth.request import AuthRequest
-from edge_api.oauth.token_context import InvalidTargetError, TokenContext
+from edge_api.oauth.token_context import InvalidTargetError, TokenContext, assertion_digest
 from edge_api.schema.credentials import SCOPES
 
 REFRESH_LIFE: Final = timedelta(days=30)
-"""How long a refresh token that nobody uses lives."""
-
+"""How long a refresh token lives if nobody uses it."""
+AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
+ASSERTION_ALGORITHMS: Final = ("ES256", "RS256", "Ed25519", "EdDSA")
+GRANTS: Final = ("authorization_code", "refresh_token", "client_credentials")
 UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
-"""Whoever could not say which client it is; the audit log names it so."""
+"""A client that is not known, as the audit log names it."""
+
+_CHALLENGE_LENGTH: Final = 43  # characters of a SHA-256 digest in base64url
+_ASSERTION_LONGEST_LIFE: Final = timedelta(hours=1)
+_ASSERTION_KEPT: Final = _ASSERTION_LONGEST_LIFE + timedelta(minutes=10)
+"""How long a used one is remembered: the library lets it be late by a minute."""
+
+_TokenResponse = tuple[int, Row, list[tuple[str, str]]]
 
 
 class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
-    """Decides one request; `plans` is what the decision has to write."""
+    """Decides one request; `queries` is what the decision has to write.
 
-    def __init__(self, issuer: Issuer, facts: TokenContext, signer: ECKey | None = None) -> None:
+    `signer` is needed to issue tokens.
+    """
+
+    def __init__(self, issuer: Issuer, context: TokenContext, signer: ECKey | None = None) -> None:
         super().__init__(scopes_supported=list(SCOPES))
         self.issuer = issuer
-        self.facts = facts
-        self.plans: list[Query] = []
+        self.context = context
+        self.queries: list[Query] = []
         self._signer = signer
+        self.register_grant(_CodeGrant, [_Challenge()])
+        self.register_grant(_RefreshGrant)
+        self.register_grant(_ClientGrant)
+        self.register_client_auth_method("private_key_jwt", _Assertion(self))
 
     def query_client(self, client_id: str) -> Client | None:
-        """Return a client of the facts."""
-        return self.facts.clients.get(client_id)
+        """Return a client of the context."""
+        return self.context.clients.get(client_id)
 
     def create_oauth2_request(self, request: AuthRequest) -> AuthRequest:
         """Return the request, which is Authlib's kind already."""
         return request
 
     def send_signal(self, name: str, *args: object, **more: object) -> None:
-        """Tell nobody."""
+        """Send no signal."""
 
     def check_target(self, request: AuthRequest, allowed: tuple[str, ...]) -> str:
-        """Return what the token is to be for. Raises InvalidTargetError (RFC 8707, section 2)."""
+        """Return the token's resource. Raises InvalidTargetError (RFC 8707, section 2)."""
         if not request.resources:
             return allowed[0]
         root = f"{self.issuer.url}/"  # RFC 3986, section 6.2.3: the same as without the slash
@@ -69,27 +97,20 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
             raise InvalidTargetError(f"Tokens can be for {' or '.join(allowed)}")
         return resource
 
-    def restrict_resource(self, request: AuthRequest, grant: Row) -> str:
-        """Return what the token is to be for: what was granted, or the part that is named.
-
-        Raises InvalidTargetError (RFC 8707, section 2.2).
-        """
-        return self.check_target(request, self.issuer.within(grant["resource"]))
-
     def issue_token(self, client: Client, scope: str, grant: Row | None, resource: str) -> Row:
-        """Return an access token's answer (RFC 6749, section 5.1), and note that it was given."""
-        facts = self.facts
+        """Return the answer with an access token (RFC 6749, section 5.1), and audit it."""
+        context = self.context
         token = AccessToken(
-            id=new_id(facts.now),
+            id=new_id(context.now),
             subject=grant["credential_id"] if grant else client.client_id,
             client_id=client.client_id,
             scopes=tuple(scope.split()),
             resource=resource,
             grant_id=grant["id"] if grant else None,
-            expires_at=facts.now + TOKEN_LIFE,
+            expires_at=context.now + TOKEN_LIFE,
         )
         assert self._signer is not None  # noqa: S101  whoever asks for tokens brings a key
-        self.note("issue", OAUTH_GRANTS, client)
+        self._audit("issue", OAUTH_GRANTS, client)
         return {
             "access_token": sign(token, self.issuer.url, self._signer),
             "token_type": "Bearer",
@@ -97,50 +118,201 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
             "scope": scope,
         }
 
-    def hand_out_refreshing(self, client: Client, scope: str, grant: Row, resource: str) -> Row:
-        """Return the same with a refresh token, where the client may have one."""
+    def redeem(self, request: AuthRequest, table: Table, row: Row, grant: Row, scope: str) -> Row:
+        """Return the answer to a code or refresh token, which is used up by it.
+
+        Raises InvalidTargetError (RFC 8707, section 2.2). A second use at the same moment finds a
+        conflict.
+        """
+        client: Client = request.client
+        resource = self.check_target(request, self.issuer.within(grant["resource"]))
+        unused = (Filter("id", "eq", row["id"]), Filter("used_at", "is", None))
+        self.queries.append(Update(table, {"used_at": self.context.present}, unused, at_least=1))
         answer = self.issue_token(client, scope, grant, resource)
         if client.check_grant_type("refresh_token"):
             answer["refresh_token"] = self._new_refresh_token(grant)
         return answer
 
-    def use_once(self, table: Table, row: Row) -> None:
-        """Note that a code or token is used; a second use at the same moment finds a conflict."""
-        unused = (Filter("id", "eq", row["id"]), Filter("used_at", "is", None))
-        self.plans.append(Update(table, {"used_at": self.facts.present}, unused, at_least=1))
+    def usable(self, client: Client, row: Row | None) -> bool:
+        """Tell whether a code or refresh token may be redeemed; a replay revokes its grant."""
+        grant = self.context.grant
+        if row is None or grant is None or grant["client_id"] != client.client_id:
+            return False
+        if row["used_at"] is not None:
+            self.revoke_grant(client)
+            return False
+        return bool(row["expires_at"] > self.context.present and self.context.holds)
 
     def revoke_grant(self, client: Client) -> None:
-        """Note that the grant ends, with all that it gave (RFC 9700, sections 2.1.1 and 4.14)."""
-        grant = self.facts.grant
+        """Revoke the grant with all that it gave (RFC 9700, sections 2.1.1 and 4.14)."""
+        grant = self.context.grant
         if grant is not None and grant["revoked_at"] is None:
-            self.plans.append(end_grants(Filter("id", "eq", grant["id"]), self.facts.present))
-            self.note("revoke", OAUTH_GRANTS, client, RowCount(len(self.plans) - 1))
+            self.queries.append(end_grants(Filter("id", "eq", grant["id"]), self.context.present))
+            self._audit("revoke", OAUTH_GRANTS, client, RowCount(len(self.queries) - 1))
 
     def revoke_token(self, token: AccessToken, client: Client) -> None:
-        """Note that an access token ends, alone; it may have been taken back before."""
+        """Revoke an access token alone; it may be revoked already."""
         row = {"id": token.id, "expires_at": spell_instant(token.expires_at)}
         same = (Filter("id", "eq", token.id),)
-        self.plans += [Delete(REVOKED_TOKENS, same), Insert(REVOKED_TOKENS, [row])]
-        self.note("revoke", REVOKED_TOKENS, client)
+        self.queries += [Delete(REVOKED_TOKENS, same), Insert(REVOKED_TOKENS, [row])]
+        self._audit("revoke", REVOKED_TOKENS, client)
 
     def _new_refresh_token(self, grant: Row) -> str:
-        secret, now = mint("refresh_token"), self.facts.now
+        secret, now = mint("refresh_token"), self.context.now
         given = {
             "id": digest_of(secret),
             "grant_id": grant["id"],
             "expires_at": spell_instant(now + REFRESH_LIFE),
         }
-        row = REFRESH_TOKENS.new_row(given, self.facts.present, partial(new_id, now))
-        self.plans.append(Insert(REFRESH_TOKENS, [row]))
+        row = REFRESH_TOKENS.new_row(given, self.context.present, partial(new_id, now))
+        self.queries.append(Insert(REFRESH_TOKENS, [row]))
         return secret
 
-    def note(self, verb: str, table: Table, client: Client, rows: int | RowCount = 1) -> None:
-        """Note for the audit log what is done on behalf of a client."""
-        actor = client_actor(client, self.facts.grant)
-        self.plans.append(audit_entry(actor, Change(verb, table, rows), self.facts.now))
+    def _audit(self, verb: str, table: Table, client: Client, rows: int | RowCount = 1) -> None:
+        actor = client_actor(client, self.context.grant)
+        self.queries.append(audit_entry(actor, Change(verb, table, rows), self.context.now))
 
 
-def client_actor(client: Client, grant: Row | None = None) -> Actor:
-    """Return a client as the audit log names it, with the key that it acts for."""
-    key = grant["credential_id"] if grant else ""
-    return Actor(key, client.row["name"], "access_token", frozenset(), client_id=client.client_id)
+class _CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
+    """Codes for tokens (OAuth 2.1, section 4.1)."""
+
+    TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
+    server: AuthorizationServer
+
+    def query_authorization_code(self, _code: str, client: Client) -> "_Redeemable | None":
+        row, grant = self.server.context.code, self.server.context.grant
+        if not self.server.usable(client, row) or row is None or grant is None:
+            return None
+        return _Redeemable(row, grant, self.request.form.get("redirect_uri"))
+
+    def authenticate_user(self, code: "_Redeemable") -> Row:
+        return code.grant
+
+    def create_token_response(self) -> _TokenResponse:
+        code, request = self.request.authorization_code, self.request
+        scope = code.get_scope()
+        answer = self.server.redeem(request, AUTHORIZATION_CODES, code.row, code.grant, scope)
+        return 200, answer, []
+
+
+class _Challenge(CodeChallenge):  # type: ignore[misc]
+    """PKCE by S256, always (RFC 7636; OAuth 2.1, section 7.5.1)."""
+
+    SUPPORTED_CODE_CHALLENGE_METHOD = ("S256",)
+
+    def validate_code_challenge(self, grant: Any, redirect_uri: str) -> None:
+        asked = grant.request.payload.data
+        if not asked.get("code_challenge"):
+            raise InvalidRequestError("Missing code_challenge: PKCE is required")
+        if asked.get("code_challenge_method") != "S256":
+            raise InvalidRequestError("code_challenge_method must be S256")
+        if len(asked["code_challenge"]) != _CHALLENGE_LENGTH:
+            raise InvalidRequestError("code_challenge must be a SHA-256 digest in base64url")
+        super().validate_code_challenge(grant, redirect_uri)
+
+
+class _Redeemable:
+    """A code or refresh token, as Authlib asks about it."""
+
+    code_challenge_method = "S256"
+
+    def __init__(self, row: Row, grant: Row, redirect_uri: str | None = None) -> None:
+        self.row = row
+        self.grant = grant
+        self.code_challenge = row.get("challenge")
+        self._redirect_uri = redirect_uri
+
+    def get_redirect_uri(self) -> str:
+        """Return what must be named again: OAuth 2.1, section 10.2, asks for it no more."""
+        return "" if self._redirect_uri is None else str(self.row["redirect_uri"])
+
+    def get_scope(self) -> str:
+        return str(self.grant["scopes"])
+
+    def check_client(self, client: Client) -> bool:
+        return bool(self.grant["client_id"] == client.client_id)
+
+
+class _RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
+    """Refresh tokens for tokens, each once (OAuth 2.1, section 4.3.1)."""
+
+    TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
+    server: AuthorizationServer
+
+    def authenticate_refresh_token(self, _token: str) -> _Redeemable | None:
+        row, grant = self.server.context.refresh_token, self.server.context.grant
+        if not self.server.usable(self.request.client, row) or row is None or grant is None:
+            return None
+        return _Redeemable(row, grant)
+
+    def create_token_response(self) -> _TokenResponse:
+        """Issue tokens, for fewer scopes if fewer are asked for."""
+        token, request = self.request.refresh_token, self.request
+        scope = request.payload.scope or token.get_scope()
+        answer = self.server.redeem(request, REFRESH_TOKENS, token.row, token.grant, scope)
+        return 200, answer, []
+
+
+class _ClientGrant(grants.ClientCredentialsGrant):  # type: ignore[misc]
+    """A client for itself (OAuth 2.1, section 4.2)."""
+
+    TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS[:3]
+    server: AuthorizationServer
+
+    def create_token_response(self) -> _TokenResponse:
+        """Issue an access token alone."""
+        client: Client = self.request.client
+        scope = client.get_allowed_scope(self.request.payload.scope)
+        if scope is None:
+            raise InvalidScopeError
+        resource = self.server.check_target(self.request, self.server.issuer.resources)
+        return 200, self.server.issue_token(client, scope, None, resource), []
+
+
+class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
+    """Clients that sign for themselves (RFC 7523, section 2.2)."""
+
+    CLIENT_AUTH_METHOD = "private_key_jwt"
+
+    def __init__(self, server: AuthorizationServer) -> None:
+        super().__init__()
+        self._server = server
+
+    def get_audiences(self) -> list[str]:
+        return list(self._server.issuer.audiences)
+
+    def resolve_client_public_key(self, client: Client) -> KeySet:
+        return client.keys
+
+    def process_assertion_claims(self, assertion: str, resolve_key: Any) -> dict[str, Any]:
+        """Return the verified claims; only announced algorithms are accepted."""
+        try:
+            token = jwt.decode(assertion, resolve_key, algorithms=list(ASSERTION_ALGORITHMS))
+        except JoseError as error:
+            raise InvalidClientError("The client assertion is not signed by its key") from error
+        self.verify_claims(token.claims)
+        return token.claims
+
+    def validate_jti(self, claims: Mapping[str, Any], jti: object) -> bool:
+        """Tell whether the assertion is fresh, and add the query that stores its use."""
+        context = self._server.context
+        if claims["exp"] > (context.now + _ASSERTION_LONGEST_LIFE).timestamp():
+            raise InvalidClientError("The client assertion must end within an hour")
+        if self._digest is None:  # what cannot be known again cannot be used once
+            raise InvalidClientError("The client assertion cannot be read")
+        if context.used_assertion or not isinstance(jti, str):
+            return False
+        row = {"id": self._digest, "expires_at": spell_instant(context.now + _ASSERTION_KEPT)}
+        self._server.queries.append(Insert(USED_ASSERTIONS, [row]))
+        return True
+
+    def __call__(self, query_client: Any, request: AuthRequest) -> Client | None:
+        """Return the client that signed, if the request carries an assertion."""
+        self._digest = assertion_digest(request)
+        try:
+            client: Client | None = super().__call__(query_client, request)
+        except OAuth2Error:
+            raise
+        except Exception:  # noqa: BLE001  a stranger's text, and libraries that read all of it
+            raise InvalidClientError("The client assertion cannot be read") from None
+        return client

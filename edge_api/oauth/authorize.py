@@ -1,7 +1,6 @@
-"""The one page of the authorization server: a person is asked, and answers.
+"""The consent page: a person is asked, and answers.
 
-Browsers come here, so it speaks in pages: where nobody may be sent back to a client, in a page that
-says why (RFC 6749, section 4.1.2.1).
+If nobody may be sent back to the client, a page says why (RFC 6749, section 4.1.2.1).
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,13 +26,13 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.result import FORM, HTML, OperationResult, Page
 from edge_api.operation.service import Service
-from edge_api.schema.credentials import SCOPES, Scope
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
 
 Pairs = Sequence[tuple[str, str]]
 
 _OWN: Final = ("api_key", "granted", "decision", "seal")
-"""Members of the form that are the person's answer, not the client's request."""
+"""Members of the form that are the person's answer."""
 _COOKIE: Final = "consent"
 _RESOURCES: Final[Mapping[str, str]] = {
     AUDIENCES["rest"]: "the REST API",
@@ -43,80 +42,65 @@ _RESOURCES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One scope, as the form shows it."""
+    """One scope in the form."""
 
     name: str
     sentence: str
     checked: bool
 
 
-async def ask_person(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """Show the question, or send the browser back with what the client has to mend."""
+async def show_question(service: Service, request: OperationRequest[None, None]) -> OperationResult:
+    """Show the question, or send the browser back with the error that the client has to fix."""
     try:
         asked = await service[OAuthServer].consents.read(request.pairs)
     except Problem as problem:
         return await _refusal(service, problem)
     if isinstance(asked, SentBack):
-        return await _send_back(service, asked)
-    nonce = _cookie(request) or service[OAuthServer].guard.new_nonce()
+        if asked.is_trusted:
+            return Page(b"", status=303, headers={"Location": asked.location})
+        sentences = ["The program asked for something that it cannot have. Nothing was granted."]
+        link = (asked.location, f"Go back to {host_of(asked.location)}")
+        return await _notice(service, 403, sentences, link=link)
+    nonce = _nonce(request) or service[OAuthServer].guard.new_nonce()
     return await _question(service, asked, nonce, [])
 
 
-async def _send_back(service: Service, sent: SentBack) -> Page:
-    """Return what leads back to the client: at once, or where the person wants to."""
-    if sent.is_trusted:
-        return Page(b"", status=303, headers={"Location": sent.location})
-    sentences = ["The program asked for something that it cannot have. Nothing was granted."]
-    link = (sent.location, f"Go back to {host_of(sent.location)}")
-    title = "This cannot be allowed"
-    body = await service.pages.render("notice", title, sentences=sentences, link=link)
-    return Page(body, status=403)
-
-
 async def take_answer(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
-    """Take what the person decided, and send the browser back to the client with it."""
+    """Take the person's decision, and send the browser back to the client with it."""
     members = pairs_of(request.body)
     pairs = [(name, value) for name, value in members if name not in _OWN]
-    said = dict(members)
+    answer = dict(members)
     try:
-        asked = await _reread(service, pairs)
-        _check_seal(service, request, said.get("seal", ""), pairs)
+        asked = await service[OAuthServer].consents.read(pairs)
+        _check_form(service, request, answer.get("seal", ""), pairs, asked)
     except Problem as problem:
         return await _refusal(service, problem)
+    assert isinstance(asked, Asked)  # noqa: S101  the check has refused anything else
     chosen = [value for name, value in members if name == "granted"]
     try:
-        location = await _decide(service, request, asked, said, chosen)
+        location = await _decide(service, request, asked, answer, chosen)
     except Problem as problem:
         if problem.code not in ("invalid", "unauthenticated", "forbidden"):
             raise
         await service[OAuthServer].consents.note_refusal(asked.client)
-        return await _question(service, asked, _cookie(request), chosen, f"{problem.sentence}.")
+        return await _question(service, asked, _nonce(request), chosen, f"{problem.sentence}.")
     return Page(b"", status=303, headers={"Location": location})
-
-
-async def _reread(service: Service, pairs: Pairs) -> Asked:
-    """Return the request that the form brought back. Raises Problem."""
-    asked = await service[OAuthServer].consents.read(pairs)
-    if isinstance(asked, SentBack):
-        raise Problem("forbidden", "The form was changed: go back to the client and start again")
-    return asked
 
 
 async def _decide(
     service: Service,
     request: OperationRequest[None, Form],
     asked: Asked,
-    said: Mapping[str, str],
+    answer: Mapping[str, str],
     chosen: list[str],
 ) -> str:
-    if said.get("decision") != "allow":
+    if answer.get("decision") != "allow":
         return await service[OAuthServer].consents.deny(asked)
-    holder = await _holder(service, request, said.get("api_key", "").strip())
+    holder = await _holder(service, request, answer.get("api_key", "").strip())
     return await service[OAuthServer].consents.allow(asked, holder, chosen)
 
 
 async def _holder(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
-    """Return who holds the key that was pasted. Raises Problem."""
     if not key:
         raise Problem("invalid", "Paste an API key: it says who you are")
     try:
@@ -131,45 +115,55 @@ async def _holder(service: Service, request: OperationRequest[Any, Any], key: st
     return holder
 
 
-def _check_seal(
-    service: Service, request: OperationRequest[Any, Any], seal: str, pairs: Pairs
+def _check_form(
+    service: Service,
+    request: OperationRequest[None, Form],
+    seal: str,
+    pairs: Pairs,
+    asked: Asked | SentBack,
 ) -> None:
-    """Refuse a form that was not shown to this browser. Raises Problem."""
-    if not service[OAuthServer].guard.holds(seal, _cookie(request), pairs, service.clock()):
-        raise Problem(
-            "forbidden",
-            "The form is too old, or cookies are switched off: go back to the client and try again",
-        )
+    """Refuse a form that was changed, or not shown to this browser. Raises Problem."""
+    if isinstance(asked, SentBack):
+        raise Problem("forbidden", "The form was changed: go back to the client and start again")
+    if not service[OAuthServer].guard.holds(seal, _nonce(request), pairs, service.clock()):
+        sentence = "The form is too old, or cookies are switched off"
+        raise Problem("forbidden", f"{sentence}: go back to the client and try again")
 
 
 async def _question(
-    service: Service, asked: Asked, nonce: str, chosen: Sequence[str], fault: str = ""
+    service: Service, asked: Asked, nonce: str, chosen: Sequence[str], error: str = ""
 ) -> Page:
-    """Return the page with the question; filled in as before where there is a fault."""
-    path = asked.resource.removeprefix(service[OAuthServer].issuer.url)
-    seal = service[OAuthServer].guard.seal(nonce, asked.pairs, service.clock())
+    """Return the page with the question; after an error it is filled in as before."""
+    server = service[OAuthServer]
     body = await service.pages.render(
         "consent",
         "Allow access",
         action=AUTHORIZE,
-        hidden=[*asked.pairs, ("seal", seal)],
+        hidden=[*asked.pairs, ("seal", server.guard.seal(nonce, asked.pairs, service.clock()))],
         client_name=asked.client.row["name"],
         client_id=asked.client.client_id,
         client_kind=asked.client.row["kind"],
         redirect_host=host_of(asked.redirect_uri),
         is_loopback=is_loopback(asked.redirect_uri),
-        resource=_RESOURCES.get(path, "the REST API and the MCP endpoint"),
-        scopes=[_choice(name, chosen, fault) for name in SCOPES if name in asked.scopes],
-        fault=fault,
+        resource=_RESOURCES.get(
+            asked.resource.removeprefix(server.issuer.url), "the REST API and the MCP endpoint"
+        ),
+        scopes=[
+            Choice(name, SCOPES[name], name in chosen if error else True)
+            for name in SCOPES
+            if name in asked.scopes
+        ],
+        fault=error,
     )
-    headers = {"Set-Cookie": _set_cookie(service, nonce)}
-    status = 400 if fault else 200
-    source = source_of(asked.redirect_uri)
-    return Page(body, status=status, headers=headers, form_action=(source,))
-
-
-def _choice(name: Scope, chosen: Sequence[str], fault: str) -> Choice:
-    return Choice(name, SCOPES[name], name in chosen if fault else True)
+    # Lax: the page is reached from the client's site, and two questions may be open at once.
+    secure = "; Secure" if server.issuer.url.startswith("https:") else ""
+    cookie = f"{_COOKIE}={nonce}; Path={AUTHORIZE}; HttpOnly; SameSite=Lax{secure}"
+    return Page(
+        body,
+        status=400 if error else 200,
+        headers={"Set-Cookie": cookie},
+        form_action=(source_of(asked.redirect_uri),),
+    )
 
 
 async def _refusal(service: Service, problem: Problem) -> Page:
@@ -180,23 +174,19 @@ async def _refusal(service: Service, problem: Problem) -> Page:
         f"{problem.sentence}.",
         "Nothing was granted. The program that sent you here has to mend this.",
     ]
-    body = await service.pages.render("notice", "This cannot be allowed", sentences=sentences)
-    return Page(body, status=problem.status)
+    return await _notice(service, problem.status, sentences)
 
 
-def _cookie(request: OperationRequest[Any, Any]) -> str:
-    """Return our cookie, whatever others there are (RFC 6265, section 5.4)."""
+async def _notice(service: Service, status: int, sentences: list[str], **more: Any) -> Page:
+    title = "This cannot be allowed"
+    body = await service.pages.render("notice", title, sentences=sentences, **more)
+    return Page(body, status=status)
+
+
+def _nonce(request: OperationRequest[None, Any]) -> str:
+    """Return the value of our cookie, whatever others there are (RFC 6265, section 5.4)."""
     pairs = (part.strip().partition("=") for part in request.headers.get("Cookie", "").split(";"))
     return next((value for name, _, value in pairs if name == _COOKIE and is_nonce(value)), "")
-
-
-def _set_cookie(service: Service, nonce: str) -> str:
-    """Return the cookie of the form: for this page alone, and no script.
-
-    Lax: the page is reached from the client's site, and two questions may be open at once.
-    """
-    secure = "; Secure" if service[OAuthServer].issuer.url.startswith("https:") else ""
-    return f"{_COOKIE}={nonce}; Path={AUTHORIZE}; HttpOnly; SameSite=Lax{secure}"
 
 
 def _parameter(name: str, sentence: str, schema: Schema | None = None) -> Parameter:
@@ -243,16 +233,17 @@ _HTML: Final = (HTML.partition(";")[0],)
 _BACK: Final = SuccessResponse(
     303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}
 )
+
+
+def _page(status: int, description: str) -> SuccessResponse:
+    return SuccessResponse(status, description, {"type": "string"}, media_types=_HTML)
+
+
 _PAGES: Final = (
-    SuccessResponse(200, "The question", {"type": "string"}, media_types=_HTML),
+    _page(200, "The question"),
     _BACK,
-    SuccessResponse(400, "A page that says what is wrong", {"type": "string"}, media_types=_HTML),
-    SuccessResponse(
-        403,
-        "A page: nobody is sent on, for the client or the form is not known well enough",
-        {"type": "string"},
-        media_types=_HTML,
-    ),
+    _page(400, "A page that says what is wrong"),
+    _page(403, "A page: nobody is sent on, for the client or the form is not known well enough"),
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (
@@ -263,7 +254,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         tag="oauth",
         error_format="page",
         limit="token",
-        handler=ask_person,
+        handler=show_question,
         parameters=_PARAMETERS,
         responses=_PAGES,
         problems=("unavailable",),

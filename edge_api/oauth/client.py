@@ -1,20 +1,25 @@
-"""A client as Authlib's rules look at it, and what it says of itself, checked and made a row.
+"""A client as Authlib sees it, and the metadata that an unvetted client gives of itself.
 
-No store, no HTTP. It says something of itself to be registered, or in a document: RFC 7591, section
-2, and draft-ietf-oauth-client-id-metadata-document, section 4.1. Only public clients, and those
-that sign for themselves: nobody hands a secret to a stranger.
+Metadata is sent to register (RFC 7591, section 2), or is in a document at the client's URL
+(draft-ietf-oauth-client-id-metadata-document, section 4.1). Such a client gets no secret: it is
+public, or signs for itself.
 """
 
 import hmac
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final, Literal
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
+import orjson
 from authlib.oauth2.rfc6749 import ClientMixin  # type: ignore[import-untyped]
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
+from edge_api.auth.actor import Actor
 from edge_api.auth.secrets import digest_of
+from edge_api.db.oauth_tables import CLIENT_ID_LONGEST
 from edge_api.db.problems import Problem, sentence_of
 from edge_api.db.table import Row
 from edge_api.oauth.request import URI_LONGEST, matches, refusal_of
@@ -23,9 +28,16 @@ from edge_api.schema.credentials import UNVETTED_SCOPES
 
 SECRET_METHODS = ("client_secret_basic", "client_secret_post")
 
+Fetch = Callable[[str], Awaitable[bytes]]
+"""Returns the content of a public https address, without following redirects. Raises Problem."""
+
+
+class UnreachableError(Problem):
+    """A document cannot be fetched now, whatever it says."""
+
 
 class Client(ClientMixin):  # type: ignore[misc]
-    """One client; the methods are Authlib's questions about it."""
+    """One client; the methods answer Authlib's questions about it."""
 
     def __init__(self, row: Row) -> None:
         self.row = row
@@ -44,15 +56,15 @@ class Client(ClientMixin):  # type: ignore[misc]
         return self.client_id
 
     def get_default_redirect_uri(self) -> str | None:
-        """Return where it goes without being named: its only one (OAuth 2.1, section 4.1.1)."""
+        """Return its only redirect URI, if it has one alone (OAuth 2.1, section 4.1.1)."""
         return self.redirect_uris[0] if len(self.redirect_uris) == 1 else None
 
     def is_due(self, present: str) -> bool:
-        """Tell whether the document that describes it should be looked at again."""
+        """Tell whether the document that describes it should be fetched again."""
         return self.row["kind"] == "document" and (self.row["fresh_until"] or "") <= present
 
     def get_allowed_scope(self, scope: str | None) -> str | None:
-        """Return those of the scopes asked for that it may have; all it may have for none."""
+        """Return which of the scopes asked for it may have; all of them if none is asked for."""
         wanted = scope.split() if scope else self.scopes
         return " ".join(name for name in self.scopes if name in wanted) or None
 
@@ -61,17 +73,17 @@ class Client(ClientMixin):  # type: ignore[misc]
         return any(matches(registered, redirect_uri) for registered in self.redirect_uris)
 
     def check_client_secret(self, client_secret: str) -> bool:
-        """Tell whether the secret is its own, in a time that does not depend on it."""
+        """Tell whether the secret is its own, in constant time."""
         known = self.row["secret_digest"] or ""
         return hmac.compare_digest(known, digest_of(client_secret))
 
     def check_endpoint_auth_method(self, method: str, _endpoint: str) -> bool:
-        """Tell whether it may authenticate so; a secret may come in the header or in the form."""
+        """Tell whether it may authenticate so; a secret is taken from the header or the form."""
         own = self.row["auth_method"]
         return method == own or (method in SECRET_METHODS and own in SECRET_METHODS)
 
     def check_response_type(self, response_type: str) -> bool:
-        """Tell whether it may ask for this: codes alone (OAuth 2.1, section 10)."""
+        """Tell whether the response type is `code`, the only one (OAuth 2.1, section 10)."""
         return response_type == "code"
 
     def check_grant_type(self, grant_type: str) -> bool:
@@ -79,23 +91,27 @@ class Client(ClientMixin):  # type: ignore[misc]
         return grant_type in self.row["grant_types"].split()
 
 
+def client_actor(client: Client, grant: Row | None = None) -> Actor:
+    """Return a client as the audit log names it, with the key that it acts for."""
+    key = grant["credential_id"] if grant else ""
+    return Actor(key, client.row["name"], "access_token", frozenset(), client_id=client.client_id)
+
+
 REDIRECTS_MOST: Final = 20
 KEYS_MOST: Final = 10
-MEMBER_LONGEST: Final = 4096
-"""Characters of a member of a key; a modulus of 8,192 bits has 1,366, certificates have more."""
-EXPONENT_LONGEST: Final = 8
-"""Characters of a public exponent: nearly all are `AQAB`."""
+MEMBER_LONGEST: Final = 4096  # characters; a modulus of 8,192 bits has 1,366
+EXPONENT_LONGEST: Final = 8  # nearly all are `AQAB`
 _PRIVATE: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
 NAME_LONGEST: Final = 200
 CLIENT_NAME: Final = TextRule(NAME_LONGEST)
-_GRANTS: Final = ("authorization_code", "refresh_token")
+_INVALID: Final = "invalid_client_metadata"
 
 Uri = Annotated[str, Field(min_length=1, max_length=URI_LONGEST)]
 Name = Annotated[str, AfterValidator(CLIENT_NAME.clean)]
 
 
 class ClientMetadata(BaseModel, extra="ignore", strict=True):
-    """The members that are looked at; others are ignored (RFC 7591, section 2)."""
+    """The members that are read; others are ignored (RFC 7591, section 2)."""
 
     redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=REDIRECTS_MOST)]
     client_name: Name | None = None
@@ -128,35 +144,71 @@ def read_metadata(given: Any, schemes: Iterable[str]) -> ClientMetadata:
 def public_client(client_id: str, metadata: ClientMetadata) -> Row:
     """Return the given columns of a client that registers itself: public, whatever it asked for.
 
-    What it gets instead stands in its answer, as RFC 7591, section 3.2.1, allows.
+    The answer says what it got instead (RFC 7591, section 3.2.1).
     """
+    asked = metadata.scope.split() if metadata.scope else UNVETTED_SCOPES
+    granted = [name for name in UNVETTED_SCOPES if name in asked] or UNVETTED_SCOPES[:1]
     return {
         "id": client_id,
         "kind": "dynamic",
         "name": metadata.client_name or client_id[:NAME_LONGEST],
         "auth_method": "none",
         "redirect_uris": " ".join(metadata.redirect_uris),
-        "grant_types": " ".join(_GRANTS),
-        "scopes": _scopes(metadata.scope),
+        "grant_types": "authorization_code refresh_token",
+        "scopes": " ".join(granted),
     }
 
 
-def document_client(url: str, metadata: ClientMetadata) -> Row:
-    """Return the given columns of a client that a document describes.
+_URL: Final = re.compile(r"https://[!#-\[\]-~]+")
 
-    Raises Problem for a way to authenticate that a public document cannot have.
+
+def is_document_id(client_id: str) -> bool:
+    """Tell whether a client is named by the URL of a document (section 3 of the draft)."""
+    if len(client_id) > CLIENT_ID_LONGEST or _URL.fullmatch(client_id) is None:
+        return False
+    try:
+        parts = urlsplit(client_id)
+        _ = parts.port
+    except ValueError:
+        return False
+    is_plain = not parts.fragment and "@" not in parts.netloc and bool(parts.hostname)
+    has_dots = any(step in (".", "..") for step in parts.path.split("/"))
+    return is_plain and parts.path not in ("", "/") and not has_dots
+
+
+async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
+    """Return the given columns of the client that the document at `url` describes.
+
+    Raises Problem `invalid` that says what is wrong with the document, or UnreachableError.
     """
-    method = _document_method(metadata)
-    return {
-        **public_client(url, metadata),
-        "kind": "document",
-        "auth_method": method,
-        "jwks": metadata.jwks if method == "private_key_jwt" else None,
-    }
+    try:
+        given = orjson.loads(await fetch(url))
+    except orjson.JSONDecodeError:
+        given = None
+    except Problem as problem:
+        raise UnreachableError(problem.code, problem.sentence) from None
+    if not isinstance(given, dict):
+        raise Problem("invalid", "The client's document is not a JSON object")
+    if given.get("client_id") != url:
+        raise Problem("invalid", "client_id: the document does not name its own address")
+    if "client_secret" in given:
+        raise Problem("invalid", "client_secret: a secret in a public document is none")
+    metadata = read_metadata(given, schemes)
+    method = metadata.token_endpoint_auth_method
+    if method not in ("none", "private_key_jwt"):
+        sentence = "token_endpoint_auth_method: a document can have none or private_key_jwt"
+        raise Problem("invalid", sentence, oauth=_INVALID)
+    jwks = metadata.jwks if method == "private_key_jwt" else None
+    if method == "private_key_jwt":
+        if metadata.jwks_uri is not None:
+            raise Problem("invalid", "jwks_uri: put the keys into jwks", oauth=_INVALID)
+        check_keys(jwks)
+    client = public_client(url, metadata)
+    return {**client, "kind": "document", "auth_method": method, "jwks": jwks}
 
 
 def registration_answer(row: Row, issued_at: int) -> Mapping[str, Any]:
-    """Return what a client is told that registered itself (RFC 7591, section 3.2.1)."""
+    """Return the answer to a registration (RFC 7591, section 3.2.1)."""
     return {
         "client_id": row["id"],
         "client_id_issued_at": issued_at,
@@ -184,35 +236,12 @@ def check_keys(jwks: Any) -> None:
 
 
 def _is_public(key: Any) -> bool:
-    """Tell whether a key looks like a public one (RFC 7518, sections 6.2 and 6.3; RFC 8037, 2).
+    """Tell whether a key looks public and of ordinary size (RFC 7518, 6.2 and 6.3; RFC 8037, 2).
 
-    Before any library looks at it: with private members it would work out the rest of them, and a
-    stranger's numbers can be such that this takes hours.
+    Before any library reads it: completing a stranger's private key can take hours.
     """
     if not isinstance(key, dict) or key.get("kty") not in ("RSA", "EC", "OKP"):
         return False
     is_small = all(len(value) <= MEMBER_LONGEST for value in key.values() if isinstance(value, str))
     exponent = str(key.get("e", ""))
     return is_small and len(exponent) <= EXPONENT_LONGEST and not _PRIVATE & key.keys()
-
-
-def _document_method(metadata: ClientMetadata) -> Literal["none", "private_key_jwt"]:
-    method = metadata.token_endpoint_auth_method
-    if method == "private_key_jwt":
-        if metadata.jwks_uri is not None:
-            raise Problem("invalid", "jwks_uri: put the keys into jwks", oauth=_INVALID)
-        check_keys(metadata.jwks)
-        return "private_key_jwt"
-    if method != "none":
-        sentence = "token_endpoint_auth_method: a document can have none or private_key_jwt"
-        raise Problem("invalid", sentence, oauth=_INVALID)
-    return "none"
-
-
-def _scopes(asked: str | None) -> str:
-    """Return the scopes that it may be granted: those it asked for, of those that it can have."""
-    wanted = asked.split() if asked else UNVETTED_SCOPES
-    return " ".join(name for name in UNVETTED_SCOPES if name in wanted) or UNVETTED_SCOPES[0]
-
-
-_INVALID: Final = "invalid_client_metadata"

@@ -1,113 +1,60 @@
 """The clients of one store: registered, described by a document at their URL (CIMD), revoked.
 
-A secret is returned once and kept as a digest.
+A secret is returned once and kept as a digest. Each change is in the audit log.
 """
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
 from uuid import uuid4
 
-import orjson
-
-from edge_api.auth.actor import OPERATOR, SERVICE, Change, Clock, audit_entry
+from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry, new_id
 from edge_api.auth.keys import end_grants
 from edge_api.auth.secrets import digest_of, last_four, mint
-from edge_api.db.oauth_tables import CLIENT_ID_LONGEST, OAUTH_CLIENTS
+from edge_api.db.oauth_tables import OAUTH_CLIENTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, RowCount, Store, Update
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
 from edge_api.db.types import spell_instant
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
+from edge_api.oauth.authlib_server import GRANTS
 from edge_api.oauth.client import (
     SECRET_METHODS,
     Client,
+    Fetch,
+    UnreachableError,
     check_keys,
-    document_client,
+    client_actor,
+    fetch_metadata,
+    is_document_id,
     public_client,
     read_metadata,
     registration_answer,
 )
-from edge_api.oauth.client_rows import ClientRows
-from edge_api.oauth.grants import GRANTS
 from edge_api.oauth.request import refusal_of
+from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import SCOPES
-
-FRESH_FOR: Final = timedelta(hours=1)
-"""How long a document is believed without another look."""
-STALE_FOR: Final = timedelta(hours=24)
-"""How long a document that cannot be fetched again is believed beyond that."""
-
-Fetch = Callable[[str], Awaitable[bytes]]
-"""Returns what stands at a public https address, without following redirects. Raises Problem."""
-
-
-class Unreachable(Problem):
-    """A document is not to be had now, whatever it says."""
-
-
-_URL: Final = re.compile(r"https://[!#-\[\]-~]+")
-
-
-def is_document_id(client_id: str) -> bool:
-    """Tell whether a client is named by the URL of a document (section 3 of the draft)."""
-    if len(client_id) > CLIENT_ID_LONGEST or _URL.fullmatch(client_id) is None:
-        return False
-    try:
-        parts = urlsplit(client_id)
-        _ = parts.port
-    except ValueError:
-        return False
-    is_plain = not parts.fragment and "@" not in parts.netloc and bool(parts.hostname)
-    has_dots = any(step in (".", "..") for step in parts.path.split("/"))
-    return is_plain and parts.path not in ("", "/") and not has_dots
-
-
-async def fetch_client(fetch: Fetch, url: str, schemes: Iterable[str], now: datetime) -> Row:
-    """Return the given columns of the client that the document at `url` describes.
-
-    Raises Problem `invalid` that says what is wrong with the document; Unreachable where there is
-    none to be had.
-    """
-    given = _read(await _body(fetch, url))
-    if given.get("client_id") != url:
-        raise Problem("invalid", "client_id: the document does not name its own address")
-    if "client_secret" in given:
-        raise Problem("invalid", "client_secret: a secret in a public document is none")
-    row = document_client(url, read_metadata(given, schemes))
-    return {**row, "fresh_until": spell_instant(now + FRESH_FOR)}
-
-
-async def _body(fetch: Fetch, url: str) -> bytes:
-    try:
-        return await fetch(url)
-    except Problem as problem:
-        raise Unreachable(problem.code, problem.sentence) from None
-
-
-def _read(body: bytes) -> dict[str, Any]:
-    try:
-        given = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        given = None
-    if not isinstance(given, dict):
-        raise Problem("invalid", "The client's document is not a JSON object")
-    return given
-
 
 Method = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 
-FETCHES_MOST: Final = 8
-"""At the same time."""
+UNVETTED_MOST: Final = 10_000
+"""Clients that nobody vetted; beyond that the oldest ones without a token are deleted."""
+DELETED_AT_ONCE: Final = 100
+UNVETTED: Final = Filter("kind", "in", ("dynamic", "document"))
+NOT_REVOKED: Final = Filter("revoked_at", "is", None)
+UNUSED: Final = (UNVETTED, NOT_REVOKED, Filter("last_used_at", "is", None))
+
+FRESH_FOR: Final = timedelta(hours=1)
+"""How long a document is believed without fetching it again."""
+STALE_FOR: Final = timedelta(hours=24)
+"""How long a document that cannot be fetched again is believed beyond that."""
+FETCHES_MOST: Final = 8  # at the same time
 FAILED_FOR: Final = timedelta(seconds=30)
-"""How long a failure is told again without another look."""
+"""How long a failure is repeated without fetching again."""
 FAILURES_MOST: Final = 1000
-"""How many are remembered, the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +66,26 @@ class NewClient:
     grant_types: tuple[str, ...]
     scopes: tuple[str, ...]
     redirect_uris: tuple[str, ...] = ()
-    jwks: Any = None
-    """A JWK set of public keys, for `private_key_jwt`."""
+    jwks: Any = None  # a JWK set of public keys, for `private_key_jwt`
+
+    def check(self, schemes: Iterable[str]) -> None:
+        """Raise Problem `invalid`, naming what is wrong; `schemes` are private-use schemes."""
+        for name in self.scopes:
+            if name not in SCOPES:
+                raise Problem("invalid", f"scopes: there is no scope {name!r}")
+        for name in self.grant_types:
+            if name not in GRANTS:
+                raise Problem("invalid", f"grants: there is no grant {name!r}")
+        for uri in self.redirect_uris:
+            refusal = refusal_of(uri, schemes)
+            if refusal is not None:
+                raise Problem("invalid", f"redirect URI {uri}: {refusal}")
+        if "authorization_code" in self.grant_types and not self.redirect_uris:
+            raise Problem("invalid", "redirect URI: codes need at least one")
+        if "client_credentials" in self.grant_types and self.auth_method == "none":
+            raise Problem("invalid", "A client that acts for itself must authenticate")
+        if self.auth_method == "private_key_jwt":
+            check_keys(self.jwks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,121 +96,171 @@ class Registered:
     secret: str | None
 
 
-class Clients:
+class ClientRows:
+    """The rows of the clients of one store. Every method may raise Problem `unavailable`."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def row(self, client_id: str) -> Row | None:
+        """Return a client, revoked or not."""
+        where = (Filter("id", "eq", client_id),)
+        (outcome,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
+        return outcome.rows[0] if outcome.rows else None
+
+    async def known_row(self, client_id: str) -> Row:
+        """Return a client. Raises Problem `not_found`."""
+        row = await self.row(client_id)
+        if row is None:
+            raise Problem("not_found", f"There is no client {client_id}")
+        return row
+
+    async def all(self) -> list[Row]:
+        """Return every client, newest first."""
+        order = (Order("created_at", descending=True), Order("id"))
+        (outcome,) = await self._store.run(Read(OAUTH_CLIENTS, order=order))
+        return outcome.rows
+
+    async def add(self, given: Row, actor: Actor) -> Row:
+        """Store a new client from its given columns, and return the whole row.
+
+        If another request was faster with the same id, that client is returned.
+        """
+        now = self._clock()
+        row = OAUTH_CLIENTS.new_row(given, spell_instant(now), partial(new_id, now))
+        audit = audit_entry(actor, Change("register", OAUTH_CLIENTS, 1), now)
+        is_new = await run_unless_conflict(self._store, Insert(OAUTH_CLIENTS, [row]), audit)
+        return row if is_new else await self.known_row(row["id"])
+
+    async def add_unvetted(self, given: Row) -> Row:
+        """Store a client that nobody vetted. Raises Problem `unavailable` if there is no room."""
+        await self._make_room()
+        return await self.add(given, client_actor(Client({**given, "scopes": ""})))
+
+    async def change(
+        self, client_id: str, verb: str, values: Mapping[str, Any], actor: Actor
+    ) -> None:
+        """Change a client. Raises Problem `conflict` if it is revoked."""
+        update = Update(
+            OAUTH_CLIENTS, values, (Filter("id", "eq", client_id), NOT_REVOKED), at_least=1
+        )
+        audit = audit_entry(actor, Change(verb, OAUTH_CLIENTS, RowCount(0), ("id",)), self._clock())
+        if not await run_unless_conflict(self._store, update, audit):
+            raise Problem("conflict", f"The client {client_id} is revoked")
+
+    async def _make_room(self) -> None:
+        """Delete the oldest unvetted clients without a token if there are too many.
+
+        An honest client gets a token within minutes, so nobody can fill all places for long.
+        """
+        count = Read(OAUTH_CLIENTS, ("id",), (UNVETTED,), limit=1, counted=True)
+        (outcome,) = await self._store.run(count)
+        if (outcome.total or 0) < UNVETTED_MOST:
+            return
+        oldest = Read(OAUTH_CLIENTS, ("id",), UNUSED, (Order("created_at"),), limit=DELETED_AT_ONCE)
+        (outcome,) = await self._store.run(oldest)
+        if not outcome.rows:
+            sentence = "Too many clients made themselves known lately: try again tomorrow"
+            raise Problem("unavailable", sentence, headers={"Retry-After": "3600"})
+        chosen = Filter("id", "in", tuple(row["id"] for row in outcome.rows))
+        await delete_clients(self._store, (*UNUSED, chosen), self._clock())
+
+
+async def delete_clients(store: Store, where: Where, now: datetime) -> None:
+    """Delete clients, and audit how many. Raises Problem."""
+    change = Change("forget", OAUTH_CLIENTS, RowCount(0))
+    await store.run(Delete(OAUTH_CLIENTS, where), audit_entry(SERVICE, change, now))
+
+
+class Clients(ClientRows):
     """The clients of one store. `schemes` are private-use schemes that redirects may have."""
 
     def __init__(
         self, store: Store, clock: Clock, fetch: Fetch, schemes: tuple[str, ...] = ()
     ) -> None:
-        self._store = store
-        self._clock = clock
+        super().__init__(store, clock)
         self._schemes = schemes
-        self._rows = ClientRows(store, clock)
-        self._documents = DocumentClients(self._rows, clock, fetch, schemes)
+        self._documents = DocumentClients(self, clock, fetch, schemes)
 
     async def look_up(self, client_id: str) -> Client | None:
-        """Return a client that is known and may be used; nothing is fetched. Raises Problem."""
-        row = await self._rows.find(client_id)
+        """Return a client that is known and not revoked, without fetching. Raises Problem."""
+        row = await self.row(client_id)
         return Client(row) if row is not None and row["revoked_at"] is None else None
 
     async def find(self, client_id: str) -> Client | None:
-        """Return a client that may be used; a document is fetched when the last look is old.
+        """Return a client that is not revoked; an old document is fetched again.
 
-        Raises Problem `invalid` for a document that is none.
+        Raises Problem `invalid` for an invalid document.
         """
-        row = await self._rows.find(client_id)
+        row = await self.row(client_id)
         if row is not None and row["revoked_at"] is not None:
             return None
         if is_document_id(client_id):
             row = await self._documents.find(client_id, row)
         return Client(row) if row else None
 
-    async def register(self, order: NewClient) -> Registered:
-        """Store a client of the operator's. Raises Problem `invalid`, naming what is wrong."""
-        _check(order, self._schemes)
-        secret = mint("client_secret") if order.auth_method in SECRET_METHODS else None
+    async def register(self, new: NewClient) -> Registered:
+        """Store a client of the operator. Raises Problem `invalid`, naming what is wrong."""
+        new.check(self._schemes)
+        secret = mint("client_secret") if new.auth_method in SECRET_METHODS else None
         given = {
             "id": str(uuid4()),
             "kind": "registered",
-            "name": order.name,
-            "auth_method": order.auth_method,
+            "name": new.name,
+            "auth_method": new.auth_method,
             "secret_digest": digest_of(secret) if secret else None,
             "secret_last_four": last_four(secret) if secret else None,
-            "redirect_uris": " ".join(order.redirect_uris),
-            "grant_types": " ".join(order.grant_types),
-            "scopes": " ".join(order.scopes),
-            "jwks": order.jwks,
+            "redirect_uris": " ".join(new.redirect_uris),
+            "grant_types": " ".join(new.grant_types),
+            "scopes": " ".join(new.scopes),
+            "jwks": new.jwks,
         }
-        return Registered(await self._rows.add(given, OPERATOR), secret)
+        return Registered(await self.add(given, OPERATOR), secret)
 
     async def register_itself(self, metadata: Any) -> Mapping[str, Any]:
-        """Store a public client that asks for it, and return what it is told (RFC 7591, 3.2.1).
+        """Store a public client that registers itself; return the answer (RFC 7591, 3.2.1).
 
-        Raises Problem with the codes of section 3.2.2, and `unavailable` when there are too many.
+        Raises Problem with the codes of section 3.2.2, and `unavailable` if there are too many.
         """
         checked = read_metadata(metadata, self._schemes)
-        row = await self._rows.add_stranger(public_client(str(uuid4()), checked))
+        row = await self.add_unvetted(public_client(str(uuid4()), checked))
         return registration_answer(row, int(self._clock().timestamp()))
-
-    async def all(self) -> list[Row]:
-        """Return every client, newest first."""
-        return await self._rows.all()
 
     async def rotate(self, client_id: str) -> Registered:
         """Give a client a new secret; the old one ends at once.
 
-        Raises Problem `not_found`, `invalid` where there is no secret, and `conflict` for one that
-        is revoked.
+        Raises Problem `not_found`, `invalid` if it has no secret, `conflict` if it is revoked.
         """
-        row = await self._rows.known(client_id)
+        row = await self.known_row(client_id)
         if row["auth_method"] not in SECRET_METHODS:
             raise Problem("invalid", f"{client_id} has no secret")
         secret = mint("client_secret")
         values = {"secret_digest": digest_of(secret), "secret_last_four": last_four(secret)}
-        await self._rows.change(client_id, "rotate", values, OPERATOR)
+        await self.change(client_id, "rotate", values, OPERATOR)
         return Registered({**row, **values}, secret)
 
     async def revoke(self, client_id: str) -> None:
-        """End a client with all that it was granted; a revoked one stays as it is.
+        """Revoke a client and all that it was granted, unless it is revoked already.
 
         Raises Problem `not_found`.
         """
-        await self._rows.known(client_id)
+        await self.known_row(client_id)
         now = self._clock()
         present = spell_instant(now)
-        where = (Filter("id", "eq", client_id), Filter("revoked_at", "is", None))
-        change = Change("revoke", OAUTH_CLIENTS, RowCount(0), ("id",))
+        where = (Filter("id", "eq", client_id), NOT_REVOKED)
         await self._store.run(
             Update(OAUTH_CLIENTS, {"revoked_at": present}, where),
             end_grants(Filter("client_id", "eq", client_id), present),
-            audit_entry(OPERATOR, change, now),
+            audit_entry(OPERATOR, Change("revoke", OAUTH_CLIENTS, RowCount(0), ("id",)), now),
         )
 
 
-def _check(order: NewClient, schemes: tuple[str, ...]) -> None:
-    for name in order.scopes:
-        if name not in SCOPES:
-            raise Problem("invalid", f"scopes: there is no scope {name!r}")
-    for name in order.grant_types:
-        if name not in GRANTS:
-            raise Problem("invalid", f"grants: there is no grant {name!r}")
-    for uri in order.redirect_uris:
-        refusal = refusal_of(uri, schemes)
-        if refusal is not None:
-            raise Problem("invalid", f"redirect URI {uri}: {refusal}")
-    if "authorization_code" in order.grant_types and not order.redirect_uris:
-        raise Problem("invalid", "redirect URI: codes need at least one")
-    if "client_credentials" in order.grant_types and order.auth_method == "none":
-        raise Problem("invalid", "A client that acts for itself must authenticate")
-    if order.auth_method == "private_key_jwt":
-        check_keys(order.jwks)
-
-
 class DocumentClients:
-    """The clients of one store that documents describe, looked at again when that is old.
+    """The clients of one store that documents describe, fetched again when they are old.
 
-    Whoever asks for a consent page makes this service fetch an address, so it does that seldom: one
-    request an address at a time, few in all, and after a failure not again for a while.
+    Anyone who asks for a consent page makes this service fetch an address, so it fetches seldom:
+    one request an address at a time, few in all, and after a failure not again for a while.
     """
 
     def __init__(
@@ -257,37 +272,35 @@ class DocumentClients:
         self._schemes = schemes
         self._fetches: SingleFlight[Row] = SingleFlight()
         self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(FAILURES_MOST)
-        self._places = asyncio.Semaphore(FETCHES_MOST)
+        self._slots = asyncio.Semaphore(FETCHES_MOST)
 
     async def find(self, url: str, known: Row | None) -> Row:
-        """Return the client as its document has it, or has had it lately.
+        """Return the client as its document describes it, or described it lately.
 
-        A document that is away is believed for a while as it was; a faulty one is not. Raises
+        A document that is unreachable is believed for a while; an invalid one is not. Raises
         Problem `invalid` that says what is wrong with it.
         """
-        if known is not None and _is_fresh(known, self._clock()):
+        now = self._clock()
+        if known is not None and _is_fresh(known, now):
             return known
+        failed = self._failures.get(url)
         try:
-            return await self._look(url, known)
-        except Unreachable:
+            if failed is not None and now < failed[0] + FAILED_FOR:
+                raise failed[1].with_traceback(None)
+            return await self._fetches.run(url, partial(self._update, url, known))
+        except UnreachableError:
             if known is not None and _is_fresh(known, self._clock() - STALE_FOR):
                 return known
             raise
 
-    async def _look(self, url: str, known: Row | None) -> Row:
-        """Fetch a document, or wait for the request that is fetching it. Raises Problem."""
-        failed = self._failures.get(url)
-        if failed is not None and self._clock() < failed[0] + FAILED_FOR:
-            raise failed[1].with_traceback(None)
-        return await self._fetches.run(url, partial(self._take, url, known))
-
-    async def _take(self, url: str, known: Row | None) -> Row:
+    async def _update(self, url: str, known: Row | None) -> Row:
         """Fetch a document and store its client; remember what is wrong with it."""
         try:
-            async with self._places:
-                given = await fetch_client(self._fetch, url, self._schemes, self._clock())
+            async with self._slots:
+                given = await fetch_metadata(self._fetch, url, self._schemes)
+            given["fresh_until"] = spell_instant(self._clock() + FRESH_FOR)
             if known is None:
-                return await self._rows.add_stranger(given)
+                return await self._rows.add_unvetted(given)
             values = {name: given[name] for name in given if name != "id"}
             await self._rows.change(url, "update", values, SERVICE)
         except Problem as problem:

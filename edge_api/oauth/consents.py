@@ -1,6 +1,6 @@
-"""The question that a person is asked: whether a client may do something in their name.
+"""Consent: a person decides whether a client may act in their name.
 
-The only account there is is an API key: whoever holds it may grant a part of what it may do.
+The only accounts are API keys: the holder of one may grant a part of what it may do.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,11 +19,10 @@ from edge_api.db.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Store
 from edge_api.db.types import spell_instant
-from edge_api.oauth.authlib_server import UNKNOWN, client_actor
-from edge_api.oauth.client import Client
-from edge_api.oauth.grants import make_judge
+from edge_api.oauth.authlib_server import UNKNOWN, AuthorizationServer
+from edge_api.oauth.client import Client, client_actor
 from edge_api.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest, is_loopback
-from edge_api.oauth.token_context import FindClient, TokenContext, problem_of
+from edge_api.oauth.token_context import FindClient, TokenContext, oauth_problem
 from edge_api.schema.paths import AUDIENCES
 
 Pairs = Sequence[tuple[str, str]]
@@ -41,21 +40,21 @@ class Asked:
     state: str | None
     challenge: str
     pairs: Pairs
-    """The request as it came, to be sent along with the answer to the question."""
+    """The request as it came, which the form sends back with the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentBack:
-    """A request that its client has to mend: the browser goes back with an error."""
+    """A faulty request: the browser goes back to the client with an error."""
 
     location: str
     is_trusted: bool
-    """Whether the operator knows the client, or it is a program on the person's own machine. To
-    other places anybody could make us send browsers (RFC 9700, section 4.11.2)."""
+    """Whether the operator registered the client, or it runs on the person's own machine. Anybody
+    could make us send browsers to other places (RFC 9700, section 4.11.2)."""
 
 
 class Consents:
-    """Asks, and grants what was allowed."""
+    """Reads authorization requests, and stores what was granted."""
 
     def __init__(self, issuer: Issuer, store: Store, clock: Clock, find: FindClient) -> None:
         self._issuer = issuer
@@ -66,8 +65,8 @@ class Consents:
     async def read(self, pairs: Pairs) -> Asked | SentBack:
         """Return the request that the parameters make, or where a faulty one is sent back.
 
-        Raises Problem where nobody may be sent anywhere: the client is unknown or its redirect
-        URI is not one that it registered. Whatever is refused is in the audit log.
+        Raises Problem if the client is unknown or its redirect URI is not one that it registered:
+        then nobody may be sent anywhere. Refusals are in the audit log.
         """
         pairs = tuple((name, value) for name, value in pairs if name in KNOWN and value)
         named = dict(pairs)
@@ -78,23 +77,24 @@ class Consents:
             await self.note_refusal(client)
             raise
         try:
-            return self._judge(client, redirect_uri, pairs)
+            return self._validate(client, redirect_uri, pairs)
         except OAuth2Error as error:
-            problem = problem_of(error)
+            problem = oauth_problem(error)
         except Problem as found:
             problem = found
         await self.note_refusal(client)
-        told = {"error": problem.oauth, "error_description": problem.sentence}
-        location = self._back(redirect_uri, told, named.get("state"))
+        answer = {"error": problem.oauth, "error_description": problem.sentence}
+        location = self._back(redirect_uri, answer, named.get("state"))
         is_trusted = client.row["kind"] == "registered" or is_loopback(redirect_uri)
         return SentBack(location, is_trusted)
 
-    def _judge(self, client: Client, redirect_uri: str, pairs: Pairs) -> Asked:
-        """Return the request, which may be put to a person. Raises OAuth2Error, Problem."""
+    def _validate(self, client: Client, redirect_uri: str, pairs: Pairs) -> Asked:
+        """Return a valid request. Raises OAuth2Error, Problem."""
         request = AuthRequest(pairs, {}, method="GET")
-        judge = make_judge(self._issuer, TokenContext(self._clock(), {client.client_id: client}))
-        judge.get_consent_grant(request)
-        resource = judge.check_target(request, self._issuer.resources)
+        context = TokenContext(self._clock(), {client.client_id: client})
+        server = AuthorizationServer(self._issuer, context)
+        server.get_consent_grant(request)
+        resource = server.check_target(request, self._issuer.resources)
         return Asked(
             client=client,
             redirect_uri=redirect_uri,
@@ -106,9 +106,9 @@ class Consents:
         )
 
     async def allow(self, asked: Asked, holder: Actor, chosen: Iterable[str]) -> str:
-        """Grant what was chosen, as far as the key may do it; return where the browser goes.
+        """Grant what was chosen and the key may do; return where the browser goes.
 
-        Raises Problem `invalid` when nothing is left, or too little to be of use.
+        Raises Problem `invalid` if nothing is left, or too little to be of use.
         """
         allowed = holder.scopes.intersection(chosen)
         scopes = tuple(name for name in asked.scopes if name in allowed)
@@ -120,13 +120,13 @@ class Consents:
         return self._back(asked.redirect_uri, {"code": code}, asked.state)
 
     async def deny(self, asked: Asked) -> str:
-        """Note that the person said no; return where the browser goes."""
+        """Audit that the person said no; return where the browser goes."""
         await self.note_refusal(asked.client)
         error = {"error": "access_denied", "error_description": "The person did not allow it"}
         return self._back(asked.redirect_uri, error, asked.state)
 
     async def note_refusal(self, client: Client | None) -> None:
-        """Note for the audit log that a client was granted nothing. Raises Problem."""
+        """Write into the audit log that a client was granted nothing. Raises Problem."""
         actor = client_actor(client) if client else UNKNOWN
         await self._store.run(audit_entry(actor, Change("refuse", OAUTH_GRANTS, 0), self._clock()))
 
@@ -149,16 +149,13 @@ class Consents:
         """Store a grant and the code for it; return the code."""
         now, code = self._clock(), mint("authorization_code")
         present, make_id = spell_instant(now), partial(new_id, now)
-        grant = OAUTH_GRANTS.new_row(
-            {
-                "client_id": asked.client.client_id,
-                "credential_id": holder.credential_id,
-                "scopes": " ".join(scopes),
-                "resource": asked.resource,
-            },
-            present,
-            make_id,
-        )
+        granted = {
+            "client_id": asked.client.client_id,
+            "credential_id": holder.credential_id,
+            "scopes": " ".join(scopes),
+            "resource": asked.resource,
+        }
+        grant = OAUTH_GRANTS.new_row(granted, present, make_id)
         given = {
             "id": digest_of(code),
             "grant_id": grant["id"],
@@ -169,16 +166,17 @@ class Consents:
         row = AUTHORIZATION_CODES.new_row(given, present, make_id)
         actor = replace(holder, client_id=asked.client.client_id)
         audit = audit_entry(actor, Change("grant", OAUTH_GRANTS, 1), now)
-        plans = (Insert(OAUTH_GRANTS, [grant]), Insert(AUTHORIZATION_CODES, [row]), audit)
-        await self._store.run(*plans)
+        await self._store.run(
+            Insert(OAUTH_GRANTS, [grant]), Insert(AUTHORIZATION_CODES, [row]), audit
+        )
         return code
 
     def _back(self, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:
-        """Return the redirect URI with an answer, the state and who says it (RFC 9207)."""
-        fits = state is not None and 0 < len(state) <= VALUE_LONGEST
-        told = {**answer, **({"state": state} if fits else {}), "iss": self._issuer.url}
+        """Return the redirect URI with an answer, the state and the issuer (RFC 9207)."""
+        if state is not None and 0 < len(state) <= VALUE_LONGEST:
+            answer = {**answer, "state": state}
         separator = "&" if "?" in redirect_uri else "?"
-        return f"{redirect_uri}{separator}{urlencode(told)}"
+        return f"{redirect_uri}{separator}{urlencode({**answer, 'iss': self._issuer.url})}"
 
 
 def _redirect(client: Client, pairs: Pairs) -> str:

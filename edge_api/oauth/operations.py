@@ -1,14 +1,13 @@
-"""What programs call of the authorization server: metadata, keys, tokens, registration."""
+"""Operations of the authorization server for programs: metadata, keys, tokens, registration."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import BaseModel, Field, TypeAdapter
 
+from edge_api.oauth.authlib_server import GRANTS
 from edge_api.oauth.client import CLIENT_NAME
-from edge_api.oauth.grants import GRANTS
 from edge_api.oauth.request import URI_LONGEST, WEB, pairs_of
 from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
 from edge_api.operation.model import (
@@ -37,7 +36,6 @@ KEYS_CACHING: Final = "public, max-age=300"
 _TAG: Final = "oauth"
 
 Form = dict[str, str | list[str]]
-"""A decoded form: a text for each name, or a list where a name is repeated."""
 
 
 class ServerMetadata(BaseModel, extra="allow"):
@@ -92,13 +90,13 @@ class ClientAnswer(BaseModel, extra="forbid"):
 
 
 async def describe_server(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
-    """Say what the authorization server can do, and where."""
+    """Return the metadata of the authorization server."""
     issuer = service[OAuthServer].issuer
     return _public(server_metadata(issuer, agent_auth(issuer)))
 
 
 def describe_resource(audience: Audience | None) -> Any:
-    """Return the operation that says who hands out tokens for a door, or for the whole origin."""
+    """Return the handler that gives the metadata of an audience, or of the whole origin."""
 
     async def describe(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
         return _public(resource_metadata(service[OAuthServer].issuer, audience))
@@ -107,19 +105,18 @@ def describe_resource(audience: Audience | None) -> Any:
 
 
 async def publish_keys(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
-    """Publish the keys that access tokens are signed with."""
+    """Return the keys that access tokens are signed with."""
     return _public(await service[OAuthServer].keys.jwks())
 
 
 async def issue_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
-    """Hand out an access token, and perhaps a refresh token."""
-    return OperationResult(
-        await service[OAuthServer].tokens.issue(pairs_of(request.body), request.headers)
-    )
+    """Issue an access token, and perhaps a refresh token."""
+    tokens = service[OAuthServer].tokens
+    return OperationResult(await tokens.issue(pairs_of(request.body), request.headers))
 
 
 async def revoke_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
-    """Take a token back."""
+    """Revoke a token."""
     await service[OAuthServer].tokens.revoke(pairs_of(request.body), request.headers)
     return OperationResult({})
 
@@ -128,15 +125,13 @@ async def register_client(
     service: Service, request: OperationRequest[None, dict[str, Any]]
 ) -> OperationResult:
     """Register a public client."""
-    return OperationResult(
-        await service[OAuthServer].clients.register_itself(request.body), status=201
-    )
+    answer = await service[OAuthServer].clients.register_itself(request.body)
+    return OperationResult(answer, status=201)
 
 
 def _public(value: Any) -> OperationResult:
-    return OperationResult(
-        Document(orjson.dumps(value), cache_control=KEYS_CACHING, is_lasting=False)
-    )
+    body = orjson.dumps(value)
+    return OperationResult(Document(body, cache_control=KEYS_CACHING, is_lasting=False))
 
 
 def _text(pattern: str, sentence: str, longest: int = 4096) -> dict[str, Any]:
@@ -222,7 +217,6 @@ _CLIENT_EXAMPLE: Final = {
     "redirect_uris": ["http://127.0.0.1/callback"],
     "token_endpoint_auth_method": "none",
 }
-_EITHER: Final = TypeAdapter(Form)
 
 
 def _described(name: str, path: str, audience: Audience | None) -> AnyOperation:
@@ -240,8 +234,7 @@ def _described(name: str, path: str, audience: Audience | None) -> AnyOperation:
 
 
 def _form(schema: Mapping[str, Any], example: Mapping[str, str]) -> Body[Any]:
-    examples = MappingProxyType({"example": dict(example)})
-    return Body(_EITHER, schema, examples, media_type=FORM)
+    return Body(TypeAdapter(Form), schema, {"example": example}, media_type=FORM)
 
 
 OPERATIONS: tuple[AnyOperation, ...] = (
@@ -305,11 +298,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="oauth",
         limit="token",
         handler=register_client,
-        body=Body(
-            TypeAdapter(dict[str, Any]),
-            _CLIENT_SCHEMA,
-            MappingProxyType({"agent": _CLIENT_EXAMPLE}),
-        ),
+        body=Body(TypeAdapter(dict[str, Any]), _CLIENT_SCHEMA, {"agent": _CLIENT_EXAMPLE}),
         responses=(SuccessResponse(201, "The client", output_schema(ClientAnswer)),),
         problems=("unavailable",),
     ),

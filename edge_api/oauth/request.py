@@ -1,4 +1,4 @@
-"""A request to the authorization server (RFC 6749): parameters, redirect URIs, its browser."""
+"""A request to the authorization server (RFC 6749): parameters, redirect URIs, the form's seal."""
 
 import hmac
 import re
@@ -34,15 +34,17 @@ _DANGEROUS: Final = ("javascript", "data", "file", "vbscript", "about", "blob")
 def refusal_of(uri: str, schemes: Iterable[str]) -> str | None:
     """Return why a client may not register `uri`, or `None`.
 
-    `https` with a host, `http` on this machine alone, or a private-use scheme of `schemes`.
+    Allowed are `https` with a host, `http` on a loopback address, and the private-use `schemes`.
     """
     if len(uri) <= URI_LONGEST and re.fullmatch(WEB, uri):
         return None
     parts = _split(uri)
     if parts is None or "#" in uri:
         return "must be a URI without a fragment"
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        return "must be https, or http on a loopback address"
     if _is_web(parts):
-        return _refusal_of_web(parts)
+        return _refusal_of_authority(parts) or "is not an address that browsers agree on"
     if parts.scheme in schemes and parts.scheme not in _DANGEROUS:
         return None
     return f"must be https, http on a loopback address, or one of {', '.join(schemes) or 'none'}"
@@ -51,7 +53,7 @@ def refusal_of(uri: str, schemes: Iterable[str]) -> str | None:
 def matches(registered: str, named: str) -> bool:
     """Tell whether the URI in a request is the registered one: the very same string.
 
-    On a loopback address any port will do, for a program takes one that is free (RFC 8252, 7.3).
+    On a loopback address any port will do, since a program takes one that is free (RFC 8252, 7.3).
     """
     if registered == named:
         return True
@@ -60,23 +62,26 @@ def matches(registered: str, named: str) -> bool:
         return False
     if ours.scheme != "http" or ours.hostname not in LOOPBACK or not re.fullmatch(WEB, named):
         return False
-    return _without_port(ours) == _without_port(theirs)
+    return all(
+        getattr(ours, part) == getattr(theirs, part)
+        for part in ("scheme", "hostname", "path", "query")
+    )
 
 
 def source_of(uri: str) -> str:
     """Return a redirect URI as a source of a content security policy (CSP level 3, 2.3.1).
 
-    A policy cannot name an IPv6 address: there, as for a program's scheme, the scheme has to do.
+    A policy cannot name an IPv6 address; there, as for private-use schemes, the scheme has to do.
     """
     parts = urlsplit(uri)
     is_nameable = _is_web(parts) and ":" not in (parts.hostname or "")
-    return f"{parts.scheme}://{parts.netloc}" if is_nameable else _scheme(parts)
+    return f"{parts.scheme}://{parts.netloc}" if is_nameable else f"{parts.scheme}:"
 
 
 def host_of(uri: str) -> str:
-    """Return where a redirect goes, as a person may judge it: a host, or a program's scheme."""
+    """Return where a redirect goes, for a person: a host, or a program's scheme."""
     parts = urlsplit(uri)
-    return parts.netloc if _is_web(parts) else _scheme(parts)
+    return parts.netloc if _is_web(parts) else f"{parts.scheme}:"
 
 
 def is_loopback(uri: str) -> bool:
@@ -87,10 +92,6 @@ def is_loopback(uri: str) -> bool:
 
 def _is_web(parts: SplitResult) -> bool:
     return parts.scheme in ("http", "https")
-
-
-def _scheme(parts: SplitResult) -> str:
-    return f"{parts.scheme}:"
 
 
 def _split(uri: str) -> SplitResult | None:
@@ -104,12 +105,6 @@ def _split(uri: str) -> SplitResult | None:
     return parts if parts.scheme else None
 
 
-def _refusal_of_web(parts: SplitResult) -> str:
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        return "must be https, or http on a loopback address"
-    return _refusal_of_authority(parts) or "is not an address that browsers agree on"
-
-
 def _refusal_of_authority(parts: SplitResult) -> str | None:
     if not parts.hostname:
         return "must have a host"
@@ -118,37 +113,32 @@ def _refusal_of_authority(parts: SplitResult) -> str | None:
     return None
 
 
-def _without_port(parts: SplitResult) -> tuple[str, str | None, str, str]:
-    return parts.scheme, parts.hostname, parts.path, parts.query
-
-
 FORM_LIFE: Final = timedelta(minutes=30)
-"""How long a person may look at the question."""
 _NONCE_BYTES: Final = 24
 
 
 def is_nonce(text: str) -> bool:
-    """Tell whether a cookie holds what `new_nonce` may have made."""
+    """Tell whether a cookie has the form of a nonce."""
     return re.fullmatch(r"[A-Za-z0-9_-]{32}", text) is not None
 
 
 class FormGuard:
-    """Makes and checks proofs with one secret."""
+    """Makes and checks the seals of consent forms."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"consent form", "sha256")
 
     def new_nonce(self) -> str:
-        """Return what goes into the cookie."""
+        """Return a value for the cookie."""
         return secrets.token_urlsafe(_NONCE_BYTES)
 
     def seal(self, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> str:
-        """Return what goes into the form that asks about a request."""
+        """Return the seal of a form that asks about a request."""
         until = str(int((now + FORM_LIFE).timestamp()))
         return f"{until}.{self._mac(nonce, pairs, until)}"
 
     def holds(self, seal: str, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> bool:
-        """Tell whether a form with this seal was shown to the holder of the cookie, lately."""
+        """Tell whether a form with this seal was shown to the holder of the cookie, and lately."""
         until, _, mac = seal.partition(".")
         if not nonce or not until.isdecimal() or not until.isascii():
             return False
@@ -170,15 +160,12 @@ KNOWN: Final = frozenset(
         *("grant_type", "code", "code_verifier", "refresh_token", "token", "token_type_hint"),
     }
 )
-"""Parameters that mean something; others are ignored (RFC 6749, sections 3.1 and 3.2)."""
-_REPEATABLE: Final = ("resource",)
-"""RFC 8707, section 2."""
-_FREE: Final = ("state",)
-"""What only its client looks at may hold any printable character (RFC 6749, appendix A.5)."""
+"""Known parameters; others are ignored (RFC 6749, sections 3.1 and 3.2)."""
+_REPEATABLE: Final = ("resource",)  # RFC 8707, section 2
+_FREE: Final = ("state",)  # any printable character (RFC 6749, appendix A.5)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 _QUOTABLE: Final = re.compile(r'[^"\\]*')
-VALUE_LONGEST: Final = 4096
-"""Characters: what is longer has no place in an address that a browser is sent to."""
+VALUE_LONGEST: Final = 4096  # characters
 _LONGER: Final[Mapping[str, int]] = {
     "client_assertion": 16384,
     "token": 8192,
@@ -210,7 +197,7 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
     ) -> None:
         """Check the parameters. Raises Problem `invalid` that names the faulty one.
 
-        What has no value counts as left out (RFC 6749, section 3.1).
+        A parameter without a value counts as left out (RFC 6749, section 3.1).
         """
         # The transport is not this layer's: Authlib would refuse http, also on a loopback address.
         super().__init__(method, "https://transport.invalid/", headers=headers)
@@ -222,24 +209,24 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
             if len(values) > 1 and name not in _REPEATABLE:
                 raise Problem("invalid", f"{name}: stands more than once")
         if "scope" in lists:
-            lists["scope"] = [_without_habits(lists["scope"][0])]
+            names = [name for name in lists["scope"][0].split() if name != _OFFLINE]
+            if not names:  # else it would count as left out, which asks for all there is
+                sentence = "scope: names nothing that can be granted"
+                raise Problem("invalid", sentence, oauth="invalid_scope")
+            lists["scope"] = [" ".join(names)]
         self.payload: Any = _Payload(lists)
 
     @property
-    def args(self) -> Mapping[str, str]:
-        """The parameters, where they stood in a query."""
+    def form(self) -> Mapping[str, str]:
+        """The parameters, from a form or a query."""
         parameters: Mapping[str, str] = self.payload.data
         return parameters
 
-    @property
-    def form(self) -> Mapping[str, str]:
-        """The parameters, where they stood in a form."""
-        parameters: Mapping[str, str] = self.payload.data
-        return parameters
+    args = form
 
     @property
     def resources(self) -> list[str]:
-        """What the token is to be for (RFC 8707, section 2)."""
+        """The resources that the token is to be for (RFC 8707, section 2)."""
         named: list[str] = self.payload.datalist.get("resource", [])
         return named
 
@@ -260,11 +247,3 @@ def _check(name: str, value: str) -> str:
     if len(value) > _LONGER.get(name, VALUE_LONGEST):
         raise Problem("invalid", f"{name}: is too long")
     return value
-
-
-def _without_habits(scope: str) -> str:
-    """Return what is asked for in earnest. Raises Problem where that is nothing."""
-    names = [name for name in scope.split() if name != _OFFLINE]
-    if not names:  # else it would count as left out, which asks for all there is
-        raise Problem("invalid", "scope: names nothing that can be granted", oauth="invalid_scope")
-    return " ".join(names)

@@ -1,13 +1,12 @@
-"""One authorization server: its parts, put together, what it forgets in time, and its metadata."""
+"""The authorization server: its parts, its metadata, and the deletion of expired rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from edge_api.auth.actor import Clock
-from edge_api.auth.signing_keys import AccessTokenValidator, SigningKeys
-from edge_api.auth.tokens import Issuer
+from edge_api.auth.tokens import AccessTokenValidator, Issuer, SigningKeys
 from edge_api.db.oauth_tables import (
     AUTHORIZATION_CODES,
     OAUTH_CLIENTS,
@@ -20,11 +19,10 @@ from edge_api.db.query import Delete, Filter, Read, Store
 from edge_api.db.table import Table
 from edge_api.db.transfer import pages
 from edge_api.db.types import spell_instant
-from edge_api.oauth.authlib_server import REFRESH_LIFE
-from edge_api.oauth.client_rows import STRANGERS, UNUSED, forget
-from edge_api.oauth.clients import Clients, Fetch
+from edge_api.oauth.authlib_server import ASSERTION_ALGORITHMS, AUTH_METHODS, GRANTS, REFRESH_LIFE
+from edge_api.oauth.client import Fetch
+from edge_api.oauth.clients import NOT_REVOKED, UNUSED, UNVETTED, Clients, delete_clients
 from edge_api.oauth.consents import Consents
-from edge_api.oauth.grants import ASSERTION_ALGORITHMS, AUTH_METHODS, GRANTS
 from edge_api.oauth.request import FormGuard
 from edge_api.oauth.token_endpoint import TokenEndpoint
 from edge_api.schema.credentials import SCOPES
@@ -48,95 +46,80 @@ KEPT_AFTER: Final[Mapping[Table, timedelta]] = {
     USED_ASSERTIONS: timedelta(0),
 }
 """How long a row is kept after it expired."""
-
-
 UNUSED_FOR: Final = timedelta(days=1)
-"""How long a client that made itself known is kept without ever getting a token."""
+"""How long an unvetted client is kept that never got a token."""
 IDLE_FOR: Final = timedelta(days=180)
-"""How long one that had tokens is kept without getting another."""
-
+"""How long an unvetted client is kept after its last token."""
 GRANTS_AT_ONCE: Final = 500
-"""Grants that are looked at together."""
 
 
-async def forget_expired(store: Store, now: datetime) -> None:
-    """Delete what expired long enough ago; nothing is written for nothing. Raises Problem."""
+async def _delete_expired(store: Store, now: datetime) -> None:
     for table, kept in KEPT_AFTER.items():
         expired = (Filter("expires_at", "lte", spell_instant(now - kept)),)
         (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
-        if outcome.rows:
+        if outcome.rows:  # nothing is written for nothing
             await store.run(Delete(table, expired))
 
 
-async def forget_strangers(store: Store, now: datetime) -> None:
-    """Delete clients that nobody looked at and that are not used. Raises Problem."""
+async def _delete_idle_clients(store: Store, now: datetime) -> None:
     never = (*UNUSED, Filter("created_at", "lt", spell_instant(now - UNUSED_FOR)))
-    idle = (
-        STRANGERS,
-        Filter("revoked_at", "is", None),
-        Filter("last_used_at", "lt", spell_instant(now - IDLE_FOR)),
-    )
-    for where in (never, idle):
+    last_used = Filter("last_used_at", "lt", spell_instant(now - IDLE_FOR))
+    for where in (never, (UNVETTED, NOT_REVOKED, last_used)):
         (outcome,) = await store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
         if outcome.rows:
-            await forget(store, where, now)
+            await delete_clients(store, where, now)
 
 
-async def forget_grants(store: Store, now: datetime) -> None:
-    """Delete old grants of which no code and no refresh token is left. Raises Problem."""
+async def _delete_grants(store: Store, now: datetime) -> None:
+    """Delete old grants of which no code and no refresh token is left."""
     old = Filter("created_at", "lte", spell_instant(now - 2 * REFRESH_LIFE))
     async for rows in pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANTS_AT_ONCE):
-        await _forget_unused(store, [row["id"] for row in rows])
-
-
-async def _forget_unused(store: Store, grants: Sequence[str]) -> None:
-    of_them = (Filter("grant_id", "in", tuple(grants)),)
-    tables = (AUTHORIZATION_CODES, REFRESH_TOKENS)
-    found = await store.run(*(Read(table, ("grant_id",), of_them) for table in tables))
-    in_use = {row["grant_id"] for each in found for row in each.rows}
-    gone = tuple(grant for grant in grants if grant not in in_use)
-    if gone:
-        await store.run(Delete(OAUTH_GRANTS, (Filter("id", "in", gone),)))
+        grants = [row["id"] for row in rows]
+        theirs = (Filter("grant_id", "in", tuple(grants)),)
+        tables = (AUTHORIZATION_CODES, REFRESH_TOKENS)
+        found = await store.run(*(Read(table, ("grant_id",), theirs) for table in tables))
+        in_use = {row["grant_id"] for each in found for row in each.rows}
+        unused = tuple(grant for grant in grants if grant not in in_use)
+        if unused:
+            await store.run(Delete(OAUTH_GRANTS, (Filter("id", "in", unused),)))
 
 
 @dataclass(frozen=True, slots=True)
 class OAuthConfig:
-    """What a server stands on."""
+    """The configuration of an authorization server."""
 
     store: Store
     clock: Clock
     site_url: str
     secret: bytes
-    fetch: Fetch
-    """How documents of clients are fetched."""
-    redirect_schemes: tuple[str, ...] = ()
-    """Private-use schemes that redirects may have."""
+    fetch: Fetch  # fetches documents of clients
+    redirect_schemes: tuple[str, ...] = ()  # private-use schemes that redirects may have
 
 
 class OAuthServer:
     """One authorization server."""
 
-    def __init__(self, ground: OAuthConfig) -> None:
-        store, clock = ground.store, ground.clock
-        self.issuer = Issuer(ground.site_url)
-        self.clients = Clients(store, clock, ground.fetch, ground.redirect_schemes)
-        self.keys = SigningKeys(store, clock, ground.secret)
+    def __init__(self, config: OAuthConfig) -> None:
+        store, clock = config.store, config.clock
+        self.issuer = Issuer(config.site_url)
+        self.clients = Clients(store, clock, config.fetch, config.redirect_schemes)
+        self.keys = SigningKeys(store, clock, config.secret)
         self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
         self.consents = Consents(self.issuer, store, clock, self.clients.find)
-        self.guard = FormGuard(ground.secret)
+        self.guard = FormGuard(config.secret)
         self.bearers = AccessTokenValidator(self.issuer, store, self.keys)
         self._store = store
         self._clock = clock
 
     async def keep_house(self) -> None:
-        """Rotate what has had its time and forget what nobody needs. Raises Problem."""
+        """Rotate signing keys, and delete idle clients and expired rows. Raises Problem."""
         await self.keys.tend()
-        await forget_strangers(self._store, self._clock())
-        await forget_expired(self._store, self._clock())
+        await _delete_idle_clients(self._store, self._clock())
+        await _delete_expired(self._store, self._clock())
 
     async def sweep(self) -> None:
-        """Forget grants that nobody uses: once in a while will do, for it looks at all of them."""
-        await forget_grants(self._store, self._clock())
+        """Delete unused grants. It reads all of them, so it should run seldom. Raises Problem."""
+        await _delete_grants(self._store, self._clock())
 
 
 _NAMES: dict[Audience, str] = {"rest": "Public API", "mcp": "Model Context Protocol endpoint"}
@@ -184,7 +167,7 @@ def agent_auth(issuer: Issuer) -> dict[str, Any]:
 
 
 def resource_metadata(issuer: Issuer, audience: Audience | None = None) -> dict[str, Any]:
-    """Return the metadata of one door, or of the whole origin (RFC 9728, section 2)."""
+    """Return the metadata of one audience, or of the whole origin (RFC 9728, section 2)."""
     return {
         "resource": f"{issuer.url}{AUDIENCES[audience]}" if audience else issuer.url,
         "resource_name": _NAMES[audience] if audience else "Fore-edge",

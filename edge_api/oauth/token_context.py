@@ -1,4 +1,4 @@
-"""What a request to the token endpoint is about, and the codes in which it is refused."""
+"""The context that a request to the token endpoint is decided on, and errors as problems."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,21 +39,17 @@ class InvalidTargetError(OAuth2Error):  # type: ignore[misc]
     error = "invalid_target"
 
 
-def problem_of(error: OAuth2Error) -> Problem:
-    """Return the problem that tells a client of an error in its own words.
-
-    A client that cannot authenticate gets 401 (RFC 6749, section 5.2).
-    """
-    said = _OURS.get(error.error) or error.get_error_description()
-    sentence = (said or _SENTENCES.get(error.error, ""))[:_SENTENCE_MOST]
+def oauth_problem(error: OAuth2Error) -> Problem:
+    """Return an error as a problem: 401 for a failed authentication (RFC 6749, section 5.2)."""
+    description = _OURS.get(error.error) or error.get_error_description()
+    sentence = (description or _SENTENCES.get(error.error, ""))[:_SENTENCE_MOST]
     if error.error == "invalid_client":
         sentence = _NO_CLIENT if sentence.startswith(_AUTHLIB_WORDS) else sentence
         return Problem("unauthenticated", sentence, oauth=error.error, headers=BASIC)
     return Problem("invalid", sentence, oauth=error.error)
 
 
-_SENTENCE_MOST: Final = 200
-"""Characters: some of the library's sentences repeat what was sent."""
+_SENTENCE_MOST: Final = 200  # some of the library's sentences repeat what was sent
 _AUTHLIB_WORDS: Final = "The client cannot authenticate with methods"
 _NO_CLIENT: Final = "No client is known by these credentials, or it is registered for another way"
 _OURS: Final = {"unsupported_response_type": "response_type: only code is known"}
@@ -64,38 +60,31 @@ _SENTENCES: Final = {
     "unauthorized_client": "The client is not registered for this",
 }
 
-
-ASSERTION_LONGEST: Final = 16 * 1024
-"""Characters."""
-
-
+ASSERTION_LONGEST: Final = 16 * 1024  # characters
 FindClient = Callable[[str], Awaitable[Client | None]]
 """Returns a client that may be used. Raises Problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenContext:
-    """All that a decision may rest on; what has changed since makes its plans fail."""
+    """All that a decision may rest on; if it has changed since, the queries fail."""
 
     now: datetime
     clients: Mapping[str, Client] = field(default_factory=dict)
     used_assertion: bool = False
-    """Whether the client assertion was used before."""
     code: Row | None = None
     refresh_token: Row | None = None
-    grant: Row | None = None
-    """Of the code or the refresh token."""
-    credential: Row | None = None
-    """The API key that consented to the grant."""
+    grant: Row | None = None  # of the code or the refresh token
+    credential: Row | None = None  # the API key that consented to the grant
 
     @property
     def present(self) -> str:
-        """The moment, as rows spell it."""
+        """The present instant, as rows have it."""
         return spell_instant(self.now)
 
     @property
     def holds(self) -> bool:
-        """Whether the grant, and the key that it stands on, are in force."""
+        """Whether the grant and the API key behind it are in force."""
         if self.grant is None or self.grant["revoked_at"] is not None or self.credential is None:
             return False
         expiry = self.credential["expires_at"]
@@ -104,23 +93,21 @@ class TokenContext:
 
 @dataclass(frozen=True, slots=True)
 class PresentedGrant:
-    """The one thing that a request shows for itself, beside who its client is.
-
-    One alone: of two, one would lead to a grant and the other to what is handed out for it.
-    """
+    """The one code or token of a request: with two, one could stand for the grant of the other."""
 
     kind: Literal["code", "refresh_token", "nothing"]
     secret: str | None
 
 
-async def gather(
-    store: Store, clock: Clock, find: FindClient, request: AuthRequest, shown: PresentedGrant
+async def read_context(
+    store: Store, clock: Clock, find: FindClient, request: AuthRequest, presented: PresentedGrant
 ) -> TokenContext:
-    """Read what the request is about. Raises Problem `unavailable`."""
+    """Read the context of a request. Raises Problem `unavailable`."""
     named = {name: await find(name) for name in client_ids(request)}
-    digest = digest_of(shown.secret) if shown.secret else None
-    code = await _find(store, AUTHORIZATION_CODES, digest if shown.kind == "code" else None)
-    token = await _find(store, REFRESH_TOKENS, digest if shown.kind == "refresh_token" else None)
+    digest = digest_of(presented.secret) if presented.secret else None
+    kind = presented.kind
+    code = await _find(store, AUTHORIZATION_CODES, digest if kind == "code" else None)
+    token = await _find(store, REFRESH_TOKENS, digest if kind == "refresh_token" else None)
     source = code or token
     grant = await _find(store, OAUTH_GRANTS, source["grant_id"] if source else None)
     return TokenContext(
@@ -135,15 +122,14 @@ async def gather(
 
 
 def client_ids(request: AuthRequest) -> tuple[str, ...]:
-    """Return what the request calls its client, in every place where it may."""
-    basic = basic_client(request.headers)
-    asserted = _claims(request).get("sub")
-    names = (basic, request.form.get("client_id"), asserted)
+    """Return every client id in the request: HTTP Basic, the form, the assertion."""
+    ids = (request.form.get("client_id"), _claims(request).get("sub"))
+    names = (basic_client(request.headers), *ids)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
 def basic_client(headers: Mapping[str, str]) -> str | None:
-    """Return the client named by HTTP Basic (RFC 6749, section 2.3.1), if that can be read."""
+    """Return the client id in HTTP Basic (RFC 6749, section 2.3.1), if it can be read."""
     try:
         name: str | None = extract_basic_authorization(headers)[0]
     except ValueError:
@@ -152,7 +138,7 @@ def basic_client(headers: Mapping[str, str]) -> str | None:
 
 
 def assertion_digest(request: AuthRequest) -> str | None:
-    """Return what a used assertion is known by: who made it, and its `jti` (RFC 7523, 3)."""
+    """Return the digest of the issuer and `jti` of an assertion (RFC 7523, section 3)."""
     claims = _claims(request)
     if "jti" not in claims:
         return None
@@ -160,7 +146,7 @@ def assertion_digest(request: AuthRequest) -> str | None:
 
 
 def _claims(request: AuthRequest) -> Mapping[str, object]:
-    """Return what an assertion claims, unverified."""
+    """Return the unverified claims of an assertion."""
     text = request.form.get("client_assertion", "")
     if not text or len(text) > ASSERTION_LONGEST:
         return {}

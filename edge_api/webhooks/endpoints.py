@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
-from edge_api.auth.sealing import Wrapping
+from edge_api.auth.tokens import Wrapping
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update

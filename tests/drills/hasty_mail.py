@@ -8,13 +8,15 @@ from email.message import EmailMessage
 
 from edge_api.__main__ import main
 from edge_api.db.table import Row
-from edge_api.mail.delivery import Delivery, Line
+from edge_api.mail.delivery import Connection, Delivery
 
 
-async def send_hastily(self: Delivery, entry: Row, message: EmailMessage, line: Line) -> bool:
+async def send_hastily(
+    self: Delivery, entry: Row, message: EmailMessage, connection: Connection
+) -> bool:
     """Say that the relay has it, and hand it over after that."""
     await self._record_sent(entry)
-    await line.send(self._sender, entry["recipient_email"], message)
+    await connection.send(self._sender, entry["recipient_email"], message)
     return True
 
 

@@ -5,8 +5,14 @@ import pytest
 from edge_api.analysis.document import Counts, Document
 from edge_api.analysis.languages import normalize_tag
 from edge_api.analysis.metrics import find_keywords
-from edge_api.analysis.parse_html import DEPTH_MOST, limit_nesting, parse_html
-from edge_api.analysis.parse_text import limit_brackets, parse_markdown, parse_text
+from edge_api.analysis.parse import (
+    DEPTH_MOST,
+    limit_brackets,
+    limit_nesting,
+    parse_html,
+    parse_markdown,
+    parse_text,
+)
 
 pytestmark = pytest.mark.one_engine
 

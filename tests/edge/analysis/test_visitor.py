@@ -10,7 +10,7 @@ from pytest_aiohttp import AiohttpServer
 
 from edge_api.analysis import fetch as visitor_module
 from edge_api.analysis.analyst import DOCUMENT_MOST, Visit
-from edge_api.analysis.facts import AI_CATALOG, LLMS, ROBOTS, SITEMAP
+from edge_api.analysis.document import AI_CATALOG, LLMS, ROBOTS, SITEMAP
 from edge_api.analysis.fetch import WebVisitor
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import SsrfGuard

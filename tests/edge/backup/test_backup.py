@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.backup.folder import BackupFolder
+from edge_api.backup.files import BackupFolder
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert

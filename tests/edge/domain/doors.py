@@ -3,8 +3,7 @@
 from typing import Any
 
 from edge_api.auth.credentials import Access
-from edge_api.auth.signing_keys import AccessTokenValidator, SigningKeys
-from edge_api.auth.tokens import Issuer
+from edge_api.auth.tokens import AccessTokenValidator, Issuer, SigningKeys
 
 SITE = "https://journal.example"
 

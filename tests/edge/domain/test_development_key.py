@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from edge_api.auth.keys import Keys, NewKey
-from edge_api.cli.development_key import development_key
+from edge_api.cli.serve import development_key
 from edge_api.db.query import Store
 from edge_api.schema.credentials import SCOPES
 from tests.edge.domain.doors import make_access

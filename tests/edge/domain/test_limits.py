@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.auth.rate_limits import COUNTED, Limiter
-from edge_api.auth.sliding_window import SlidingWindows
+from edge_api.auth.rate_limits import COUNTED, Limiter, SlidingWindows
 from edge_api.db.problems import Problem
 from edge_api.schema.credentials import LimitDecision, Share, read_limit
 from edge_api.settings import SETTINGS, read_settings

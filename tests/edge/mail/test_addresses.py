@@ -11,7 +11,7 @@ from edge_api.db.email_address import (
     read_mailbox,
     read_relay,
 )
-from edge_api.mail.build import open_transport
+from edge_api.mail.transports import open_transport
 
 RELAYS = [
     ("smtp://relay.example", SmtpRelay("offered", "relay.example", 25)),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.mail.build import open_transport
 from edge_api.mail.delivery import judge
 from edge_api.mail.messages import Refused
+from edge_api.mail.transports import open_transport
 from tests.edge.mail.conftest import notification
 
 SENDER, RECIPIENT = "journal@journal.example", "owner@localhost"

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from edge_api.db.email_address import SmtpRelay, parse_relay
-from edge_api.mail.build import open_transport
 from edge_api.mail.delivery import judge
 from edge_api.mail.messages import Refused, Session, Stage
-from edge_api.mail.smtp import Patience, SmtpTransport
+from edge_api.mail.transports import Patience, SmtpTransport, open_transport
 from tests.edge.edge_process import free_port
 from tests.edge.mail.conftest import make_envelope, notification
 from tests.edge.mail.relays import ANY_ADDRESS, Relay, reciting, serving

@@ -8,8 +8,7 @@ import pytest
 from joserfc.jwk import ECKey, KeySet
 
 from edge_api.oauth import clients as module
-from edge_api.oauth.client_rows import ClientRows
-from edge_api.oauth.clients import DocumentClients
+from edge_api.oauth.clients import ClientRows, DocumentClients
 from tests.edge.oauth.conftest import REDIRECT, World, new_verifier, refusal
 
 URL = "https://client.example/oauth/metadata.json"

@@ -7,8 +7,8 @@ import pytest
 from joserfc.jwk import ECKey, KeySet
 
 from edge_api.db.oauth_tables import OAUTH_CLIENTS
-from edge_api.oauth import client_rows as rows_module
-from edge_api.oauth.clients import is_document_id
+from edge_api.oauth import clients as rows_module
+from edge_api.oauth.client import is_document_id
 from edge_api.oauth.consents import Asked
 from tests.edge.oauth.conftest import REDIRECT, World, new_verifier, refusal
 
@@ -67,8 +67,8 @@ async def test_faulty_metadata_is_refused(world: World, metadata: Any, error: st
 
 async def test_there_is_an_end_to_strangers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest that never got a token make room; where all have tokens, others come back."""
-    monkeypatch.setattr(rows_module, "STRANGERS_MOST", 2)
-    monkeypatch.setattr(rows_module, "ROOM", 1)
+    monkeypatch.setattr(rows_module, "UNVETTED_MOST", 2)
+    monkeypatch.setattr(rows_module, "DELETED_AT_ONCE", 1)
     ids = []
     for _ in range(3):
         world.clock.move(seconds=1)

@@ -10,7 +10,7 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from edge_api.auth.rate_limits import Limiter
-from edge_api.auth.sealing import Wrapping
+from edge_api.auth.tokens import Wrapping
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.table import Row, Table

@@ -11,8 +11,8 @@ from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 from edge_api.db.types import spell_instant
-from edge_api.mail.build import Mailing, make_mailing
-from edge_api.mail.smtp import Patience, SmtpTransport
+from edge_api.mail.dispatcher import Mailing, make_mailing
+from edge_api.mail.transports import Patience, SmtpTransport
 from edge_api.settings import Settings, read_settings
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.mail.outbox.scripted_relay import Relay

@@ -1,19 +1,22 @@
-"""HTML into a document: prose, headings, links, images, and what a page says of itself.
+"""Parsers: HTML, Markdown and plain text into a document.
 
-Prose is what stands in `main`, or, without one, everywhere but in navigation, asides and footers;
-the rest is counted over the whole document. The tree is walked without recursion.
+The prose of HTML is the content of `main`; without one, all but navigation, asides and footers. The
+rest is counted over the whole document. The tree is walked without recursion. Markdown is
+CommonMark with tables, and is read by way of its HTML; empty lines separate paragraphs of text.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import orjson
+from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from edge_api.analysis.document import Block, BlockKind, Counts, Document, Heading, Page
+from edge_api.analysis.document import Block, BlockKind, Counts, Document, Heading, Kind, Page
 from edge_api.analysis.languages import normalize_tag
 
 _BLOCKS: Final[Mapping[str, BlockKind]] = {
@@ -29,26 +32,24 @@ _BLOCKS: Final[Mapping[str, BlockKind]] = {
         "paragraph",
     ),
 }
-"""Elements that end a run of prose and begin another, and what kind it is."""
+"""Elements that end a run of prose and begin another, with its kind."""
 _CLOSED: Final = frozenset(
     (
         *("script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"),
         *("canvas", "audio", "video", "select", "textarea", "datalist"),
     )
 )
-"""Elements whose content is not looked at."""
+"""Elements whose content is not read."""
 _BESIDE: Final = frozenset(("nav", "footer", "aside", "pre", "button"))
-"""Elements whose text is no prose of the document."""
+"""Elements whose text is not prose of the document."""
 _LISTS: Final = frozenset(("ul", "ol", "dl"))
 _ANCHORS: Final = frozenset(("#", "\xb6", "\xa7"))
-"""Links that generators put behind headings; they are no words."""
+"""Texts of links that generators put behind headings."""
 _PAGE: Final = re.compile(r"<(?:!doctype|html|head|body|title)\b", re.IGNORECASE)
-"""What only a whole page has; a fragment is not asked for a title or a description."""
-TYPES_MOST: Final = 20
-"""Types that are told of one page."""
+"""Tags of a whole page; a fragment needs no title and no description."""
+TYPES_MOST: Final = 20  # reported of one page
 _TYPE_LONGEST: Final = 100
-DEPTH_MOST: Final = 256
-"""Elements inside each other. Pages that people made have fewer than 60."""
+DEPTH_MOST: Final = 256  # nested elements; real pages have fewer than 60
 
 _TAG: Final = re.compile(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?")
 _FLAT: Final = frozenset(
@@ -59,11 +60,11 @@ _FLAT: Final = frozenset(
         *("rt", "rp"),
     )
 )
-"""Elements that are empty, or that end where the next of their kind begins (HTML, 13.1.2.4)."""
+"""Elements that are empty, or end where the next of their kind begins (HTML, 13.1.2.4)."""
 
 
 class _Walk:
-    """Gathers a document while the nodes of its tree go by."""
+    """Collects a document while the nodes of its tree go by."""
 
     def __init__(self, host: str | None, *, needs_main: bool) -> None:
         self.blocks: list[Block] = []
@@ -78,7 +79,6 @@ class _Walk:
         self._link: list[str] | None = None
 
     def walk(self, root: LexborNode) -> None:
-        """Go through the tree from top to bottom, in the order of the text."""
         node: LexborNode | None = root
         depth = 0
         while node is not None:
@@ -95,7 +95,7 @@ class _Walk:
             node = node.next if depth else None
 
     def _enter(self, node: LexborNode) -> bool:
-        """Take note of a node; return whether to look inside."""
+        """Read a node; return whether to look inside."""
         if node.is_text_node:
             self._read(node.text_content or "")
             return False
@@ -111,11 +111,14 @@ class _Walk:
         return True
 
     def _open(self, tag: str, node: LexborNode) -> None:
-        """Begin what is counted, or gathered by itself."""
         if tag == "a" and "href" in node.attributes and self._link is None:
-            self._link = [self._label(node)]
+            label = node.attributes.get("aria-label") or node.attributes.get("title")
+            self._link = [label or ""]
         elif tag == "img":
-            self._see_image(node)
+            self.counts["images"] += 1
+            self.counts["images_without_alt"] += "alt" not in node.attributes
+            if self._link is not None:
+                self._link.append(node.attributes.get("alt") or "")
         elif tag == "br":
             self._read(" ")
         elif tag in _LISTS:
@@ -127,7 +130,6 @@ class _Walk:
             self._heading = []
 
     def _leave(self, node: LexborNode) -> None:
-        """End what a node began."""
         tag = node.tag or ""
         if tag == "a" and "href" in node.attributes:
             self._end_link(node)
@@ -141,9 +143,9 @@ class _Walk:
         self._beside -= tag in _BESIDE
 
     def _read(self, text: str) -> None:
-        for gathered in (self._heading, self._link):
-            if gathered is not None:
-                gathered.append(text)
+        for collected in (self._heading, self._link):
+            if collected is not None:
+                collected.append(text)
         if not self._beside and (self._main or not self._needs_main):
             self._prose.append(text)
 
@@ -158,15 +160,11 @@ class _Walk:
         self.counts["external_links"] += self._is_external(node.attributes["href"] or "")
         text = self._link or []
         self.counts["links_without_text"] += not _squeeze(text)
-        if text[-1:] and text[-1] in _ANCHORS:
-            self._take_back(text[-1])
+        if text[-1:] and text[-1] in _ANCHORS:  # it links to the heading that it stands in
+            for collected in (self._heading, self._prose):
+                if collected and collected[-1] == text[-1]:
+                    collected.pop()
         self._link = None
-
-    def _take_back(self, anchor: str) -> None:
-        """Forget a sign that leads to the heading it stands in."""
-        for gathered in (self._heading, self._prose):
-            if gathered and gathered[-1] == anchor:
-                gathered.pop()
 
     def _is_external(self, address: str) -> bool:
         try:
@@ -176,29 +174,20 @@ class _Walk:
         is_web = parts.scheme in ("", "http", "https")
         return is_web and parts.hostname not in (None, self._host)
 
-    def _see_image(self, node: LexborNode) -> None:
-        self.counts["images"] += 1
-        self.counts["images_without_alt"] += "alt" not in node.attributes
-        if self._link is not None:
-            self._link.append(node.attributes.get("alt") or "")
-
-    def _label(self, node: LexborNode) -> str:
-        """Return the name that an element has without its text."""
-        return node.attributes.get("aria-label") or node.attributes.get("title") or ""
-
 
 def parse_html(html: str, url: str | None = None) -> Document:
-    """Return the document that HTML is, a page or a fragment; `url` is where it stands."""
+    """Return the document of HTML, a page or a fragment; `url` is its address."""
     tree = LexborHTMLParser(limit_nesting(html))
     host = urlsplit(url).hostname if url else None
     walk = _Walk(host, needs_main=tree.css_first("main") is not None)
     if tree.body is not None:
         walk.walk(tree.body)
     is_page = _PAGE.search(html) is not None
-    title = _text_of(tree, "title") or next((each.text for each in walk.headings), None)
+    titles = [_squeeze([node.text()]) for node in tree.css("title")[:1]]
+    title = next(filter(None, [*titles, *(each.text for each in walk.headings[:1])]), None)
     return Document(
         kind="html",
-        title=title or None,
+        title=title,
         blocks=tuple(walk.blocks),
         headings=tuple(walk.headings),
         counts=Counts(**walk.counts),
@@ -227,13 +216,8 @@ def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str | None:
     return _squeeze([node.attributes.get(name) or ""]) or None if node is not None else None
 
 
-def _text_of(tree: LexborHTMLParser, selector: str) -> str:
-    node = tree.css_first(selector)
-    return _squeeze([node.text()]) if node is not None else ""
-
-
 def _is_hidden(node: LexborNode) -> bool:
-    """Tell whether an element is kept from readers, or from those who have a page read aloud."""
+    """Tell whether an element is hidden from readers or from screen readers."""
     attributes = node.attributes
     return "hidden" in attributes or (attributes.get("aria-hidden") or "").lower() == "true"
 
@@ -249,12 +233,11 @@ def _parent(node: LexborNode) -> LexborNode:
 
 
 def _squeeze(parts: list[str]) -> str:
-    """Return the text with single spaces."""
     return " ".join("".join(parts).split())
 
 
 def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
-    """Return the types that blocks of JSON-LD name, each once, and how many blocks are no JSON.
+    """Return the types in blocks of JSON-LD, each once, and how many blocks are no JSON.
 
     JSON-LD 1.1, section 3.5.
     """
@@ -271,7 +254,6 @@ def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
 
 
 def _types(value: Any) -> Iterator[str]:
-    """Yield the types of every object in a value, in the order of the text."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -286,7 +268,7 @@ def _types(value: Any) -> Iterator[str]:
 
 
 class _Levels:
-    """Counts what is open while the tags of a text go by."""
+    """Counts the open elements while the tags of a text go by."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
@@ -294,7 +276,7 @@ class _Levels:
         self._depth = 0
 
     def keep(self, tag: re.Match[str]) -> str:
-        """Return the tag, or nothing in place of one that would go too deep."""
+        """Return the tag, or nothing if it would go too deep."""
         name = tag[2].lower()
         if name in _FLAT:
             return tag[0]
@@ -319,11 +301,87 @@ class _Levels:
 
 
 def limit_nesting(html: str) -> str:
-    """Return the HTML with at most `DEPTH_MOST` elements inside each other.
+    """Return the HTML with at most `DEPTH_MOST` nested elements.
 
     A parser's time grows with the square of the depth. Browsers stop at 512 levels; so does this,
-    in one pass over the text: a tag that would go deeper is taken out, and what it holds stays.
+    in one pass over the text: tags that go deeper are removed, and their content stays.
     """
     if html.count("<") <= DEPTH_MOST:
         return html
     return _TAG.sub(_Levels().keep, html)
+
+
+_GAP: Final = re.compile(r"\n[^\S\n]*(?=\n)")
+"""The end of a line before an empty one. One line at a time, so that a text of line feeds takes no
+longer than another."""
+_FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\r?\n(?:(?!---).*\r?\n)*?---[ \t]*(?:\r?\n|\Z)")
+_TITLE: Final = re.compile(r"^title[ \t]*:[ \t]*(\S.*?)[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
+_MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
+OPEN_MOST: Final = 200
+"""Brackets that are not closed; real texts have a few."""
+BRACKETS_MOST: Final = 32  # inside each other
+_SIGN: Final = re.compile(r"\\[^\n]|[\[\]\n]")
+"""A bracket, the end of a line, or a backslash with what it escapes."""
+
+
+def parse_text(text: str, _url: str | None = None) -> Document:
+    """Return the document of plain text."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    paragraphs = (" ".join(part.split()) for part in _GAP.split(lines))
+    blocks = tuple(Block("paragraph", part) for part in paragraphs if part)
+    return Document("text", None, blocks, reading=text)
+
+
+def parse_markdown(text: str, url: str | None = None) -> Document:
+    """Return the document of Markdown; `url` is its address."""
+    head = _FRONT_MATTER.match(text)
+    body = text[head.end() :] if head else text
+    document = parse_html(_MARKDOWN.render(limit_brackets(body)), url)
+    title = _title(head[0]) if head else None
+    return replace(
+        document, kind="markdown", title=title or document.title, page=None, reading=text
+    )
+
+
+def _title(head: str) -> str | None:
+    """Return the title in one line of front matter, without its quotes."""
+    found = _TITLE.search(head)
+    if found is None or found[1] in ("|", ">", "|-", ">-"):
+        return None
+    quoted = re.fullmatch(r"([\"'])(.*)\1", found[1])
+    return (quoted[2] if quoted else found[1]).strip() or None
+
+
+def limit_brackets(markdown: str) -> str:
+    """Return Markdown with few unmatched brackets.
+
+    For each opening bracket a parser looks for the closing one up to the end of the paragraph. One
+    that is not closed is text anyway; a backslash before it says so at once.
+    """
+    lost = _lost(markdown)
+    if len(lost) <= OPEN_MOST:
+        return markdown
+    starts, ends = [0, *lost], [*lost, len(markdown)]
+    return "\\".join(markdown[start:end] for start, end in zip(starts, ends, strict=True))
+
+
+def _lost(markdown: str) -> list[int]:
+    """Return the positions of brackets that are not closed on their line, or nested too deep."""
+    lost: list[int] = []
+    pending: list[int] = []
+    for found in _SIGN.finditer(markdown):
+        if found[0] == "[":
+            (lost if len(pending) == BRACKETS_MOST else pending).append(found.start())
+        elif found[0] == "]" and pending:
+            pending.pop()
+        elif found[0] == "\n":
+            lost += pending
+            pending = []
+    return sorted(lost + pending)
+
+
+PARSERS: Final[Mapping[Kind, Callable[[str, str | None], Document]]] = {
+    "text": parse_text,
+    "markdown": parse_markdown,
+    "html": parse_html,
+}

@@ -1,0 +1,197 @@
+"""Private files: the secret key, and a folder of backups with their names, lock and rotation."""
+
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from edge_api.backup.replica import CREDENTIALS
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.sqlite.opening import sync
+from edge_api.db.sqlite.swap_file import REPLACED
+from edge_api.schema.environment import read_dotenv
+from edge_api.settings import SETTINGS, Settings
+
+_BYTES: Final = 32
+"""As long as the output of the hash it keys (RFC 2104, section 3)."""
+
+
+def secret_key_path(database: Path) -> Path:
+    """Return the path of the generated key beside a store's file."""
+    return database.with_suffix(".key")
+
+
+def secret_key(settings: Settings) -> bytes:
+    """Return the key; the first call on a machine generates it, for its owner only.
+
+    A store on a server has it in the settings. Raises StoreRefusal for a file that cannot be read
+    or has lost its content.
+    """
+    if settings.secret_key:
+        return settings.secret_key.encode()
+    if settings.database_path is None:
+        raise StoreRefusal("SECRET_KEY: needed with PostgreSQL")
+    path = secret_key_path(settings.database_path)
+    try:
+        key = path.read_bytes() if path.exists() else _make(path)
+    except OSError as error:
+        raise StoreRefusal(f"{path} cannot be read: {error.strerror}") from None
+    if len(key) < _BYTES:
+        raise StoreRefusal(f"{path} holds no key: restore it, or remove it to have a new one made")
+    return key
+
+
+def _make(path: Path) -> bytes:
+    """Write a new key whole or not at all; of two processes, the first one's stays."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    write_private(draft, secrets.token_hex(_BYTES).encode("ascii"))
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    sync(path.parent)
+    return path.read_bytes()
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that nobody else may read, and that survives the loss of power.
+
+    An existing file keeps its rights, so use a new name for a draft. Raises OSError.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    sync(path)
+
+
+def is_exposed(path: Path) -> bool:
+    """Tell whether a file exists and the group or others have any right to it."""
+    return path.exists() and bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+
+
+def complain_of_dotenv(path: Path = Path(".env")) -> str:
+    """Return a sentence if `.env` holds a secret and is exposed, else nothing. Raises DotenvError.
+
+    Secret are credentials, and values that `settings` hides, wholly or in part.
+    """
+    if not is_exposed(path):
+        return ""
+    names = []
+    for name, value in read_dotenv(path).items():
+        setting = SETTINGS.get(name)
+        hidden = setting is not None and (setting.secret or setting.show(value) != value)
+        if value and (hidden or name.startswith(CREDENTIALS)):
+            names.append(name)
+    held = ", ".join(names)
+    return held and f"{path} holds {held} and can be read by others; run chmod 600 {path}"
+
+
+_NAME: Final = re.compile(r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db")
+"""Names of this folder, which may be removed."""
+_PARTIAL: Final = ".edge-*.partial*"
+_LOCK: Final = ".backup-lock"
+
+
+def key_beside(backup: Path) -> Path:
+    """Return the path of a backup's secret key, also for a store that a restore put aside."""
+    store, aside, instant = backup.name.partition(REPLACED)
+    return backup.with_name(f"{Path(store).with_suffix('.key')}{aside}{instant}")
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_beside(backup: Path) -> Path:
+    """Return the path of a backup's SHA-256, which `sha256sum -c` reads."""
+    return backup.with_name(f"{backup.name}.sha256")
+
+
+def read_checksum(backup: Path) -> str | None:
+    """Return the stored SHA-256 of a backup, if there is one. Raises OSError.
+
+    A damaged checksum is returned as it is: it equals none.
+    """
+    kept = checksum_beside(backup)
+    return kept.read_text("utf-8", "replace").partition(" ")[0] if kept.exists() else None
+
+
+class BackupFolder:
+    """Backups side by side, each named after its instant."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Lock the folder, which is for its owner only, and remove half-written files.
+
+        Raises StoreRefusal.
+        """
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreRefusal(
+                f"{self.path} cannot take a backup ({error.strerror}): name another folder by --to"
+            ) from None
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                sentence = f"another backup into {self.path} is under way: wait for it"
+                raise StoreRefusal(sentence) from None
+            self._remove_partials()
+            try:
+                yield
+            finally:
+                self._remove_partials()
+        finally:
+            os.close(lock)
+
+    def partial(self, now: datetime) -> Path:
+        """Return the draft of a backup."""
+        return self.path / f".{_stem(now)}.partial"
+
+    def place(self, now: datetime) -> Path:
+        """Return the path of a backup."""
+        return self.path / f"{_stem(now)}.db"
+
+    def backups(self) -> Sequence[Path]:
+        """Return the backups, the latest name first, without files of others."""
+        found = (path for path in self.path.iterdir() if _NAME.fullmatch(path.name))
+        return sorted(found, key=lambda path: path.name, reverse=True)
+
+    def rotate(self, keep: int, made: Path) -> Sequence[Path]:
+        """Remove all but the backup just made and the newest others; return the removed ones.
+
+        A name from a later instant was made while the clock ran ahead: it is removed first. Each is
+        removed with its key and its checksum.
+        """
+        found = self.backups()
+        at = found.index(made)
+        old = [*found[at:], *found[:at]][keep:]
+        for backup in old:
+            backup.unlink(missing_ok=True)
+            for beside in (key_beside(backup), checksum_beside(backup)):
+                beside.unlink(missing_ok=True)
+        return old
+
+    def _remove_partials(self) -> None:
+        for path in self.path.glob(_PARTIAL):
+            path.unlink(missing_ok=True)
+
+
+def _stem(now: datetime) -> str:
+    return f"edge-{now:%Y%m%dT%H%M%S.%f}Z"

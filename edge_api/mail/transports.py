@@ -1,0 +1,349 @@
+"""The transports of mail: SMTP (RFC 5321), a maildir on this machine, or none.
+
+SMTP has a connection for a batch, and one recipient a message. Mail programs such as mutt open a
+maildir: each message is a file, whole or not there. Every failure becomes a `Refused`.
+"""
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from copy import copy
+from dataclasses import dataclass
+from email.headerregistry import AddressHeader
+from email.message import EmailMessage
+from email.policy import EmailPolicy
+from mailbox import Error, Maildir
+from pathlib import Path
+from ssl import SSLContext, create_default_context
+from types import TracebackType
+from typing import Final, Never, Self
+
+from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
+
+from edge_api.db.email_address import Mailbox, MailFolder, SmtpRelay, parse_mailbox, parse_relay
+from edge_api.mail.messages import Refused, Session, Stage, Transport
+from edge_api.mail.queue import NO_RELAY
+from edge_api.settings import is_loopback
+
+FAULTS: Final = (SMTPException, OSError)
+"""Exceptions of opening, sending and waiting; TimeoutError is an OSError."""
+
+_ENHANCED: Final = re.compile(r"([245])\.\d{1,3}\.\d{1,3}(?![\d.])")  # RFC 2034, section 4
+_CODES: Final = range(200, 600)
+_WHAT: Final[Mapping[Stage, str]] = {
+    "connect": "the connection",
+    "login": "the login",
+    "sender": "the sender",
+    "recipient": "the recipient",
+    "data": "the message",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Time limits for a relay, in seconds."""
+
+    envelope: float = 30.0  # for opening a connection with its login, and for each envelope
+    data: float = 600.0
+    """For a message (RFC 5321, section 4.5.3.2.6): after an earlier end the relay may have it, and
+    it is sent twice."""
+
+
+_QUIT_SECONDS: Final = 2.0
+_CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
+
+
+class SmtpTransport:
+    """A relay; `ssl` says which certificates to trust (default: those that the system trusts)."""
+
+    def __init__(
+        self, relay: SmtpRelay, patience: Patience | None = None, ssl: SSLContext | None = None
+    ) -> None:
+        self._relay = relay
+        self._patience = patience or Patience()
+        self._ssl = ssl or create_default_context()
+
+    def session(self) -> "SmtpSession":
+        """Return a connection that lasts for a batch. Entering it raises Refused."""
+        return SmtpSession(self._relay, self._patience, self._ssl)
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    sender: Mailbox
+    recipient: Mailbox
+    message: EmailMessage
+
+
+class SmtpSession:
+    """One connection, opened again if the relay closed it between two messages."""
+
+    def __init__(self, relay: SmtpRelay, patience: Patience, ssl: SSLContext) -> None:
+        self._relay = relay
+        self._patience = patience
+        self._stage: Stage = "connect"
+        self._used = False  # whether this connection has begun a message
+        self._open_envelope = False  # whether the last message was begun and not ended
+        # The library's own STARTTLS and login would send a password without TLS; its time limits
+        # are for single answers, and lose cancellations (`asyncio.wait_for` before Python 3.12).
+        self._client = SMTP(
+            hostname=relay.host,
+            port=relay.port,
+            timeout=None,
+            use_tls=relay.security == "tls",
+            start_tls=False,
+            tls_context=ssl,
+        )
+
+    async def __aenter__(self) -> Self:
+        async with self._refusing(self._patience.envelope):
+            await self._open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            with suppress(*FAULTS):
+                async with asyncio.timeout(_QUIT_SECONDS):
+                    await self._client.quit()
+        self._client.close()
+
+    async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
+        """Return when the relay has taken the message for this one recipient. Raises Refused."""
+        letter = _Letter(_mailbox("sender", sender), _mailbox("recipient", recipient), message)
+        async with self._refusing(self._patience.envelope):
+            octets, encoding = await self._begin(letter)
+            self._stage = "recipient"
+            await self._client.rcpt(letter.recipient.address, encoding=encoding)
+        async with self._refusing(self._patience.data):
+            self._stage = "data"
+            await self._client.data(octets)
+            self._open_envelope = False
+
+    @asynccontextmanager
+    async def _refusing(self, seconds: float) -> AsyncIterator[None]:
+        """Turn exceptions into Refused; close a connection that broke within a step."""
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except FAULTS as fault:
+            if not isinstance(fault, SMTPResponseException):
+                self._client.close()
+            raise refusal(self._stage, fault, seconds) from None
+        except asyncio.CancelledError:
+            self._client.close()
+            raise
+
+    async def _open(self) -> None:
+        self._stage, self._used, self._open_envelope = "connect", False, False
+        try:
+            await self._client.connect()
+            await self._client.ehlo()
+            await self._secure()
+            await self._login()
+        except BaseException:
+            self._client.close()
+            raise
+
+    async def _secure(self) -> None:
+        """Start TLS as the relay's address asks for it, unless it is on already.
+
+        On this machine it is only started if it is required: local relays have self-signed
+        certificates.
+        """
+        security, offered = self._relay.security, self._client.supports_extension("starttls")
+        if security == "tls" or (
+            security == "offered" and (not offered or is_loopback(self._relay.host))
+        ):
+            return
+        if not offered:
+            raise _unanswered("connect", "the relay offers no STARTTLS, which its address asks for")
+        await self._client.starttls()
+        await self._client.ehlo()
+
+    async def _login(self) -> None:
+        if self._relay.user is None:
+            return
+        self._stage = "login"
+        encrypted = self._client.get_transport_info("sslcontext") is not None
+        if not encrypted and not is_loopback(self._relay.host):
+            raise _unanswered("login", "the relay offers no TLS, without which no password is sent")
+        if not self._client.supported_auth_methods:
+            raise _unanswered("login", "the relay offers no login that this service knows")
+        await self._client.login(self._relay.user, self._relay.password or "")
+
+    async def _begin(self, letter: _Letter) -> tuple[bytes, str]:
+        """Name the sender, on a new connection if need be; return the octets and the encoding.
+
+        No part of the message is sent before the recipient is named, so repeating this is safe.
+        """
+        if not self._client.is_connected:
+            await self._open()
+        try:
+            return await self._name_sender(letter)
+        except (SMTPServerDisconnected, SMTPResponseException) as fault:
+            is_answer = isinstance(fault, SMTPResponseException) and fault.code != _CLOSING
+            if is_answer or not self._used:
+                raise
+        self._client.close()
+        await self._open()
+        return await self._name_sender(letter)
+
+    async def _name_sender(self, letter: _Letter) -> tuple[bytes, str]:
+        self._stage = "sender"
+        if self._open_envelope:
+            await self._client.rset()
+        international = self._takes_beyond_ascii(letter)
+        octets = serialize(letter.message, international=international)
+        options = ["SMTPUTF8", "BODY=8BITMIME"] if international else []
+        if self._client.supports_extension("size"):
+            options.append(f"SIZE={len(octets)}")
+        encoding = "utf-8" if international else "ascii"
+        await self._client.mail(letter.sender.address, options=options, encoding=encoding)
+        self._used = self._open_envelope = True
+        return octets, encoding
+
+    def _takes_beyond_ascii(self, letter: _Letter) -> bool:
+        """Tell whether to send by SMTPUTF8 (RFC 6531). Raises Refused if it must be and cannot.
+
+        5.6.7 is the code for this (section 3.5).
+        """
+        on_envelope = letter.sender.international or letter.recipient.international
+        offered = self._client.supports_extension("smtputf8")
+        if on_envelope and not offered:
+            sentence = "the relay takes no addresses beyond ASCII: 5.6.7"
+            raise Refused("recipient", None, "5.6.7", sentence)
+        return offered and (on_envelope or is_international(letter.message))
+
+
+def _mailbox(stage: Stage, text: str) -> Mailbox:
+    try:
+        return parse_mailbox(text)
+    except ValueError:
+        sentence = f"the {stage} cannot be written on an envelope: 5.1.3"
+        raise Refused(stage, None, "5.1.3", sentence) from None
+
+
+def refusal(stage: Stage, fault: BaseException, seconds: float) -> Refused:
+    """Return an exception at a stage as Refused; `seconds` is the time limit.
+
+    The relay's own words are dropped: they may hold the address, or a piece of the message.
+    """
+    if isinstance(fault, SMTPResponseException) and fault.code in _CODES:
+        found = _ENHANCED.match(fault.message)
+        enhanced = found[0] if found and found[1] == str(fault.code)[0] else ""
+        codes = f"{fault.code} {enhanced}".rstrip()
+        return Refused(stage, fault.code, enhanced, f"the relay refused {_WHAT[stage]}: {codes}")
+    if stage == "login" and isinstance(fault, SMTPServerDisconnected):
+        return _unanswered("login", "the relay closed the connection at the login")
+    return _unanswered("connect", _silence(fault, seconds))
+
+
+def _unanswered(stage: Stage, sentence: str) -> Refused:
+    return Refused(stage, None, "", sentence)
+
+
+def _silence(fault: BaseException, seconds: float) -> str:
+    """Say why there is no answer; the library wraps only some causes."""
+    for cause in (fault.__cause__, fault):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return "the relay's certificate is not to be trusted"
+        if isinstance(cause, ssl.SSLError):
+            return "the relay and this machine found no way to speak TLS"
+        if isinstance(cause, TimeoutError):
+            return f"the relay did not answer within {seconds:g} s"
+    if isinstance(fault, SMTPResponseException):
+        return "the relay answered what is no SMTP"
+    return "the relay cannot be reached, or closed the connection"
+
+
+def is_international(message: EmailMessage) -> bool:
+    """Tell whether a header has an address beyond ASCII, which needs SMTPUTF8."""
+    return any(map(_is_beyond_ascii, message.values()))
+
+
+def serialize(message: EmailMessage, *, international: bool, line_end: str = "\r\n") -> bytes:
+    """Return the octets of a message.
+
+    If the transport takes no addresses beyond ASCII, a Reply-To that has one is left out: it cannot
+    be written in another way (RFC 6531, section 3.4).
+    """
+    policy = message.policy
+    assert isinstance(policy, EmailPolicy)  # noqa: S101  the one that has `utf8`
+    if not international and _is_beyond_ascii(message["Reply-To"]):
+        message = copy(message)
+        del message["Reply-To"]
+    return message.as_bytes(policy=policy.clone(utf8=international, linesep=line_end))
+
+
+def _is_beyond_ascii(header: object) -> bool:
+    return isinstance(header, AddressHeader) and not all(
+        address.addr_spec.isascii() for address in header.addresses
+    )
+
+
+_PRIVATE: Final = 0o700
+_PARTS: Final = ("tmp", "new", "cur")
+
+
+class MaildirTransport:
+    """A maildir, made when it is first needed, with rights for its owner only."""
+
+    def __init__(self, folder: MailFolder) -> None:
+        self._path = folder.path
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator["MaildirTransport"]:
+        """Return a session with the folder. Entering it raises Refused."""
+        await asyncio.to_thread(make_maildir, self._path)
+        yield self
+
+    async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:  # noqa: ARG002  the headers name both
+        """Return when the message is in the folder, on the disk. Raises Refused."""
+        octets = serialize(message, international=True, line_end="\n")
+        try:
+            await asyncio.to_thread(Maildir(self._path, create=False).add, octets)
+        except (OSError, Error) as fault:
+            raise _unanswered("data", _sentence(fault)) from None
+
+
+def make_maildir(path: Path) -> None:
+    """Make the folder, unless it is there. Raises Refused."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (path, *(path / part for part in _PARTS)):
+            folder.mkdir(_PRIVATE, exist_ok=True)
+    except OSError as fault:
+        raise _unanswered("connect", _sentence(fault)) from None
+
+
+def _sentence(fault: Exception) -> str:
+    """Return the system's reason, without the path."""
+    reason = fault.strerror if isinstance(fault, OSError) else None
+    return f"the mail folder cannot be written: {reason or 'another program is in the way'}"
+
+
+class NullTransport(AbstractAsyncContextManager[Session]):
+    """The transport where no relay is configured: messages wait as for a relay that is down."""
+
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        """Return a session that raises Refused when it is entered."""
+        return self
+
+    async def __aenter__(self) -> Never:
+        raise _unanswered("connect", NO_RELAY)
+
+    async def __aexit__(self, *_exception: object) -> None:
+        """Do nothing: it is never entered."""
+
+
+def open_transport(url: str) -> Transport:
+    """Return the transport for an address such as SMTP_URL. Raises ValueError."""
+    place = parse_relay(url)
+    return MaildirTransport(place) if isinstance(place, MailFolder) else SmtpTransport(place)
