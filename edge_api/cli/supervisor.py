@@ -1,7 +1,7 @@
-"""The supervisor of `serve --workers`: processes on one listening socket, each with a line to it.
+"""The supervisor of `serve --workers`: it serves nothing and opens no store.
 
-It serves nothing and opens no store. A worker inherits the sockets, so that a connection made while
-one is being replaced waits in the kernel until another takes it.
+A worker inherits the sockets, so that a connection made while one is being replaced waits in the
+kernel until another takes it.
 """
 
 import argparse
@@ -208,7 +208,7 @@ class WorkerProcess:
             self._process.kill()
 
     async def wait(self) -> int:
-        """Wait for its end and return its exit status, negative for a signal."""
+        """Return its exit status once it has ended, negative for a signal."""
         status = await self._process.wait()
         self._line.close()
         forget_worker(self._process.pid)
@@ -216,12 +216,11 @@ class WorkerProcess:
 
     async def wait_at_most(self) -> int:
         """Wait for its end; kill it after `END_SECONDS`."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(END_SECONDS):
                 return await self.wait()
-        except TimeoutError:
-            self.kill()
-            return await self.wait()
+        self.kill()
+        return await self.wait()
 
 
 def describe_status(status: int) -> str:
