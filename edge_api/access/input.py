@@ -1,19 +1,13 @@
-"""What somebody sends to ask for a credential: its members, their checks, and its two wordings.
+"""The input of an access request: its members, their checks, and two forms of it.
 
-Beside its own words it takes those of auth.md's first generation: a registration of type
-`anonymous`, which names the wanted credential in `requested_credential_type` and nothing else.
+The second form is a registration of auth.md's first generation: its type is `anonymous`, and
+`requested_credential_type` names the credential.
 """
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from edge_api.auth.keys import KeyType
 from edge_api.db.tables import EMAIL_LONGEST
@@ -43,27 +37,27 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
     @model_validator(mode="before")
     @classmethod
     def _introduce(cls, given: Any) -> Any:
-        """Say for an anonymous agent what its protocol has no words for."""
+        """Add the members that the protocol of anonymous agents lacks."""
         if isinstance(given, Mapping) and given.get("type") == ANONYMOUS:
             return {"name": NAMELESS, "purpose": UNTOLD, **given}
         return given
 
     @property
     def credential_types(self) -> tuple[KeyType, ...]:
-        """What is asked for: one credential, or one for each door."""
+        """The requested credential, or one for each audience."""
         asked = self.requested_credential_type if self.type == ANONYMOUS else self.type
         return ("api_key", "access_token") if asked == "both" else (asked,)
 
     @property
     def asked_scopes(self) -> tuple[Scope, ...]:
-        """What it is to be able to do; an access token opens nothing without `mcp`."""
+        """The requested scopes; an access token needs `mcp`."""
         is_for_mcp = "access_token" in self.credential_types
         wanted = {*(self.scopes or DEFAULT_SCOPES), *(("mcp",) if is_for_mcp else ())}
         return tuple(scope for scope in SCOPES if scope in wanted)
 
 
 def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
-    """Return what a posted form says; it sends each empty field as an empty text.
+    """Return the input of a posted form, which sends empty fields as empty texts.
 
     Raises FormFaults.
     """
@@ -72,7 +66,7 @@ def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
 
 
 def order_schema() -> dict[str, Any]:
-    """Return the two wordings as JSON Schema."""
+    """Return the JSON Schema of both forms."""
     told = {
         "name": _NAME.json_schema("Who asks: a person, or a program."),
         "purpose": _PURPOSE.json_schema("What it is for; tabs and line feeds stay."),

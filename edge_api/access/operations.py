@@ -1,6 +1,6 @@
-"""How somebody without an account gets a credential: ask, wait for a person, and fetch it once.
+"""Operations for people without an account: request a credential, and claim it once.
 
-The answers speak the words of auth.md's first generation where it has any.
+The answers use the members of auth.md's first generation.
 """
 
 from types import MappingProxyType
@@ -31,7 +31,7 @@ from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
 
 CONTACT_FORM: Final = "/contact/#access"
 CLAIM_AGAIN_SECONDS: Final = 300
-"""When it makes sense to ask again whether a person has decided."""
+"""After which it makes sense to claim again."""
 _TAG: Final = "access"
 
 
@@ -86,15 +86,13 @@ class HandedOut(Credential):
     credentials: list[Credential]
 
 
-async def show_form(_service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
-    """Lead a browser on to the form for people."""
+async def show_form(_service: Service, _ask: OperationRequest) -> OperationResult:
+    """Redirect a browser to the form for people."""
     return OperationResult(b"", status=303, headers={"Location": CONTACT_FORM}, media_type=HTML)
 
 
-async def register(
-    service: Service, request: OperationRequest[None, AccessRequestInput]
-) -> OperationResult:
-    """File a request for a credential."""
+async def register(service: Service, request: OperationRequest) -> OperationResult:
+    """Store a request for a credential."""
     filed = await service[AccessRequests].file(request.body, request.address)
     told = (
         "A person decides. Until then, send the claim token "
@@ -105,8 +103,8 @@ async def register(
     return OperationResult(body, status=201, headers=headers)
 
 
-async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -> OperationResult:
-    """Hand a credential out, or say that nobody has decided yet."""
+async def claim(service: Service, request: OperationRequest) -> OperationResult:
+    """Return the credential, or say that nobody has decided yet."""
     claimed = await service[AccessRequests].claim(request.body.claim_token)
     if claimed.issued:
         return OperationResult(_handed_out(claimed))

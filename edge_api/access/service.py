@@ -1,8 +1,8 @@
-"""Requests for a credential: filed, decided by whoever runs the service, handed out once.
+"""Access requests: stored, decided by the operator, and claimed once.
 
-Whoever files one gets a claim token. Once a person has approved, the token fetches the credential,
-which is made in that moment and kept nowhere: it is derived from the token and the service's
-secret, so that for ten minutes a client whose answer was lost fetches the same one again.
+Their sender gets a claim token. After the approval it fetches the credential, which is made then
+and not stored: it is derived from the token and the service's secret, so that a client whose answer
+was lost gets the same one again within ten minutes.
 """
 
 import asyncio
@@ -19,17 +19,7 @@ from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, digest_of, mint
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import (
-    Delete,
-    Filter,
-    Insert,
-    Order,
-    Read,
-    RowCount,
-    Store,
-    Update,
-    Where,
-)
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import parse_uuid, spell_instant
@@ -38,7 +28,7 @@ from edge_api.schema.credentials import UNVETTED_SCOPES
 
 
 class AccessDecisions:
-    """The requests in one store, before somebody who decides; `outbox` tells those who asked."""
+    """The requests in one store, for the operator; `outbox` notifies who sent them."""
 
     def __init__(self, store: Store, clock: Clock, outbox: Outbox | None = None) -> None:
         self._store = store
@@ -46,22 +36,21 @@ class AccessDecisions:
         self._outbox = outbox
 
     async def all(self) -> list[Row]:
-        """Return every request that is not over, the newest first."""
+        """Return every request that has not expired, the newest first."""
         order = (Order("created_at", descending=True), Order("id", descending=True))
         where = alive(spell_instant(self._clock()))
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
         return outcome.rows
 
     async def count_pending(self) -> int:
-        """Return how many wait for a decision."""
+        """Return the number of pending requests."""
         return await _count_pending(self._store, self._clock())
 
     async def approve(self, request_id: str, scopes: tuple[str, ...] = ()) -> Row:
-        """Let the holder of the claim token fetch the credential; return the request as it is now.
+        """Let the claim token fetch the credential; return the changed request.
 
-        Without `scopes` it gets those that it asked for, as far as they are in `UNVETTED_SCOPES`.
-        Raises Problem `not_found`, `invalid` for scopes that cannot be, `conflict` for a request
-        that is decided already.
+        Without `scopes` it gets those that it asked for and that are in `UNVETTED_SCOPES`. Raises
+        Problem `not_found`, `invalid` for invalid scopes, `conflict` if it is decided already.
         """
         row = await self._find(request_id)
         given = scopes or tuple(name for name in row["scopes"].split() if name in UNVETTED_SCOPES)
@@ -72,9 +61,9 @@ class AccessDecisions:
         return await self._decide(row, "approve", {"status": "approved", "scopes": " ".join(given)})
 
     async def deny(self, request_id: str) -> Row:
-        """Refuse a request, also an approved one that was not claimed yet; return it as it is now.
+        """Deny a request, also an approved one that is not claimed; return it changed.
 
-        Raises Problem `not_found`, and `conflict` for one that is denied or claimed already.
+        Raises Problem `not_found`, and `conflict` if it is denied or claimed already.
         """
         row = await self._find(request_id)
         return await self._decide(row, "deny", {"status": "denied"})
@@ -110,39 +99,34 @@ class AccessDecisions:
 
 
 LIFE: Final = timedelta(days=14)
-"""How long a request may wait, for the decision and for being claimed together."""
+"""How long a request may wait for the decision and the claim."""
 CLAIM_AGAIN: Final = timedelta(minutes=10)
-"""How long a credential can be fetched again after it was first."""
+"""How long a credential can be fetched again."""
 PENDING_MOST: Final = 1000
-"""How many may wait for a decision."""
 FULL_RETRY_SECONDS: Final = 3600
 
-_LIMIT: Final = "leads"
-"""Both end on the desk of the same person."""
+_LIMIT: Final = "leads"  # leads and requests are for the same person
 
 
 @dataclass(frozen=True, slots=True)
 class Filed:
-    """A request that was taken."""
+    """A stored request."""
 
     row: Row
-    claim_token: str
-    """To be shown once."""
-    quota: Quota | None
-    """What the sender has left; `None` where nothing is counted."""
+    claim_token: str  # shown once
+    quota: Quota | None  # what the sender has left; `None` without a limit
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What a claim gave."""
+    """The result of a claim."""
 
     row: Row
-    issued: tuple[Issued, ...]
-    """The credentials; none while nobody has decided."""
+    issued: tuple[Issued, ...]  # none while nobody has decided
 
 
 class AccessRequests:
-    """The requests in one store; `secret` is the service's, of which credentials are derived."""
+    """The requests in one store; credentials are derived from `secret`."""
 
     def __init__(self, store: Store, clock: Clock, limiter: Limiter, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"claimed credentials", "sha256")
@@ -152,10 +136,10 @@ class AccessRequests:
         self._turn = asyncio.Lock()
 
     async def file(self, order: AccessRequestInput, address: str) -> Filed:
-        """Take a request from a network address.
+        """Store a request from a network address.
 
-        One that fell into the trap for machines is answered like any other, and denied at once.
-        Raises Problem `too_many_requests`, and `unavailable` where too many wait.
+        One in the trap for machines is answered like any other, and denied at once. Raises Problem
+        `too_many_requests`, and `unavailable` if too many wait.
         """
         await self._limiter.hit(_LIMIT, address)
         token = mint("claim_token")
@@ -170,10 +154,10 @@ class AccessRequests:
         return Filed(row, token, await self._limiter.look(_LIMIT, address))
 
     async def claim(self, token: str) -> Claimed:
-        """Return the credentials of an approved request, or that nobody has decided yet.
+        """Return the credentials of an approved request; none while it is pending.
 
-        Raises Problem `not_found` for a token that is unknown or expired, `forbidden` for a request
-        that was denied, and `conflict` where `CLAIM_AGAIN` has passed since the first claim.
+        Raises Problem `not_found` for an unknown or expired token, `forbidden` for a denied
+        request, and `conflict` after `CLAIM_AGAIN` since the first claim.
         """
         row = await self._find(token)
         if row["status"] == "pending":
@@ -190,7 +174,7 @@ class AccessRequests:
         return Claimed(row, await self._hand_out_again(row, token))
 
     async def forget_expired(self) -> None:
-        """Delete requests whose time is over. Raises Problem."""
+        """Delete expired requests. Raises Problem."""
         expired = (Filter("expires_at", "lte", spell_instant(self._clock())),)
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, ("id",), expired, limit=1))
         if outcome.rows:  # nothing is written for nothing
@@ -236,10 +220,7 @@ class AccessRequests:
         return outcome.rows[0]
 
     async def _hand_out(self, row: Row, token: str) -> tuple[Issued, ...]:
-        """Make the credentials and note that they are gone, at once or not at all.
-
-        Raises Problem `conflict` where another claim was faster.
-        """
+        """Store new credentials and the claim, in one transaction. Raises Problem `conflict`."""
         now = self._clock()
         scopes = tuple(row["scopes"].split())
         issued = tuple(
@@ -266,9 +247,9 @@ class AccessRequests:
         return issued
 
     async def _hand_out_again(self, row: Row, token: str) -> tuple[Issued, ...]:
-        """Return the same credentials for a while, so that an answer that was lost can be repeated.
+        """Return the same credentials for a while, since an answer may be lost.
 
-        Raises Problem `conflict` after that, and where one was revoked or SECRET_KEY has changed.
+        Raises Problem `conflict` after that, and if one was revoked or SECRET_KEY has changed.
         """
         secrets = [derive(kind, self._key, token) for kind in credential_types(row)]
         where = (
@@ -288,22 +269,21 @@ class AccessRequests:
 
 
 def credential_types(row: Row) -> tuple[KeyType, ...]:
-    """Return the types of the credentials that a stored request asks for."""
+    """Return the types of the credentials of a stored request."""
     return (row["type"], row["second_type"]) if row["second_type"] else (row["type"],)
 
 
 def requested_type(row: Row) -> RequestedType:
-    """Return in one word what a stored request asks for."""
+    """Return the requested type of a stored request."""
     return "both" if row["second_type"] else row["type"]
 
 
 def alive(now: str) -> Where:
-    """Return what holds for a request whose time is not over at an instant."""
+    """Return the filter of requests that have not expired."""
     return (Filter("expires_at", "gt", now),)
 
 
 async def _count_pending(store: Store, now: datetime) -> int:
-    """Return how many requests wait for a decision at an instant."""
     where = (Filter("status", "eq", "pending"), *alive(spell_instant(now)))
     (outcome,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, counted=True))
     return outcome.total or 0

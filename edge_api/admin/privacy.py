@@ -1,8 +1,7 @@
-"""What the store keeps of people: of one it is shown or erased; in time it is deleted.
+"""Personal data in the store: shown, erased, and deleted when it is old.
 
-The first is for the rights of access and to erasure (GDPR, Articles 15 and 17): each table declares
-where its rows name a person (`Table.personal`), and how they age (`Table.retention`). How rows are
-shown is not known here.
+For the rights of access and to erasure (GDPR, Articles 15 and 17). Each table declares where its
+rows name a person (`Table.personal`), and how they age (`Table.retention`).
 """
 
 import re
@@ -15,17 +14,7 @@ from edge_api.admin.filters import spell_value
 from edge_api.auth.actor import SERVICE, Actor, Change, Clock, audit_entry
 from edge_api.db.email_address import fold_address
 from edge_api.db.problems import Problem
-from edge_api.db.query import (
-    Delete,
-    Filter,
-    Order,
-    Query,
-    Read,
-    RowCount,
-    Store,
-    Update,
-    Where,
-)
+from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update, Where
 from edge_api.db.table import PersonalData, Row, Table
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
 from edge_api.db.transfer import pages
@@ -34,26 +23,30 @@ from edge_api.mail.suppressions import fold_recipient
 from edge_api.settings import Settings
 
 Found = Mapping[Table, Sequence[Row]]
-"""The whole rows that are about a person; tables without any are there, with none."""
+"""The whole rows about a person, by table; tables without any are listed too."""
 _BESIDE: Final = r'\s<>"(),:;\[\]{}'
 _ADDRESS: Final = re.compile(rf"[^{_BESIDE}]+@[^{_BESIDE}]+")
 _AROUND: Final = "'`.!?\\"
-"""What may stand next to an address in a text and is no part of it."""
+"""Signs beside an address in a text that are no part of it."""
 
 
 class DataSubject:
-    """Recognises one person's address (GDPR, Article 4(1)), however it is spelt."""
+    """One person's address (GDPR, Article 4(1)), in any spelling."""
 
     def __init__(self, address: str) -> None:
         self.address = _fold(address)
-        self.is_valid = _is_valid(address)
+        self.is_valid = True
+        try:
+            fold_address(address)
+        except ValueError:
+            self.is_valid = False
 
     def is_at(self, text: str) -> bool:
         """Tell whether a text is the address and nothing else."""
         return _fold(text) == self.address
 
     def is_in(self, text: str) -> bool:
-        """Tell whether a text is the address, or has it somewhere within."""
+        """Tell whether a text is the address, or contains it."""
         if self.is_at(text):
             return True
         return any(
@@ -61,16 +54,8 @@ class DataSubject:
         )
 
 
-def _is_valid(text: str) -> bool:
-    try:
-        fold_address(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _fold(text: str) -> str:
-    """Return the one spelling of an address; rows written by hand may hold what is none."""
+    """Return the canonical spelling of an address; rows may hold invalid ones."""
     bare = normalize("NFC", text.strip())
     try:
         return fold_address(bare)
@@ -79,17 +64,17 @@ def _fold(text: str) -> str:
 
 
 class Privacy:
-    """What one store keeps of people."""
+    """The personal data of one store."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def find(self, address: str) -> Found:
-        """Return all that is kept of whoever has the address, however it is spelt.
+        """Return all rows about the person with the address, in any spelling.
 
-        Every row of the tables with personal data is looked at: spellings differ. Raises Problem,
-        `invalid` for what is no address and was stored nowhere: a slip of the pen must not pass
+        It reads every row of the tables with personal data, since spellings differ. Raises Problem:
+        `invalid` for an invalid address that is stored nowhere, since a typing error must not pass
         for nothing.
         """
         subject = DataSubject(address)
@@ -109,11 +94,10 @@ class Privacy:
         return found
 
     async def erase(self, address: str, actor: Actor) -> Found:
-        """Delete all that is kept of whoever has the address, in one transaction; return it.
+        """Delete all rows about the person with the address, in one transaction; return them.
 
         Of a row that is `kept` only columns are cleared: a suppression is the wish not to be
-        mailed, which has to be honoured. The audit log gets numbers, and no address. Raises
-        Problem.
+        mailed. The audit log gets numbers, and no address. Raises Problem.
         """
         found = await self.find(address)
         plans: list[Query] = []
@@ -146,23 +130,19 @@ def _erase(table: Table, keys: tuple[str, ...]) -> Query:
 MAILED: Final[Mapping[Table, str]] = {
     table: data.mailed for table in TABLES.values() if (data := table.personal) and data.mailed
 }
-"""The tables whose rows keep the token of an address, and the column that names it.
-
-The outbox is read after the leads, so that an entry written meanwhile is seen.
-"""
+"""The tables whose rows name a mailed address, and the column. The outbox is read after the leads,
+so that an entry written meanwhile is seen."""
 UNUSED: Final = Filter("used_at", "is", None)
-"""Of a token: one that was used says how its address came to be suppressed."""
-ROWS_AT_ONCE: Final = 500
-"""Rows that are deleted in one transaction: others write in between."""
-NAMES_AT_ONCE: Final = 2000
-"""Rows that are looked at together."""
+"""A used token proves how its address was suppressed."""
+ROWS_AT_ONCE: Final = 500  # deleted in one transaction: others write in between
+NAMES_AT_ONCE: Final = 2000  # read together
 
 
 class Retention:
-    """Deletes what is older than the settings allow.
+    """Deletes rows that are older than the settings allow.
 
-    Age alone counts, whatever became of a row. The secret of an unsubscribe link goes with the last
-    row that names its address, unless it was used.
+    Age alone counts. The token of an unsubscribe link is deleted with the last row that names its
+    address, unless it was used.
     """
 
     def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
@@ -178,14 +158,14 @@ class Retention:
 
     @property
     def is_limited(self) -> bool:
-        """Tell whether anything is deleted by its age."""
+        """Tell whether any rows are deleted by their age."""
         return bool(self._limits)
 
     async def apply(self, actor: Actor = SERVICE) -> Mapping[Table, int]:
-        """Delete what is too old; return how many rows of each table. Raises Problem.
+        """Delete old rows; return their number by table. Raises Problem.
 
-        Tokens are named where any went. The log of the store is emptied where nobody reads from
-        it at this moment.
+        Tokens are listed if any were deleted. The store's log is emptied if nobody reads from it
+        now.
         """
         deleted = {
             table: await self._delete(table, since, days, actor)
@@ -215,10 +195,9 @@ class Retention:
             number += len(keys)
 
     async def _forget_tokens(self, actor: Actor) -> int:
-        """Delete unused tokens that are as old as anything that is kept, and named nowhere."""
-        days = max(
-            (days for table, (_, days) in self._limits.items() if table in MAILED), default=0
-        )
+        """Delete unused tokens that are as old as the oldest kept rows, and named nowhere."""
+        limits = self._limits.items()
+        days = max((days for table, (_, days) in limits if table in MAILED), default=0)
         if not days:
             return 0
         before = spell_instant(self._clock() - timedelta(days=days))
@@ -231,7 +210,7 @@ class Retention:
         return sum([await self._delete_tokens(tuple(part), actor) for part in parts])
 
     async def _named(self) -> Collection[str]:
-        """Return every address that a row names, in the one spelling of each."""
+        """Return the canonical spelling of every address that a row names."""
         return {
             fold_recipient(row[column])
             for table, column in MAILED.items()
@@ -252,7 +231,7 @@ class Retention:
 
 
 def _delete_children(table: Table, keys: tuple[str, ...]) -> Iterator[Query]:
-    """Yield what deletes the rows of other tables that go with rows of this one."""
+    """Yield queries that delete the rows of other tables that belong to rows of this one."""
     for child in TABLES.values():
         column, parent = (child.retention and child.retention.row_of) or ("", "")
         if parent == table.name:

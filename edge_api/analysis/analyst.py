@@ -165,7 +165,13 @@ class Analyst:
         Raises Problem `unavailable` if the workers are busy or the document takes too long, and for
         an address `forbidden` and `fetch_failed`.
         """
-        report = await self._report(await self._job(request))
+        terms = max(request.keywords, TERMS)
+        if request.kind is not None:
+            job = Job(request.kind, request.content, None, request.language, terms)
+        else:
+            found = await self._visitor.visit(request.content)
+            job = Job(found.kind, found.text, found.url, request.language, terms, found.discovery)
+        report = await self._report(job)
         keywords = [Keyword(**each) for each in report["keywords"]]
         build, related = self._builds.current, list[RelatedPost]()
         if build is not None:
@@ -180,13 +186,6 @@ class Analyst:
     async def close(self) -> None:
         """End the workers."""
         await self.pool.close()
-
-    async def _job(self, request: AnalysisRequest) -> Job:
-        terms = max(request.keywords, TERMS)
-        if request.kind is not None:
-            return Job(request.kind, request.content, None, request.language, terms)
-        found = await self._visitor.visit(request.content)
-        return Job(found.kind, found.text, found.url, request.language, terms, found.discovery)
 
     async def _report(self, job: Job) -> Json:
         answer: Json = orjson.loads(await self.pool.run(orjson.dumps(job)))

@@ -43,13 +43,12 @@ def _spell(tag: str) -> str:
     """Return a lower-case tag in the usual case: `zh-Hant-TW` (section 2.1.1)."""
     parts = tag.split("-")
     plain = next((at for at, part in enumerate(parts) if len(part) == 1), len(parts))
-    return "-".join([parts[0], *map(_case, parts[1:plain]), *parts[plain:]])
-
-
-def _case(part: str) -> str:
-    if _SCRIPT.fullmatch(part):
-        return part.title()
-    return part.upper() if _REGION.fullmatch(part) else part
+    for at, part in enumerate(parts[1:plain], start=1):
+        if _SCRIPT.fullmatch(part):
+            parts[at] = part.title()
+        elif _REGION.fullmatch(part):
+            parts[at] = part.upper()
+    return "-".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +271,13 @@ def guess_language(words: Iterable[str]) -> str:
     """Return the tag of the language that words are in, or `und`."""
     counts = _count(words)
     total = sum(counts.values())
-    hits = sorted(((_hits(counts, known), tag) for tag, known in LANGUAGES.items()), reverse=True)
+    hits = sorted(
+        (
+            (sum(count for word, count in counts.items() if word in known.common), tag)
+            for tag, known in LANGUAGES.items()
+        ),
+        reverse=True,
+    )
     (best, tag), (second, _) = hits[:2]
     is_clear = best >= max(1, _SHARE_LEAST * total, _LEAD_LEAST * second)
     return tag if is_clear and _could_be(counts, LANGUAGES[tag]) else UNKNOWN
@@ -283,10 +288,6 @@ def _count(words: Iterable[str]) -> Counter[str]:
     sample = (word for word, _ in zip(words, range(_SAMPLE), strict=False))
     folded = (normalize("NFC", word).casefold().replace("\u2019", "'") for word in sample)
     return Counter(word for word in folded if not word[:1].isdigit())
-
-
-def _hits(counts: Counter[str], known: Language) -> int:
-    return sum(count for word, count in counts.items() if word in known.common)
 
 
 def _could_be(counts: Counter[str], known: Language) -> bool:

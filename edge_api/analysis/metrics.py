@@ -135,13 +135,14 @@ def measure(document: Document, language: str | None = None) -> Metrics:
     known = language_of(tag)
     lengths = [length for text in texts for length in sentence_lengths(text, known)]
     sentences = max(1, len(lengths))
+    is_spaced = primary(tag) not in _UNSPACED and has_spaces(words)
     return Metrics(
         words=len(words),
         sentences=len(lengths),
         paragraphs=sum(1 for _ in _paragraph_lengths(document)),
         reading_minutes=reading_minutes(document.reading),
         avg_sentence_words=round(len(words) / sentences, 1),
-        lix=_lix(words, sentences) if _is_spaced(words, tag) else None,
+        lix=_lix(words, sentences) if is_spaced else None,
         flesch_reading_ease=_ease(words, sentences, known.flesch),
         language=tag,
         long_sentences=sum(length > LONG_SENTENCE for length in lengths),
@@ -152,10 +153,6 @@ def measure(document: Document, language: str | None = None) -> Metrics:
 def _paragraph_lengths(document: Document) -> Iterator[int]:
     lengths = (count_words(each.text) for each in document.blocks if each.kind == "paragraph")
     return filter(None, lengths)
-
-
-def _is_spaced(words: list[str], tag: str) -> bool:
-    return primary(tag) not in _UNSPACED and has_spaces(words)
 
 
 def _lix(words: list[str], sentences: int) -> float:
@@ -282,13 +279,11 @@ def _runs(part: str, common: frozenset[str]) -> Iterator[list[str]]:
     run: list[str] = []
     for word in words_in(part):
         folded = word.casefold().removesuffix("'s")
-        if _is_subject(folded) and folded not in common:
+        is_number = folded.replace("-", "").isdigit()
+        is_sized = _WORD_SHORTEST <= len(folded) <= _WORD_LONGEST
+        if is_sized and not is_number and folded not in common:
             run.append(folded)
         else:
             yield run
             run = []
     yield run
-
-
-def _is_subject(word: str) -> bool:
-    return _WORD_SHORTEST <= len(word) <= _WORD_LONGEST and not word.replace("-", "").isdigit()

@@ -90,7 +90,8 @@ class _Walk:
             if is_entered:
                 self._leave(node)
             while node.next is None and depth:
-                node, depth = _parent(node), depth - 1
+                node, depth = node.parent, depth - 1
+                assert node is not None  # noqa: S101  the depth was counted on the way down
                 self._leave(node)
             node = node.next if depth else None
 
@@ -100,7 +101,8 @@ class _Walk:
             self._read(node.text_content or "")
             return False
         tag = node.tag or ""
-        if tag in _CLOSED or _is_hidden(node):
+        hidden = node.attributes.get("aria-hidden") or ""
+        if tag in _CLOSED or "hidden" in node.attributes or hidden.lower() == "true":
             return False
         self._main += tag == "main"
         self._beside += tag in _BESIDE
@@ -216,20 +218,8 @@ def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str | None:
     return _squeeze([node.attributes.get(name) or ""]) or None if node is not None else None
 
 
-def _is_hidden(node: LexborNode) -> bool:
-    """Tell whether an element is hidden from readers or from screen readers."""
-    attributes = node.attributes
-    return "hidden" in attributes or (attributes.get("aria-hidden") or "").lower() == "true"
-
-
 def _is_heading(tag: str) -> bool:
     return _BLOCKS.get(tag) == "heading"
-
-
-def _parent(node: LexborNode) -> LexborNode:
-    above = node.parent
-    assert above is not None  # noqa: S101  the depth was counted on the way down
-    return above
 
 
 def _squeeze(parts: list[str]) -> str:

@@ -88,7 +88,8 @@ def _walk(peer: str, chain: Sequence[str], networks: tuple[IPv4Network | IPv6Net
     """Return the first address from the end that is no trusted proxy, or the farthest readable."""
     farthest = peer
     for name in reversed(chain):
-        address = _parse(_bare(name))
+        match = _HOST.fullmatch(name)
+        address = _parse((match["six"] or match["four"]) if match else name)
         if address is None:
             break
         farthest = str(address)
@@ -116,12 +117,6 @@ def _nodes(line: str) -> list[str]:
 
 def _value(pair: re.Match[str]) -> str:
     return pair["bare"] if pair["quoted"] is None else _ESCAPED.sub(r"\1", pair["quoted"])
-
-
-def _bare(name: str) -> str:
-    """Return the address of `address:port`; anything else as it is."""
-    match = _HOST.fullmatch(name)
-    return (match["six"] or match["four"]) if match else name
 
 
 @lru_cache(_REMEMBERED)

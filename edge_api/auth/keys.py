@@ -82,7 +82,14 @@ class Keys:
         old, now = await self._find(key_id), self._clock()
         if (state := state_of(old, spell_instant(now))) != "valid":
             raise Problem("conflict", f"The key {key_id} is {state}: issue a new one")
-        issued = make_credential(_order_like(old), now)
+        new = NewKey(
+            name=old["name"],
+            type=old["type"],
+            scopes=tuple(old["scopes"].split()),
+            tables=None if old["tables"] is None else tuple(old["tables"].split()),
+            expires_at=old["expires_at"] if old["type"] == "api_key" else None,
+        )
+        issued = make_credential(new, now)
         end = min(old["expires_at"] or "~", spell_instant(now + OVERLAP))
         values = {"rotated_at": spell_instant(now), "expires_at": end}
         audit = audit_entry(OPERATOR, Change("rotate", CREDENTIALS, RowCount(1), ("id",)), now)
@@ -153,16 +160,6 @@ def state_of(row: Row, now: str) -> Literal["valid", "rotated", "expired", "revo
     if row["expires_at"] and row["expires_at"] <= now:
         return "expired"
     return "rotated" if row["rotated_at"] else "valid"
-
-
-def _order_like(old: Row) -> NewKey:
-    return NewKey(
-        name=old["name"],
-        type=old["type"],
-        scopes=tuple(old["scopes"].split()),
-        tables=None if old["tables"] is None else tuple(old["tables"].split()),
-        expires_at=old["expires_at"] if old["type"] == "api_key" else None,
-    )
 
 
 def _check(order: NewKey, now: str) -> None:

@@ -110,7 +110,11 @@ def read_result(settings: Settings, part: str) -> Result | None:
 
 def parts_due(settings: Settings) -> Sequence[str]:
     """Return the parts whose verification is due."""
-    return tuple(part for part in _parts_of(settings) if _is_due(read_result(settings, part)))
+
+    def is_due(result: Result | None) -> bool:
+        return result is None or result.age >= (RETRY_SECONDS if result.fault else DUE_SECONDS)
+
+    return tuple(part for part in _parts_of(settings) if is_due(read_result(settings, part)))
 
 
 def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
@@ -212,10 +216,6 @@ def _parts_of(settings: Settings) -> Sequence[str]:
     backup = read_result(settings, "backup")
     there = {"replica": has_replica, "backup": backup is not None and bool(backup.subject)}
     return tuple(part for part in PARTS if there[part])
-
-
-def _is_due(result: Result | None) -> bool:
-    return result is None or result.age >= (RETRY_SECONDS if result.fault else DUE_SECONDS)
 
 
 def _verify(settings: Settings, part: str, folder: Path) -> Result:

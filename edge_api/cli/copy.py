@@ -50,7 +50,8 @@ async def _copy(source: str, target: str) -> Sequence[Copied]:
         try:
             return await copy_tables(reading, writing, TABLES.values(), _progress)
         finally:
-            _end_progress()
+            if sys.stderr.isatty():
+                sys.stderr.write("\r\x1b[K")
 
 
 async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
@@ -64,11 +65,6 @@ def _progress(table: Table, looked: int) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{table.name}: {looked:,} rows")
         sys.stderr.flush()
-
-
-def _end_progress() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
 
 
 def _url(text: str) -> str:

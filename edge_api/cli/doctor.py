@@ -4,7 +4,6 @@ import argparse
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from edge_api.access.service import AccessDecisions
 from edge_api.app import Assembly, assemble
@@ -49,9 +48,11 @@ def _files(settings: Settings) -> Iterator[str]:
         yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
     if not (settings.build_dir / "current").exists():
         yield f"BUILD_DIR: {settings.build_dir} holds no build; run python -m site_build build"
-    for path in _private_files(settings):
-        if is_exposed(path):
-            yield f"{path} can be read by others; run chmod 600 {path}"
+    private = [development_key_path(settings)]
+    if settings.database_path:
+        private = [settings.database_path, secret_key_path(settings.database_path), *private]
+    for path in filter(is_exposed, private):
+        yield f"{path} can be read by others; run chmod 600 {path}"
     with suppress(OSError):  # an unreadable lock means an unreadable store: see below
         if settings.database_path and is_outdated(settings.database_path.resolve()):
             yield "the installed code has changed since the edge started: restart it"
@@ -59,13 +60,6 @@ def _files(settings: Settings) -> Iterator[str]:
         yield complaint
     if not settings.is_loopback and settings.site_url.startswith("http://"):
         yield "SITE_URL is http: put a proxy that speaks https before the service"
-
-
-def _private_files(settings: Settings) -> Iterator[Path]:
-    if settings.database_path:
-        yield settings.database_path
-        yield secret_key_path(settings.database_path)
-    yield development_key_path(settings)
 
 
 async def _parts(settings: Settings) -> tuple[list[str], list[str]]:

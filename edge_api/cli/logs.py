@@ -37,15 +37,12 @@ class JsonFormatter(logging.Formatter):
 def configure_logging(form: str, worker: int | None = None) -> None:
     """Send records to standard error as `text` or `json`, with the number of this `worker`."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter(worker) if form == "json" else _text_formatter(worker))
+    if form == "json":
+        handler.setFormatter(JsonFormatter(worker))
+    else:
+        whose = "" if worker is None else f"[{worker}] "
+        formatter = logging.Formatter(_TEXT.format(whose), "%Y-%m-%dT%H:%M:%SZ")
+        formatter.converter = time.gmtime
+        handler.setFormatter(formatter)
     handler.addFilter(RequestIdFilter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    access = logging.getLogger("edge_api.access")
-    access.handlers, access.propagate = [logging.StreamHandler(sys.stdout)], False
-
-
-def _text_formatter(worker: int | None) -> logging.Formatter:
-    whose = "" if worker is None else f"[{worker}] "
-    formatter = logging.Formatter(_TEXT.format(whose), "%Y-%m-%dT%H:%M:%SZ")
-    formatter.converter = time.gmtime
-    return formatter

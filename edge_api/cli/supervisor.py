@@ -266,23 +266,24 @@ class Supervisor:
 
         SIGHUP renews them, one after the other. A second signal to end kills them.
         """
-        self._heed_signals()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._heed_end)
+        loop.add_signal_handler(signal.SIGHUP, self._heed_hangup)
         working = asyncio.create_task(self._work(count))
         telling = asyncio.create_task(self._told.wait())
         await asyncio.wait({working, telling}, return_when=asyncio.FIRST_COMPLETED)
         telling.cancel()
         working.cancel()
         await asyncio.wait({working})
-        await self._end_all()
+        for worker in self._started:
+            worker.end()
+        statuses = await asyncio.gather(*(worker.wait_at_most() for worker in self._started))
+        if -signal.SIGKILL in statuses:
+            self._status = 1
         if not working.cancelled():
             working.result()  # a fault of ours is not passed over
         return self._status
-
-    def _heed_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._heed_end)
-        loop.add_signal_handler(signal.SIGHUP, self._heed_hangup)
 
     def _heed_end(self) -> None:
         if self._told.is_set():
@@ -380,13 +381,6 @@ class Supervisor:
         old.retire()
         await old.wait_at_most()
         return True
-
-    async def _end_all(self) -> None:
-        for worker in self._started:
-            worker.end()
-        statuses = await asyncio.gather(*(worker.wait_at_most() for worker in self._started))
-        if -signal.SIGKILL in statuses:
-            self._status = 1
 
 
 def _pause(deaths: int) -> float:

@@ -44,13 +44,6 @@ class Acknowledgements:
         """Return why a lead is not acknowledged; `None` reserves its turn. Raises Problem."""
         if lead["status"] == "spam" or lead["spam_score"] >= HELD_FROM:
             return "the lead looks like spam"
-        if await self._count_sent() >= self._per_hour:
-            return f"{self._per_hour} acknowledgements were sent within an hour"
-        if not await self._reserve(entry):
-            return "this address had an acknowledgement within 24 hours"
-        return None
-
-    async def _count_sent(self) -> int:
         where = (
             Filter("template_name", "eq", "lead_acknowledgement"),
             Filter("status", "eq", "sent"),
@@ -58,7 +51,11 @@ class Acknowledgements:
         )
         count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, counted=True)
         (outcome,) = await self._store.run(count)
-        return outcome.total or 0
+        if (outcome.total or 0) >= self._per_hour:
+            return f"{self._per_hour} acknowledgements were sent within an hour"
+        if not await self._reserve(entry):
+            return "this address had an acknowledgement within 24 hours"
+        return None
 
     async def _reserve(self, entry: Row) -> bool:
         """Take the address's one acknowledgement of the day; the same entry may come again.
@@ -117,7 +114,9 @@ class Preparation:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
         if await is_suppressed(self.store, entry["recipient_email"]):
             return Withheld("the address is suppressed", is_lasting=not persists_for(entry))
-        subject = await self._read_subject(entry)
+        table = ACCESS_REQUESTS if letter_of(entry) == DECISION else LEADS
+        (outcome,) = await self.store.run(Read(table, where=named(entry["subject_id"])))
+        subject = outcome.rows[0] if outcome.rows else None
         if subject is None:
             return Withheld(f"the {'request' if letter_of(entry) == DECISION else 'lead'} is gone")
         if letter_of(entry) == ACKNOWLEDGEMENT and (
@@ -126,11 +125,6 @@ class Preparation:
             return Withheld(reason)
         values = self._values(entry, subject)
         return compose(entry["template_name"], await self._envelope(entry), values)
-
-    async def _read_subject(self, entry: Row) -> Row | None:
-        table = ACCESS_REQUESTS if letter_of(entry) == DECISION else LEADS
-        (outcome,) = await self.store.run(Read(table, where=named(entry["subject_id"])))
-        return outcome.rows[0] if outcome.rows else None
 
     async def _envelope(self, entry: Row) -> Envelope:
         unasked = letter_of(entry) == ACKNOWLEDGEMENT

@@ -90,8 +90,9 @@ def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | 
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
     if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
         return Call(request.id, request.method, request.params, version or ASSUMED_VERSION, None)
-    if _lacks_envelope(request):
-        _check_version(version, request.id)
+    meta = (request.params or {}).get("_meta")
+    if not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta):
+        _check_version(version, request.id)  # there is no envelope to compare the headers with
     route = _route(message, headers)
     if isinstance(route, InboundModernRoute):
         rejection = _compare_arguments(request, headers, server)
@@ -113,20 +114,11 @@ def decode(raw: bytes, headers: Headers) -> Any:
             ErrorData(code=PARSE_ERROR, message="The body is no JSON in UTF-8")
         ) from None
     if isinstance(said, list):
-        is_sound = 0 < len(said) <= BATCH_MOST and not any(map(_is_handshake, said))
+        methods = [each.get("method") for each in said if isinstance(each, dict)]
+        is_sound = 0 < len(said) <= BATCH_MOST and "initialize" not in methods
         if headers.get(MCP_PROTOCOL_VERSION_HEADER, ASSUMED_VERSION) != BATCHES or not is_sound:
             raise Rejection(ErrorData(code=INVALID_REQUEST, message=_BATCH))
     return said
-
-
-def _is_handshake(message: object) -> bool:
-    return isinstance(message, dict) and message.get("method") == "initialize"
-
-
-def _lacks_envelope(request: JSONRPCRequest) -> bool:
-    """Tell whether a request has no envelope to compare its headers with."""
-    meta = (request.params or {}).get("_meta")
-    return not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta)
 
 
 def _check_version(version: str, request_id: RequestId | None = None) -> None:

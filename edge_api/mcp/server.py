@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 from mcp.server import Server
-from mcp.server.caching import CACHEABLE_METHODS, CacheableMethod, CacheHint
+from mcp.server.caching import CACHEABLE_METHODS, CacheHint
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
@@ -164,6 +164,8 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
     tools = ToolHandlers(service, Toolbox(operations))
     resources = ResourceHandlers(journal, service.settings.site_url)
     prompts = PromptHandlers(journal, resources)
+    hint = CacheHint(ttl_ms=FRESH_MS, scope="private")
+    hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
     server: Server[Any] = Server(
         server_name(service.settings.site_url),
         version=VERSION,
@@ -171,7 +173,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
         description=SENTENCE,
         instructions=_INSTRUCTIONS,
         website_url=f"{service.settings.site_url}/",
-        cache_hints=_cache_hints(),
+        cache_hints=hints,
         get_tool_input_schema=_no_headers,
         on_list_tools=tools.list_tools,
         on_call_tool=tools.call,
@@ -189,12 +191,6 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
 
 def _no_headers(_tool: str) -> None:
     """Say that no tool has arguments which headers repeat, so that the SDK looks for none."""
-
-
-def _cache_hints() -> dict[CacheableMethod, CacheHint]:
-    hint = CacheHint(ttl_ms=FRESH_MS, scope="private")
-    hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
-    return hints
 
 
 class CompletionHandler:

@@ -12,19 +12,18 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 SECRET_BYTES: Final = 32
 SIGNED: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
-"""The headers that carry a signature; the first two are signed with the body."""
+"""The headers of a signature; the first two are signed with the body."""
 
-_ID: Final = re.compile(r"[!-~]{1,255}")
-"""Visible ASCII characters, as many as are kept."""
+_ID: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
 
 def new_secret() -> str:
-    """Return a secret that nobody can guess."""
+    """Return a new random secret."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def sign(given: Sequence[str], message_id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """Return the headers of a message: one signature for each secret that is given."""
+    """Return the headers of a message, with one signature for each secret."""
     text = body.decode()
     signatures = [Webhook(secret).sign(message_id, at, text) for secret in given]
     values = message_id, str(int(at.timestamp())), " ".join(signatures)
@@ -34,7 +33,7 @@ def sign(given: Sequence[str], message_id: str, at: datetime, body: bytes) -> di
 def is_signed(given: Sequence[str], headers: Mapping[str, str], body: bytes) -> bool:
     """Tell whether one of the secrets signed the message within five minutes of now.
 
-    `headers` are looked up in the spelling of `SIGNED`.
+    `headers` are looked up by the names in `SIGNED`.
     """
     found = {name: headers.get(name, "") for name in SIGNED}
     if _ID.fullmatch(found["webhook-id"]) is None:

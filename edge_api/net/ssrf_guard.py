@@ -1,7 +1,7 @@
-"""The only way out to addresses that strangers name: public unicast alone.
+"""The only way to addresses that others name: public unicast alone.
 
-A name is resolved once, every address that it has is checked, and only those are connected to, so
-that a name cannot change its mind in between. What is fetched is not known here.
+A name is resolved once, all its addresses are checked, and only those are connected to, so that the
+name cannot change its addresses in between.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ _TRANSLATED: Final = tuple(
         *("fec0::/10", "3fff::/20", "192.0.0.0/24", "5f00::/16", "::/96"),
     )
 )
-"""Addresses that stand for others: NAT64 (RFC 6052, 8215), 6to4 (RFC 3056, 3068), Teredo (RFC
-4380), IPv4 in IPv6 (RFC 4291, 2.5.5.1); and those set apart that Python takes for global (RFC 3879,
-9637, 6890, 9602)."""
+"""Networks that stand for others: NAT64 (RFC 6052, 8215), 6to4 (RFC 3056, 3068), Teredo (RFC 4380),
+IPv4 in IPv6 (RFC 4291, 2.5.5.1); and reserved ones that Python takes for global (RFC 3879, 9637,
+6890, 9602)."""
 
 _NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
-"""A host that ends in a number, which only an IPv4 address may do (WHATWG URL, section 3.5)."""
+"""A host that ends in a number: only IPv4 may (WHATWG URL, section 3.5)."""
 
 
 def is_public(address: Address) -> bool:
@@ -48,8 +48,8 @@ def is_public(address: Address) -> bool:
 def read_literal(host: str) -> Address | None:
     """Return the address that a host is, or `None` for a name.
 
-    Raises ValueError for what is neither, such as 127.1 and 2130706433: resolvers, clients and
-    people read that in different ways.
+    Raises ValueError for what is neither, such as 127.1 and 2130706433: programs read that in
+    different ways.
     """
     try:
         return ip_address(host)
@@ -62,10 +62,8 @@ def read_literal(host: str) -> Address | None:
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns the addresses of a host. Raises OSError where it has none."""
 
-CHUNK: Final = 64 * 1024
-"""Bytes that are read at a time."""
-LOOKUPS_MOST: Final = 32
-"""At the same time."""
+CHUNK: Final = 64 * 1024  # bytes that are read at a time
+LOOKUPS_MOST: Final = 32  # at the same time
 
 Found = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
 """As `socket.getaddrinfo` returns it."""
@@ -74,22 +72,22 @@ _places = BoundedSemaphore(LOOKUPS_MOST)
 
 
 class BlockedAddress(Exception):  # noqa: N818  a refusal, no fault
-    """An address is not one that the service may connect to."""
+    """The service may not connect to this address."""
 
 
 @cache
 def system_trust() -> SSLContext:
-    """Return what the system trusts, read once: its certificates take 20 ms of processor time."""
+    """Return the certificates that the system trusts, which take 20 ms to read."""
     return create_default_context()
 
 
 async def ask_system(host: str, port: int) -> Sequence[str]:
-    """Return the addresses that the system's resolver knows of a host."""
+    """Return the addresses of a host from the system's resolver."""
     return [str(place[0]) for _, _, _, _, place in await look_up(host, port)]
 
 
 class SsrfGuard:
-    """Opens connections to allowed addresses alone."""
+    """Sends requests to allowed addresses alone."""
 
     def __init__(
         self,
@@ -97,7 +95,7 @@ class SsrfGuard:
         ssl: SSLContext | None = None,
         resolve: Resolve = ask_system,
     ) -> None:
-        """Take what to trust, if that is not what the system trusts."""
+        """Take the certificates to trust (default: those of the system)."""
         self._allowed = allowed
         self._ssl = ssl or system_trust()
         self._resolve = resolve
@@ -106,9 +104,9 @@ class SsrfGuard:
     async def ask(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Give the answer to one request: no redirect is followed, and no coding undone.
+        """Give the answer to one request, without redirects and without decoding.
 
-        Raises Forbidden, and aiohttp.ClientError, OSError or ValueError where no answer comes.
+        Raises BlockedAddress, and aiohttp.ClientError, OSError or ValueError without an answer.
         """
         self.check(url.host or "")
         sent = {"Accept-Encoding": "identity", **headers}
@@ -127,14 +125,14 @@ class SsrfGuard:
             yield answer
 
     async def find(self, host: str, port: int) -> Sequence[str]:
-        """Return the addresses of a host. Raises Forbidden if one of them is not allowed."""
+        """Return the addresses of a host. Raises BlockedAddress if one is not allowed."""
         found = await self._resolve(host, port)
         if not all(self._allowed(ip_address(address)) for address in found):
             raise BlockedAddress
         return found
 
     def check(self, host: str) -> None:
-        """Refuse an address in a URL itself, which no resolver sees. Raises Forbidden."""
+        """Check an address in a URL itself, which no resolver sees. Raises BlockedAddress."""
         try:
             address = read_literal(host)
         except ValueError:
@@ -143,7 +141,7 @@ class SsrfGuard:
             raise BlockedAddress
 
     def _open_socket(self, place: aiohttp.AddrInfoType) -> socket.socket:
-        """Look a last time at where a connection is about to go."""
+        """Check the address of a connection a last time."""
         family, kind, protocol, _, where = place
         if not self._allowed(ip_address(where[0])):
             raise BlockedAddress
@@ -151,7 +149,7 @@ class SsrfGuard:
 
 
 class _Resolver(AbstractResolver):
-    """Answers aiohttp with what the gate has found."""
+    """Gives aiohttp the addresses that the guard allows."""
 
     def __init__(self, guard: SsrfGuard) -> None:
         self._guard = guard
@@ -177,11 +175,11 @@ class _Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Let go of nothing."""
+        """Do nothing: there is nothing to close."""
 
 
 async def read_chunks(answer: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
-    """Yield an answer's body, up to the chunk with which it has more than `most` bytes."""
+    """Yield the body of an answer, up to the chunk that exceeds `most` bytes."""
     size = 0
     while size <= most and (chunk := await answer.content.read(CHUNK)):
         size += len(chunk)
@@ -189,16 +187,15 @@ async def read_chunks(answer: aiohttp.ClientResponse, most: int) -> AsyncIterato
 
 
 class CrowdedError(OSError):
-    """Too many names are being looked up."""
+    """Too many lookups are under way."""
 
 
 async def look_up(host: str, port: int, family: int = socket.AF_UNSPEC) -> Found:
     """Return the addresses of a host, by the system's resolver in a thread of its own.
 
-    A name server that never answers holds a thread for half a minute, whatever a timeout says: in
-    the pool of the event loop it would be missed by those who read files there.
-
-    Raises OSError where it has none, UnicodeError for what cannot be a name, CrowdedError.
+    A name server that never answers holds a thread for half a minute despite any timeout; a thread
+    of the event loop's pool would be missing for reading files. Raises OSError if it has none,
+    UnicodeError for what cannot be a name, CrowdedError.
     """
     if not _places.acquire(blocking=False):
         raise CrowdedError

@@ -1,4 +1,4 @@
-"""Operations as entries of the reference, with the members of their JSON Schemas as rows."""
+"""Operations as entries of the reference, with members of JSON Schemas as rows."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _HUGE: Final = 10**18
 
 
 class Marks(NamedTuple):
-    """What is said of a member that is always there, and of one that need not be."""
+    """The marks of members that are required, and of those that are not."""
 
     there: str
     absent: str
@@ -32,13 +32,13 @@ RECEIVED: Final = Marks("", "may be absent")
 
 
 class Schemas:
-    """Reads schemas; `components` are those that others refer to, by their names."""
+    """Reads schemas; `components` are those that others refer to."""
 
     def __init__(self, components: Schema) -> None:
         self._components = components
 
     def fields(self, schema: Schema, marks: Marks, prefix: str = "") -> Iterator[Field]:
-        """Yield the members of what `schema` describes, each before the members of its own."""
+        """Yield the members of a schema, each before its own members."""
         owner = self._owner(schema)
         for name, member in owner.get("properties", {}).items():
             mark = marks.there if name in owner.get("required", ()) else marks.absent
@@ -48,7 +48,7 @@ class Schemas:
                 yield from self.fields(member, marks, f"{prefix}{name}{step}")
 
     def example(self, schema: Schema) -> Any:
-        """Return an example that the schema gives, its items, or its first choice; else `None`."""
+        """Return an example of the schema, its items or its first choice; else `None`."""
         schema = self._resolve(schema)
         if schema.get("type") == "array":
             item = self.example(schema["items"])
@@ -57,7 +57,7 @@ class Schemas:
         return self.example(choices[0]) if choices else next(iter(schema.get("examples", ())), None)
 
     def is_deeper(self, schema: Schema, level: int = 1) -> bool:
-        """Tell whether there are members below those that `fields` yields."""
+        """Tell whether there are members below those of `fields`."""
         members = self._owner(schema).get("properties", {}).values()
         if level > LEVELS:
             return bool(members)
@@ -69,7 +69,7 @@ class Schemas:
         return Field(name, self.kind(schema), mark, Prose(sentence), place)
 
     def kind(self, schema: Schema, within: frozenset[str] = frozenset()) -> str:
-        """Return what a value is, in a word or a few; `within` are the references on the way."""
+        """Return the type of a value in words; `within` are the references on the way."""
         reference = schema.get("$ref", "")
         if reference in within:
             return "value"
@@ -97,7 +97,7 @@ class Schemas:
         return {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
 
     def _owner(self, schema: Schema, within: frozenset[str] = frozenset()) -> Schema:
-        """Return the object whose members are meant: itself, an item, or the fullest choice."""
+        """Return the object with the members: itself, an item, or the fullest choice."""
         reference = schema.get("$ref", "")
         if reference in within:
             return {}
@@ -111,7 +111,7 @@ class Schemas:
         return max(owners, key=lambda each: len(each.get("properties", ())), default={})
 
     def _limits(self, schema: Schema) -> Iterator[str]:
-        """Yield sentences on what a value may be."""
+        """Yield sentences on allowed values."""
         schema = _plain(self._resolve(schema))
         if choices := schema.get("enum"):
             shown = ", ".join(f"`{each}`" for each in choices[:_CHOICES_MOST])
@@ -129,13 +129,13 @@ def _spell(value: Any) -> str:
 
 
 def _plain(schema: Schema) -> Schema:
-    """Return what a value that may be null is when it is not."""
+    """Return the type of a nullable value."""
     choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     return {**choices[0], **schema} if len(choices) == 1 else schema
 
 
 def _span(schema: Schema) -> str:
-    """Return from what to what a number, a text or a list goes."""
+    """Return the bounds of a number, a text or a list."""
     for low, high, unit in (
         ("minimum", "maximum", ""),
         ("minLength", "maxLength", " characters"),
@@ -158,10 +158,10 @@ _FIRST_FAILURE: Final = 400
 
 
 class Entries:
-    """Makes entries; `document` is the OpenAPI document of the very same operations."""
+    """Makes entries; `document` is the OpenAPI document of the same operations."""
 
     def __init__(self, document: Json, site_url: str, limits: Mapping[str, str]) -> None:
-        """Take the rate limits by their names too, as the settings spell them."""
+        """Take the rate limits too, by their names."""
         self._document = document
         self._tags: Sequence[Json] = document["tags"]
         self._schemas = Schemas(document["components"]["schemas"])
@@ -169,7 +169,7 @@ class Entries:
         self._limits = limits
 
     def about(self, tag: str) -> str:
-        """Return what the document says of all operations with a tag."""
+        """Return the document's description of a tag."""
         return next((each.get("description", "") for each in self._tags if each["name"] == tag), "")
 
     def make(self, operation: AnyOperation) -> Entry:
@@ -196,7 +196,7 @@ class Entries:
         )
 
     def _resolve(self, entry: Json) -> Json:
-        """Return an entry with its parameters and answers in place of references to them."""
+        """Return an entry with its references resolved."""
         responses = {name: self._referred(each) for name, each in entry["responses"].items()}
         parameters = [self._referred(each) for each in entry.get("parameters", ())]
         return {**entry, "responses": responses, "parameters": parameters}
@@ -208,8 +208,7 @@ class Entries:
         found: Json = self._document["components"][kind][name]
         return found
 
-    def _access(self, operation: AnyOperation) -> Iterator[str]:
-        """Yield sentences on who may call it, and how often."""
+    def _access(self, operation: Operation) -> Iterator[str]:
         yield _CREDENTIALS[operation.credential, operation.audience]
         if operation.scope:
             needed = "Scope" if operation.credential == "required" else "Its scope"
@@ -268,7 +267,7 @@ _CREDENTIALS: Final = {
 
 
 def spell_rate(rate: str) -> str:
-    """Return a rate of the settings as a reader reads it: `5 in 10 minutes, 20 a day`."""
+    """Return a rate for readers: `5 in 10 minutes, 20 a day`."""
     if rate == NO_LIMIT:
         return "no limit"
     return ", ".join(f"{item.amount} {_spell_window(item)}" for item in parse_many(rate))
@@ -281,8 +280,7 @@ def _spell_window(item: RateLimitItem) -> str:
     return f"{'an' if unit == 'hour' else 'a'} {unit}"
 
 
-def _remark(operation: AnyOperation) -> str:
-    """Return why a reader's own program does not call it."""
+def _remark(operation: Operation) -> str:
     if operation.body is not None and operation.body.verify_signature is not None:
         return "The mail service calls this, and signs what it sends."
     return "For a person at a browser; programs have no use for it."

@@ -1,6 +1,6 @@
-"""The example request of an operation, and the same in each language; nothing has to be installed.
+"""The example request of an operation, in each language, without anything to install.
 
-What it does not show, such as time limits and errors, posts of the journal do.
+Posts of the journal show the rest, such as time limits and errors.
 """
 
 import json
@@ -17,7 +17,7 @@ Json = Mapping[str, Any]
 Credential = Literal["none", "key", "token", "client"]
 
 _PLACEHOLDER: Final = "..."
-"""How an example value ends that is nobody's: the reader's own has to stand in its place."""
+"""The end of an example value that the reader has to replace."""
 _UNESCAPED: Final = ":*,()."
 _LEAST_SUCCESS, _LEAST_REDIRECT = 200, 300
 
@@ -31,14 +31,14 @@ class Call:
     credential: Credential
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
-    """What JSON can say; of a form, a mapping of texts. `None` where nothing is sent."""
+    """JSON, or the texts of a form; `None` if nothing is sent."""
     is_form: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Texts in the body that stand for variables of the environment, and the names of these."""
+    """Texts in the body that stand for environment variables, and the names of these."""
 
 
-def is_callable(operation: AnyOperation) -> bool:
-    """Tell whether a program of the reader's can call it: no page, and nothing to be signed."""
+def is_callable(operation: Operation) -> bool:
+    """Tell whether a reader's program can call it: it is no page, and needs no signature."""
     signed = operation.body is not None and operation.body.verify_signature is not None
     succeeds = any(_LEAST_SUCCESS <= each.status < _LEAST_REDIRECT for each in operation.responses)
     return succeeds and not operation.is_page and not signed
@@ -66,7 +66,7 @@ def make_call(operation: AnyOperation, entry: Json, site_url: str) -> Call:
 
 
 def _pairs(parameter: Json) -> Iterator[tuple[str, str]]:
-    """Yield what stands in the query; of parameters named by columns the first is enough."""
+    """Yield the pairs of the query; of parameters named by columns the first is enough."""
     example = parameter["example"]
     if isinstance(example, dict):
         yield from list(example.items())[:1]
@@ -130,7 +130,7 @@ def _curl_member(call: Call, name: str, value: str) -> str:
 
 
 def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
-    """Return `text` as one word of a shell, with variables in place of what stands for them."""
+    """Return `text` as one word of a shell, with variables in place of placeholders."""
     quoted = "'" + text.replace("'", "'\\''") + "'"
     for placeholder, variable in (variables or {}).items():
         quoted = quoted.replace(placeholder, f"'\"${variable}\"'")
@@ -188,7 +188,7 @@ def _python_headers(call: Call) -> Iterator[str]:
 
 
 def _python_literal(value: Any, variables: Mapping[str, str], margin: str) -> str:
-    """Return what JSON can say as Python writes it, a member a line."""
+    """Return a JSON value as Python, a member a line."""
     inner = f"{margin}    "
     match value:
         case dict():
@@ -252,5 +252,5 @@ def _javascript_headers(call: Call) -> Iterator[str]:
 
 
 def _quote(text: str) -> str:
-    """Return a text as JSON, Python and JavaScript alike write it."""
+    """Return a text in quotes, for JSON, Python and JavaScript."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The pages of the reference, as values and as Markdown: an overview, and one for each group."""
+"""The pages of the reference, as values and as Markdown: an overview and one for each group."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -16,7 +16,7 @@ from edge_api.schema.paths import AUDIENCES, DOCS, GROUPS, OPENAPI, Group
 
 
 def write_markdown(page: Page, site_url: str) -> str:
-    """Return the whole text of a page."""
+    """Return the text of a page."""
     blocks = [f"# {page.title}", page.description, page.prose.markdown.strip()]
     if page.entries:
         blocks += [f"Part of [the API's reference]({site_url}{DOCS}index.md).", _contents(page)]
@@ -108,7 +108,7 @@ def make_pages(
 ) -> tuple[Page, ...]:
     """Return every page, the overview first; `document` is the OpenAPI document of `operations`.
 
-    `limits` are rates by the names of limits, as the settings spell them.
+    `limits` are rates by the names of limits.
     """
     entries = Entries(document, site_url, limits)
     return (
@@ -147,7 +147,6 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
 
 
 def _problems() -> str:
-    """Return a row for each status: what a client reads with it."""
     kinds = sorted(PROBLEMS.values(), key=lambda kind: kind.status)
     rows = groupby(kinds, key=lambda kind: kind.status)
     return "\n".join(

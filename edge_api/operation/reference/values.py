@@ -1,7 +1,4 @@
-"""What the reference is made of: pages, the operations on them, and texts in two forms.
-
-A text has the Markdown that it is written in, and HTML for the page.
-"""
+"""The values of the reference: pages, operations, and texts as Markdown and as HTML."""
 
 import re
 from collections.abc import Mapping
@@ -23,14 +20,14 @@ _NO_LETTER: Final = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A block of code in `language`, as a fence of Markdown names it."""
+    """A block of code; `language` is the name in a fence."""
 
     language: str
     text: str
 
     @property
     def html(self) -> Markup:
-        """The code with the classes that the theme colours."""
+        """The code with the classes of the theme."""
         return Markup(highlight(self.text, _lexer(self.language), _FORMATTER))  # noqa: S704  it escapes
 
     @property
@@ -41,18 +38,18 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A text in Markdown (CommonMark, with tables); HTML in it is shown, not obeyed."""
+    """A text in Markdown (CommonMark, with tables); HTML in it is escaped."""
 
     markdown: str
 
     @property
     def html(self) -> Markup:
-        """The text as blocks: paragraphs, lists, tables, and headings that can be linked to."""
+        """The text as blocks: paragraphs, lists, tables, and headings with anchors."""
         return Markup(_BLOCKS.render(self.markdown))  # noqa: S704  html=False escapes
 
     @property
     def line(self) -> Markup:
-        """The text within a paragraph or a cell of somebody else's."""
+        """The text within a paragraph or a cell."""
         return Markup(_BLOCKS.renderInline(self.markdown))  # noqa: S704  likewise
 
 
@@ -62,7 +59,7 @@ def _lexer(language: str) -> Lexer:
 
 
 def make_anchor(heading: str) -> str:
-    """Return the fragment by which a heading is linked to."""
+    """Return the fragment of a heading."""
     return _NO_LETTER.sub("-", heading.lower()).strip("-")
 
 
@@ -98,40 +95,32 @@ _BLOCKS: Final = _make_parser()
 class Field:
     """A parameter, or a member of a body."""
 
-    name: str
-    """A member of a member stands behind the name of that, with a dot between."""
-    kind: str
-    """Such as `integer`, or `array of string`."""
-    mark: str
-    """`needed` in what is sent, `may be absent` in what comes back, or nothing."""
+    name: str  # dotted, for a member of a member
+    kind: str  # such as `integer`, or `array of string`
+    mark: str  # `needed`, `may be absent`, or nothing
     sentence: Prose
-    place: str = ""
-    """Of a parameter: path, query or header."""
+    place: str = ""  # of a parameter: path, query or header
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is sent, or what comes back."""
+    """The body of a request or an answer."""
 
     media_types: tuple[str, ...]
     fields: tuple[Field, ...]
-    is_deeper: bool
-    """Whether there are members that are not listed here for their depth."""
-    example: Code | None
-    """`None` also for what is sent: the examples in the languages show it."""
+    is_deeper: bool  # whether deeper members are left out
+    example: Code | None  # `None` for a request, which the languages show
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One status that an operation answers with."""
+    """One status of an operation."""
 
     status: str
-    phrase: str
-    """As HTTP calls the status."""
+    phrase: str  # HTTP's name of the status
     sentence: Prose
     headers: Mapping[str, Prose]
-    body: Body | None
-    """`None` where there is none, and for an error: all errors have one body."""
+    body: Body | None  # `None` for an error: all errors have one body
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,24 +140,21 @@ class Entry:
     path: str
     summary: str
     about: Prose
-    access: Prose
-    """Which credential it takes, and how often it may be asked."""
+    access: Prose  # the credential and the limits
     parameters: tuple[Field, ...]
     body: Body | None
     answers: tuple[Answer, ...]
     problems: tuple[Answer, ...]
     examples: tuple[Example, ...]
-    remark: Prose
-    """Why there are no examples, where there are none."""
+    remark: Prose  # why there are no examples
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of the reference: its own words, then operations."""
+    """One page of the reference: its own text, then operations."""
 
     path: str
-    name: str
-    """As the list of pages has it."""
+    name: str  # in the list of pages
     title: str
     description: str
     prose: Prose

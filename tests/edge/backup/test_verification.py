@@ -349,7 +349,7 @@ async def test_a_verification_ends_with_the_edge(
     assert scratch_of(plain) == []
 
 
-LIMITED = "from edge_api.cli import verification as v; v.LONGEST_SECONDS = 2; v.main()"
+LIMITED = "from edge_api.backup import verify as v; v.LONGEST_SECONDS = 2; v.main()"
 
 
 def test_a_verification_that_hangs_ends_by_itself(plain: Installation) -> None:
