@@ -86,12 +86,14 @@ class HandedOut(Credential):
     credentials: list[Credential]
 
 
-async def show_form(_service: Service, _ask: OperationRequest) -> OperationResult:
+async def show_form(_service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
     """Redirect a browser to the form for people."""
     return OperationResult(b"", status=303, headers={"Location": CONTACT_FORM}, media_type=HTML)
 
 
-async def register(service: Service, request: OperationRequest) -> OperationResult:
+async def register(
+    service: Service, request: OperationRequest[None, AccessRequestInput]
+) -> OperationResult:
     """Store a request for a credential."""
     filed = await service[AccessRequests].file(request.body, request.address)
     told = (
@@ -103,7 +105,7 @@ async def register(service: Service, request: OperationRequest) -> OperationResu
     return OperationResult(body, status=201, headers=headers)
 
 
-async def claim(service: Service, request: OperationRequest) -> OperationResult:
+async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -> OperationResult:
     """Return the credential, or say that nobody has decided yet."""
     claimed = await service[AccessRequests].claim(request.body.claim_token)
     if claimed.issued:

@@ -208,7 +208,7 @@ class Entries:
         found: Json = self._document["components"][kind][name]
         return found
 
-    def _access(self, operation: Operation) -> Iterator[str]:
+    def _access(self, operation: AnyOperation) -> Iterator[str]:
         yield _CREDENTIALS[operation.credential, operation.audience]
         if operation.scope:
             needed = "Scope" if operation.credential == "required" else "Its scope"
@@ -248,7 +248,9 @@ class Entries:
         example = first.get("example", self._schemas.example(first["schema"]))
         return self._body(tuple(content), first["schema"], example, RECEIVED)
 
-    def _body(self, media_types: tuple[str, ...], schema: Json, example: Any, marks: Marks) -> Body:
+    def _body(
+        self, media_types: tuple[str, ...], schema: Json, example: Any, marks: Marks
+    ) -> Body:
         text = json.dumps(example, ensure_ascii=False, indent=2)
         return Body(
             media_types=media_types,
@@ -280,7 +282,7 @@ def _spell_window(item: RateLimitItem) -> str:
     return f"{'an' if unit == 'hour' else 'a'} {unit}"
 
 
-def _remark(operation: Operation) -> str:
+def _remark(operation: AnyOperation) -> str:
     if operation.body is not None and operation.body.verify_signature is not None:
         return "The mail service calls this, and signs what it sends."
     return "For a person at a browser; programs have no use for it."

@@ -37,7 +37,7 @@ class Call:
     """Texts in the body that stand for environment variables, and the names of these."""
 
 
-def is_callable(operation: Operation) -> bool:
+def is_callable(operation: AnyOperation) -> bool:
     """Tell whether a reader's program can call it: it is no page, and needs no signature."""
     signed = operation.body is not None and operation.body.verify_signature is not None
     succeeds = any(_LEAST_SUCCESS <= each.status < _LEAST_REDIRECT for each in operation.responses)
