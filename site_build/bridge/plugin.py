@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pelican  # type: ignore[import-untyped]
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+from jinja2 import BytecodeCache, ChoiceLoader, Environment, FileSystemLoader
+from jinja2.bccache import Bucket
 from jinja2.exceptions import TemplateSyntaxError
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
@@ -32,7 +33,7 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 
 from edge_api.schema.paths import SEARCH
 from site_build.addresses import CONTACT
-from site_build.bridge.generators import Outputs, Pages, Posts
+from site_build.bridge.generators import Outputs, Pages, Posts, TaskWriter, find_production
 from site_build.bridge.settings import (
     SETTINGS_FILE,
     identify,
@@ -41,22 +42,23 @@ from site_build.bridge.settings import (
     warn,
 )
 from site_build.bridge.settings import read_dialect as read_settings_dialect
-from site_build.bridge.structured_data import StructuredData
-from site_build.bridge.writer import TaskWriter, find_production
 from site_build.faults import BuildError, ContentError
 from site_build.incremental.spread import count_processors
 from site_build.making.assets import find_card
 from site_build.making.handover import read_budget_tiers
 from site_build.making.production import Production
 from site_build.making.recipe import HOUSE_THEME, Style, fingerprint_settings
+from site_build.making.rehearsal import Earlier, Rehearsal
 from site_build.making.tasks import explain_syntax
 from site_build.markup.convert import Dialect
 from site_build.paint import choose_hue
 from site_build.post import Finding
 from site_build.progress import Place, Report, Request
 from site_build.reading.front_matter import parse_instant
+from site_build.reading.gather import Gathered
 from site_build.site import Identity, Site, read_policy
 from site_build.views.sight import watch
+from site_build.views.structured_data import StructuredData
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
 _LOGO = "icon.svg"
@@ -305,3 +307,40 @@ def _hide_trace(record: logging.LogRecord) -> bool:
     if record.exc_info and isinstance(record.exc_info[1], BuildError):
         record.exc_info = None
     return True
+
+
+class Rehearser:
+    """Makes one rehearsal after the other, for one origin."""
+
+    def __init__(self, site_url: str) -> None:
+        self._site_url = site_url
+        self._bytecode = _Bytecode()
+
+    def rehearse(self, request: Request, gathered: Gathered, earlier: Earlier) -> Rehearsal:
+        """Return the site that is made of `gathered`; raises BuildError."""
+        with plain_errors(), contained():
+            journal = open_journal(request, self._site_url)
+            # A new value: the settings module's own one is kept by Pelican from run to run.
+            journal.settings["JINJA_ENVIRONMENT"] = {
+                **journal.settings["JINJA_ENVIRONMENT"],
+                "bytecode_cache": self._bytecode,
+            }
+            rehearsal = Rehearsal(request, *journal.describe(), gathered, earlier)
+            journal.execute(rehearsal)
+        return rehearsal
+
+
+class _Bytecode(BytecodeCache):
+    """Compiled templates in memory; Jinja tells by a checksum when a source has changed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill the bucket where its template is known."""
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()

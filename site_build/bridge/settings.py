@@ -19,12 +19,11 @@ from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
 
 from edge_api.schema.environment import DotenvError, read_dotenv
-from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, name_file
+from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, SourceRules, name_file
 from site_build.faults import BuildError
 from site_build.markup.convert import Converter, Dialect
 from site_build.reading.front_matter import KEYS
 from site_build.site import Identity
-from site_build.source_rules import SourceRules
 from site_build.views.content import Article
 
 _OWN = Path(__file__).resolve().parents[2] / "pelicanconf.py"

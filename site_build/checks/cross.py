@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from urllib.parse import unquote, urljoin, urlsplit
 
+from site_build.addresses import SourceRules
 from site_build.checks.ground import (
     EDGE,
     Facts,
@@ -24,7 +25,6 @@ from site_build.checks.ground import (
     resolve_source,
 )
 from site_build.post import Document, Finding
-from site_build.source_rules import SourceRules
 from site_build.text import make_slug, shorten
 
 _MOST_COMPARED = 200

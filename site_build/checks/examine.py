@@ -26,7 +26,7 @@ from site_build.checks.raw_markup import (
 )
 from site_build.markup.blocks import TooDeepError
 from site_build.markup.convert import HOUSE, Conversion, Converter, Dialect
-from site_build.markup.repair import repair
+from site_build.markup.sanitize import repair
 from site_build.post import Document
 from site_build.text import Places, shorten
 

@@ -11,10 +11,10 @@ from urllib.parse import unquote, urljoin
 
 from edge_api.schema import paths
 from site_build import addresses
-from site_build.pictures.dress import resolve
+from site_build.addresses import SourceRules
 from site_build.pictures.measure import Album
+from site_build.pictures.responsive import resolve
 from site_build.post import Document, Finding
-from site_build.source_rules import SourceRules
 from site_build.text import make_slug
 
 

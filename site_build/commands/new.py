@@ -10,10 +10,10 @@ from pathlib import Path
 import yaml
 
 from site_build import arguments as options
+from site_build.addresses import SourceRules
 from site_build.commands.check import find_dialect
 from site_build.reading.document import read_document
 from site_build.reading.folder import list_content, read_bytes
-from site_build.source_rules import SourceRules
 from site_build.terminal import open_console
 from site_build.text import make_slug
 

@@ -9,7 +9,7 @@ import hashlib
 import os
 import pickle
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -171,3 +171,23 @@ def _unpack(packed: object) -> object | None:
 
 def _checksum(payload: bytes) -> bytes:
     return hashlib.blake2b(payload, digest_size=_CHECKSUM_SIZE).digest()
+
+
+PLATES = "plate"
+
+
+class Plates:
+    """Pictures by key, through the cache; `fresh` holds what the cache did not know."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self.fresh: list[tuple[bytes, bytes]] = []
+
+    def fetch(self, key: bytes, make: Callable[[], bytes]) -> bytes:
+        """Return the picture kept for `key`, else what `make` returns; raises what it raises."""
+        kept = self._cache.get(PLATES, key)
+        if isinstance(kept, bytes):
+            return kept
+        data = make()
+        self.fresh.append((key, data))
+        return data

@@ -21,9 +21,9 @@ from site_build.making.tasks import FileTask, Kept, Task, Workshop
 from site_build.paint import choose_hue
 from site_build.pictures.card import Card, CardPlace, digest_card, draw_card
 from site_build.pictures.encode import ChangedError, Form, Picture, encode, reduce_original
-from site_build.pictures.gallery import Gallery
 from site_build.pictures.lettering import Font, read_font
 from site_build.pictures.measure import UNSHOWN
+from site_build.pictures.responsive import Gallery
 from site_build.post import Document
 from site_build.site import Identity, Site
 from site_build.text import make_slug

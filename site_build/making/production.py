@@ -19,8 +19,7 @@ from edge_api.schema.edge_pages import CONTACT_PAGE
 from edge_api.schema.index import INDEX_FORMAT, IndexHead
 from site_build import addresses
 from site_build.faults import BuildError, ContentError
-from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.plates import PLATES, Plates
+from site_build.incremental.cache import PLATES, Cache, Plates, make_key
 from site_build.incremental.spread import spread
 from site_build.incremental.tree import (
     Entry,
@@ -39,15 +38,16 @@ from site_build.making.assets import (
     list_files,
     list_pictures,
 )
-from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
 from site_build.making.outputs import (
-    list_assets,
+    forget_records,
+    list_full_texts,
     list_gone,
     list_notices,
     list_outputs,
     list_records,
+    make_text,
 )
 from site_build.making.recipe import (
     HOUSE_THEME,
@@ -234,7 +234,8 @@ class Production:
         """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
         gathered = self.gathered
         yield from list_files(self.request.content, gathered.files, gathered.gallery)
-        yield from list_assets(self.assets)
+        for asset in (*self.assets.published.values(), *self.assets.plain):
+            yield make_text(asset.path, asset.data)
         yield from self._list_plates()
         yield from list_records(self.site, self.gathered.minutes)
         has_leaves = self.site.identity.addresses.has_leaves and self._leaf_size

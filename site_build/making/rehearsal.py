@@ -15,13 +15,12 @@ from pathlib import Path
 from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.faults import BuildError
-from site_build.incremental.plates import PLATES, Plates
+from site_build.incremental.cache import PLATES, Plates
 from site_build.incremental.tree import EMPTY, Entry, Recipe, Tree
 from site_build.making.assets import PlateTask
-from site_build.making.full_texts import forget_records, list_full_texts
 from site_build.making.handover import Handover
 from site_build.making.index_file import IndexFile, Piece, make_piece, write_line
-from site_build.making.outputs import list_records
+from site_build.making.outputs import forget_records, list_full_texts, list_records
 from site_build.making.production import Production
 from site_build.making.recipe import Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop

@@ -17,13 +17,12 @@ from jinja2.exceptions import TemplateSyntaxError
 
 from site_build import addresses
 from site_build.faults import BuildError
-from site_build.incremental.cache import make_key
-from site_build.incremental.plates import Plates
+from site_build.incremental.cache import Plates, make_key
 from site_build.incremental.tree import Entry, Recipe, Tree
 from site_build.making.index_file import IndexFile, Piece, make_record
 from site_build.pictures.encode import clean
-from site_build.pictures.gallery import Gallery, link_markdown
 from site_build.pictures.measure import is_picture
+from site_build.pictures.responsive import Gallery, link_markdown
 from site_build.post import Document
 from site_build.reading.gather import Texts
 from site_build.views.sight import Sight, UnknownValueError
@@ -175,7 +174,7 @@ class RecordTask:
             return before
         text = workshop.texts.read(document)
         gallery = workshop.gallery
-        html = gallery.state_sizes(text.conversion.html, document.address, document.path)
+        html = gallery.add_sizes(text.conversion.html, document.address, document.path)
         markdown = link_markdown(text.markdown, gallery.links.get(document.path, {}))
         record = make_record(document, markdown, html, self.minutes, self.url)
         return workshop.index.spool(record, sources)

@@ -13,12 +13,11 @@ from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
 
 from edge_api.schema.code_markup import CodeFormatter
-from site_build.markup.accessibility import BACKLINK
+from site_build.addresses import SourceRules
 from site_build.markup.github import GITHUB, GitHub
-from site_build.markup.house_rules import HouseRules
+from site_build.markup.house_rules import BACKLINK, HouseRules
 from site_build.markup.structure import Fault
 from site_build.post import Document
-from site_build.source_rules import SourceRules
 
 _TOC_LEVELS = "2-3"
 """Deeper headings would make a table of contents longer than it helps."""

@@ -15,7 +15,7 @@ from site_build.markup.convert import Dialect
 from site_build.pictures.measure import Album
 from site_build.post import Finding
 from site_build.progress import Request
-from site_build.reading.folder import Listing
+from site_build.reading.folder import Listing, measure_pictures
 from site_build.reading.gather import (
     Gathered,
     Reading,
@@ -26,7 +26,6 @@ from site_build.reading.gather import (
     read_source,
     read_sources,
 )
-from site_build.reading.measures import measure_pictures
 
 
 class _Stamp(NamedTuple):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from site_build.addresses import name_file
-from site_build.bridge.rehearse import Rehearser
+from site_build.bridge.plugin import Rehearser
 from site_build.faults import BuildError
 from site_build.making.recipe import fingerprint_code
 from site_build.making.rehearsal import Earlier, Rehearsal

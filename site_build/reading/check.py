@@ -16,8 +16,7 @@ from site_build.incremental.spread import spread
 from site_build.markup.convert import HOUSE, Conversion, Dialect
 from site_build.post import Document, Finding
 from site_build.reading.document import read_document
-from site_build.reading.folder import explain_refusal, list_content, read_bytes
-from site_build.reading.measures import measure_pictures
+from site_build.reading.folder import explain_refusal, list_content, measure_pictures, read_bytes
 
 __all__ = ["Facts", "Inspection", "Report", "check_content", "cross_check", "examine", "inspect"]
 

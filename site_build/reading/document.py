@@ -13,14 +13,19 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from zoneinfo import ZoneInfo
 
+from site_build.addresses import SourceRules
 from site_build.checks.burden import find_burden
 from site_build.checks.examine import render
 from site_build.post import Alias, Document, Finding, Kind
 from site_build.reading.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
 from site_build.reading.head import Fault, find_members, find_value, read_head
-from site_build.reading.located_yaml import HANDLER, Entry, YamlFaultError, read_entries
-from site_build.reading.pelican_head import read_pelican_head
-from site_build.source_rules import SourceRules
+from site_build.reading.located_yaml import (
+    HANDLER,
+    Entry,
+    YamlFaultError,
+    read_entries,
+    read_pelican_head,
+)
 from site_build.text import Places, count_control_characters, find_control_character, make_slug
 
 _BEGINNING_TAGS = 4_000

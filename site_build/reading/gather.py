@@ -13,22 +13,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edge_api.schema.reading import reading_minutes
+from site_build.addresses import SourceRules
 from site_build.checks.examine import study
 from site_build.checks.ground import judge_pictures, link_sources, list_shown, list_targets
 from site_build.faults import BuildError
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.spread import spread
 from site_build.markup.convert import Conversion, Dialect
-from site_build.pictures.gallery import Gallery
 from site_build.pictures.measure import Album
+from site_build.pictures.responsive import Gallery
 from site_build.post import Document, Finding
 from site_build.progress import Request
 from site_build.reading.check import Facts, Inspection, cross_check, inspect
 from site_build.reading.document import read_document
-from site_build.reading.folder import Listing, digest_file, list_content
-from site_build.reading.measures import measure_pictures
+from site_build.reading.folder import Listing, digest_file, list_content, measure_pictures
 from site_build.similarity.nearest import NO_TERMS, Terms, count_terms
-from site_build.source_rules import SourceRules
 
 TEXTS = "text"
 _REMEMBERED = 4

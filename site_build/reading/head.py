@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic import ValidationError
 
 from site_build import addresses
+from site_build.addresses import SourceRules
 from site_build.post import Kind
 from site_build.reading.front_matter import (
     ALIASES,
@@ -21,7 +22,6 @@ from site_build.reading.front_matter import (
     PostFrontMatter,
 )
 from site_build.reading.located_yaml import Entry
-from site_build.source_rules import SourceRules
 from site_build.text import make_slug, shorten
 
 RESERVED_SLUGS: dict[Kind, frozenset[str]] = {

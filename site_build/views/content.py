@@ -22,7 +22,7 @@ from edge_api.schema.reading import count_words
 from site_build import addresses
 from site_build.addresses import FEED, FEED_JSON
 from site_build.incremental.cache import make_key
-from site_build.pictures.gallery import Gallery
+from site_build.pictures.responsive import Gallery
 from site_build.post import Document
 from site_build.reading.gather import Texts
 from site_build.site import UNDATED, Part
@@ -212,7 +212,7 @@ class _Light:
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
         html = self._texts.read(self.document).conversion.html
-        return self._gallery.dress(html, self.url, self.source_path)
+        return self._gallery.make_responsive(html, self.url, self.source_path)
 
     @_content.setter
     def _content(self, html: str) -> None:

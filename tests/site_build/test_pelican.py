@@ -20,7 +20,7 @@ from site_build.bridge.settings import IGNORED, REFUSED, load_settings
 from site_build.faults import BuildError
 from site_build.making.production import Production
 from site_build.making.tasks import TemplateTask
-from site_build.reading.pelican_head import read_pelican_head
+from site_build.reading.located_yaml import read_pelican_head
 from tests.site_build.workbench import NOW, ROOT, SITE_URL, find, run
 
 pytestmark = pytest.mark.size("test")

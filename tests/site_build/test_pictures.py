@@ -12,12 +12,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.index import PostIndex, PostRecord
 from site_build.faults import ContentError
-from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.plates import PLATES
+from site_build.incremental.cache import PLATES, Cache, make_key
 from site_build.pictures import measure as measuring
-from site_build.pictures.dress import dress, resolve, state_sizes
 from site_build.pictures.encode import Picture, encode, list_forms
 from site_build.pictures.measure import measure
+from site_build.pictures.responsive import add_sizes, make_responsive, resolve
 from site_build.reading.check import check_content
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 
@@ -292,10 +291,12 @@ def test_what_an_author_set_stays() -> None:
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
     pictures = {picture.path: picture}
 
-    own_width = dress('<img src="/images/a.jpg" width="200" loading="eager">', "x/", pictures)
-    own_choice = dress('<picture><img src="/images/a.jpg"></picture>', "x/", pictures)
-    own_set = dress('<img src="/images/a.jpg" srcset="/b.jpg 2x">', "x/", pictures)
-    unread = dress('<!-- <img src="/images/a.jpg"> --><p>', "x/", pictures)
+    own_width = make_responsive(
+        '<img src="/images/a.jpg" width="200" loading="eager">', "x/", pictures
+    )
+    own_choice = make_responsive('<picture><img src="/images/a.jpg"></picture>', "x/", pictures)
+    own_set = make_responsive('<img src="/images/a.jpg" srcset="/b.jpg 2x">', "x/", pictures)
+    unread = make_responsive('<!-- <img src="/images/a.jpg"> --><p>', "x/", pictures)
 
     assert 'height="100"' in own_width
     assert "200px" in own_width
@@ -324,10 +325,10 @@ def test_what_is_no_image_of_ours_gets_no_forms(tag: str) -> None:
     """Images of other sites, tags without an end and code about images offer nothing of ours."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
 
-    made = dress(tag, "journal/x/", {picture.path: picture})
+    made = make_responsive(tag, "journal/x/", {picture.path: picture})
 
     assert "/pictures/" not in made
-    assert state_sizes(tag, "journal/x/", {picture.path: picture}) == tag
+    assert add_sizes(tag, "journal/x/", {picture.path: picture}) == tag
 
 
 def test_addresses_mean_what_a_browser_takes_them_for() -> None:
@@ -475,7 +476,7 @@ def test_a_heavy_picture_is_a_warning(desk: Desk) -> None:
 
 def test_a_missing_picture_is_told_with_the_one_that_is_meant(desk: Desk) -> None:
     """A name in other letters, or with a slip, leads to a suggestion at the place."""
-    put(desk, "Query.png", pack(draw(20, 20), "PNG"))
+    put(desk, "Plan.png", pack(draw(20, 20), "PNG"))
     desk.post("shown", text="![A](/images/plan.PNG)\n\n![B](/images/Pln.png)")
     report = check_content(desk.content, desk.order().now)
 
