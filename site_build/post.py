@@ -71,20 +71,3 @@ class Document:
     def is_public_at(self, now: datetime) -> bool:
         """Tell whether readers may see the document at the instant `now` (UTC)."""
         return not self.draft and self.published <= now
-
-
-class Finding(NamedTuple):
-    """One defect of the content, with the place and the mend."""
-
-    path: str
-    line: int
-    """From 1."""
-    column: int
-    """From 1, in code points."""
-    severity: Literal["error", "warning"]
-    message: str
-    """What is wrong, and the mend."""
-
-    def __str__(self) -> str:
-        """Return the line that an editor's problem matcher understands."""
-        return f"{self.path}:{self.line}:{self.column}  {self.severity}  {self.message}"

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from site_build.post import Finding
+from site_build.faults import Diagnostic
 
 
 class Observer(Protocol):
@@ -136,5 +136,5 @@ class Report:
     """Source files that the cache knew."""
     next_instant: datetime | None
     """When the next scheduled post or page appears."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Diagnostic, ...]
     """Warnings."""

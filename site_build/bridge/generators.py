@@ -23,16 +23,15 @@ from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
 from pelican.writers import Writer  # type: ignore[import-untyped]
 
 from site_build.faults import BuildError
-from site_build.making.production import Production
+from site_build.making.production import SiteBuild
 from site_build.making.recipe import HOUSE_THEME, is_lent
 from site_build.making.tasks import TemplateTask, TextTask, render_page
-from site_build.site import Part, Site
+from site_build.site import Site
 from site_build.text import make_slug
 from site_build.views.content import (
     Article,
-    BuildManager,
     Page,
-    Surroundings,
+    RenderContext,
     Tag,
     make_neighbour,
     make_series,
@@ -104,21 +103,19 @@ class TaskWriter(Writer):  # type: ignore[misc]
         for number in range(1, next(iter(paginators.values())).num_pages + 1):
             leaf: dict[str, object] = {}
             for key, paginator in paginators.items():
-                leaf |= _describe_leaf(key, paginator, number)
+                page = paginator.page(number)
+                leaf |= {
+                    f"{key}_paginator": paginator,
+                    f"{key}_page": page,
+                    f"{key}_previous_page": paginator.page(number - 1)
+                    if page.has_previous()
+                    else None,
+                    f"{key}_next_page": paginator.page(number + 1) if page.has_next() else None,
+                }
             yield paginator.page(number).save_as, leaf
 
 
-def _describe_leaf(key: str, paginator: Paginator, number: int) -> dict[str, object]:
-    page = paginator.page(number)
-    return {
-        f"{key}_paginator": paginator,
-        f"{key}_page": page,
-        f"{key}_previous_page": paginator.page(number - 1) if page.has_previous() else None,
-        f"{key}_next_page": paginator.page(number + 1) if page.has_next() else None,
-    }
-
-
-def find_production(settings: Mapping[str, object]) -> Production:
+def find_production(settings: Mapping[str, object]) -> SiteBuild:
     """Return the build that Pelican's settings carry while it runs."""
     return settings["BUILD_PRODUCTION"]  # type: ignore[return-value]
 
@@ -134,15 +131,24 @@ _Groups = list[tuple[Any, list[Article]]]
 """Tags, categories or authors as Pelican has them, each with its posts."""
 
 
-class Posts(ArticlesGenerator):  # type: ignore[misc]
+class _AlreadyRead:
+    """Passes of Pelican's over what was read that have nothing to do here."""
+
+    def refresh_metadata_intersite_links(self) -> None:
+        """Do nothing: links say addresses of the site, and the check follows them."""
+
+    def check_disabled_readers(self) -> None:
+        """Do nothing: which files are built is for the check to say, and it has."""
+
+
+class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
     """Gives the templates every post and every tag."""
 
     def generate_context(self) -> None:
         """Make the posts from what was read, instead of reading them."""
         production = find_production(self.settings)
-        site = production.site
-        self._shelf = _stock(self.settings)
-        self.articles = _make_articles(site, production.related, self._shelf)
+        site, context = production.site, _make_context(self.settings)
+        self.articles = _make_articles(site, production.related, context)
         _tell_plugins(self, signals.article_generator_context, self.articles)
         signals.article_generator_pretaxonomy.send(self)
         # They are newest first already.
@@ -151,8 +157,7 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
         )
         by_path = {article.source_path: article for article in self.articles}
         self.tags = {
-            self._shelf.tags[tag.name]: [by_path[post.path] for post in tag.posts]
-            for tag in site.tags
+            context.tags[tag.name]: [by_path[post.path] for post in tag.posts] for tag in site.tags
         }
         self.categories = _group((each.category, each) for each in self.articles)
         self.categories.sort(reverse=self.settings["REVERSE_CATEGORY_ORDER"])
@@ -197,34 +202,22 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
                 **{kind: group},
             )
 
-    def refresh_metadata_intersite_links(self) -> None:
-        """Do nothing: links say addresses of the site, and the check follows them."""
 
-    def check_disabled_readers(self) -> None:
-        """Do nothing: which files are built is for the check to say, and it has."""
-
-
-class Pages(PagesGenerator):  # type: ignore[misc]
+class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
     """Gives the templates every page that stands by itself."""
 
     def generate_context(self) -> None:
         """Make the pages from what was read, instead of reading them."""
         production = find_production(self.settings)
-        shelf = _stock(self.settings)
+        context = _make_context(self.settings)
         templates = self.settings["PAGE_TEMPLATES"]
         self.pages = [
-            Page(document, shelf, templates.get(document.slug, "page"))
+            Page(document, context, templates.get(document.slug, "page"))
             for document in production.site.pages
         ]
         _tell_plugins(self, signals.page_generator_context, self.pages)
         self._update_context(("pages", "hidden_pages", "draft_pages"))
         signals.page_generator_finalized.send(self)
-
-    def refresh_metadata_intersite_links(self) -> None:
-        """Do nothing, as for posts."""
-
-    def check_disabled_readers(self) -> None:
-        """Do nothing, as for posts."""
 
 
 class Outputs(Generator):  # type: ignore[misc]
@@ -242,22 +235,21 @@ class Outputs(Generator):  # type: ignore[misc]
             template = self.get_template(frame.file.removesuffix(".html"))
             values = {**self.context, "output_file": frame.file}
             try:
-                built = render_page(template, values, frame.file)
-                production.handover = production.handover.with_frame(frame, built)
+                production.add_frame(frame, render_page(template, values, frame.file))
             except BuildError:
                 # The theme's base has other blocks, or is none: then the page has our look.
                 if not is_lent(template) or production.theme == HOUSE_THEME:
                     raise
                 loader = FileSystemLoader(HOUSE_THEME / "templates")
                 environment = self.env.overlay(loader=loader, autoescape=True)
-                built = render_page(environment.get_template(frame.file), values, frame.file)
-                production.handover = production.handover.with_frame(frame, built)
+                template = environment.get_template(frame.file)
+                production.add_frame(frame, render_page(template, values, frame.file))
                 production.borrow(environment)
         pages = production.make_pages()
         if signals.content_written.receivers:
             self._tell_written(production, pages)
 
-    def _tell_written(self, production: Production, pages: Iterable[TemplateTask]) -> None:
+    def _tell_written(self, production: SiteBuild, pages: Iterable[TemplateTask]) -> None:
         """Give plugins a copy of each page in a folder of their own, which they may change."""
         for task in pages:
             copy = Path(self.output_path, task.path)
@@ -290,59 +282,58 @@ def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
     return list(groups.items())
 
 
-def _stock(settings: dict[str, Any]) -> BuildManager:
+def _make_context(settings: dict[str, Any]) -> RenderContext:
     production = find_production(settings)
     site = production.site
     tags = {tag.slug: Tag(tag.name, tag.slug, tag.address, settings) for tag in site.tags}
-    return BuildManager(
+    named = (name for each in site.posts + site.pages for name in split_authors(each.author))
+    authors = dict.fromkeys((site.identity.author, *named))
+    return RenderContext(
         settings,
         production.texts,
-        production.gathered.gallery,
-        {name: _name(Author, name, settings) for name in _list_authors(site)},
+        production.content.gallery,
+        {
+            name: _name(Author, name, settings)
+            for name in dict.fromkeys((site.identity.author, *authors))
+        },
         {each.category: _name(Category, each.category, settings) for each in site.posts},
         ZoneInfo(settings.get("TIMEZONE", "UTC")),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
-        production.gathered.minutes,
+        production.content.minutes,
     )
 
 
-def _list_authors(site: Site) -> list[str]:
-    """Return the name of the site's author, and of whoever else wrote a text."""
-    named = (name for each in (*site.posts, *site.pages) for name in split_authors(each.author))
-    return list(dict.fromkeys([site.identity.author, *named]))
-
-
 def _make_articles(
-    site: Site, related: Mapping[str, Sequence[str]], shelf: BuildManager
+    site: Site, related: Mapping[str, Sequence[str]], context: RenderContext
 ) -> list[Article]:
     """Make each post with what its page shows of others; posts come newest first."""
-    linked = {post.path: make_neighbour(post, shelf.tags, shelf.zone) for post in site.posts}
+    linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
     row = [None, *linked.values(), None]
     articles = []
     for index, post in enumerate(site.posts):
         part = site.parts.get(post.path)
-        surroundings = Surroundings(
+        near = [path for path in related.get(post.path, ()) if path in linked]
+        article = Article(
+            post,
+            context,
             earlier=row[index + 2],
             later=row[index],
             series=make_series(part, linked) if part else None,
-            related=tuple(linked[path] for path in _choose_related(site, index, related)),
+            related=tuple(linked[path] for path in _choose_related(site, index, near)),
         )
-        articles.append(Article(post, shelf, surroundings))
+        articles.append(article)
     return articles
 
 
-def _choose_related(site: Site, index: int, related: Mapping[str, Sequence[str]]) -> list[str]:
+def _choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:
     """Return the paths of the closest posts that the page does not link as well.
 
     Those are the ones before and after it, and the parts of its series.
     """
-    post, posts = site.posts[index], site.posts
+    posts, parts = site.posts, site.parts
     beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
-    others = [path for path in related.get(post.path, ()) if path not in beside]
-    if part := site.parts.get(post.path):
-        others = [path for path in others if not _is_part(site.parts.get(path), part.series)]
+    others = [path for path in near if path not in beside]
+    if part := parts.get(posts[index].path):
+        series = part.series
+        others = [path for path in others if path not in parts or parts[path].series != series]
     return others[:MOST_RELATED]
-
-
-def _is_part(part: Part | None, series: str) -> bool:
-    return part is not None and part.series == series

@@ -42,20 +42,18 @@ from site_build.bridge.settings import (
     warn,
 )
 from site_build.bridge.settings import read_dialect as read_settings_dialect
-from site_build.faults import BuildError, ContentError
+from site_build.faults import BuildError, ContentError, Diagnostic
 from site_build.incremental.spread import count_processors
 from site_build.making.assets import find_card
 from site_build.making.handover import read_budget_tiers
-from site_build.making.production import Production
+from site_build.making.preview_build import PreviewBuild
+from site_build.making.production import Given, SiteBuild
 from site_build.making.recipe import HOUSE_THEME, Style, fingerprint_settings
-from site_build.making.rehearsal import Earlier, Rehearsal
 from site_build.making.tasks import explain_syntax
 from site_build.markup.convert import Dialect
 from site_build.paint import choose_hue
-from site_build.post import Finding
 from site_build.progress import Place, Report, Request
 from site_build.reading.front_matter import parse_instant
-from site_build.reading.gather import Gathered
 from site_build.site import Identity, Site, read_policy
 from site_build.views.sight import watch
 from site_build.views.structured_data import StructuredData
@@ -147,7 +145,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
 
     def build(self, request: Request) -> Report:
         """Build what is asked for; raises BuildError and OSError."""
-        production = Production(request, *self.describe())
+        production = SiteBuild(request, *self.describe())
         self.execute(production)
         return production.report
 
@@ -170,7 +168,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         )
         return identify(settings), style
 
-    def execute(self, production: Production) -> None:
+    def execute(self, production: SiteBuild) -> None:
         """Let Pelican do its round for a build; raises BuildError and OSError."""
         self.settings["BUILD_PRODUCTION"] = production
         try:
@@ -269,7 +267,7 @@ def contained() -> Iterator[None]:
         locale.setlocale(locale.LC_ALL, before)
 
 
-def _log_findings(findings: Iterable[Finding]) -> None:
+def _log_findings(findings: Iterable[Diagnostic]) -> None:
     logger = logging.getLogger(pelican.__name__)
     for finding in findings:
         logger.log(_LEVELS[finding.severity], "%s", finding)
@@ -309,15 +307,18 @@ def _hide_trace(record: logging.LogRecord) -> bool:
     return True
 
 
-class Rehearser:
-    """Makes one rehearsal after the other, for one origin."""
+class PreviewBuilder:
+    """Makes one preview build after the other, for one origin; nothing is written.
+
+    Templates are compiled once and kept as bytecode: compiling takes longer than all the rest.
+    """
 
     def __init__(self, site_url: str) -> None:
         self._site_url = site_url
         self._bytecode = _Bytecode()
 
-    def rehearse(self, request: Request, gathered: Gathered, earlier: Earlier) -> Rehearsal:
-        """Return the site that is made of `gathered`; raises BuildError."""
+    def build(self, request: Request, given: Given) -> PreviewBuild:
+        """Return the site that is made of what was read already; raises BuildError."""
         with plain_errors(), contained():
             journal = open_journal(request, self._site_url)
             # A new value: the settings module's own one is kept by Pelican from run to run.
@@ -325,9 +326,9 @@ class Rehearser:
                 **journal.settings["JINJA_ENVIRONMENT"],
                 "bytecode_cache": self._bytecode,
             }
-            rehearsal = Rehearsal(request, *journal.describe(), gathered, earlier)
-            journal.execute(rehearsal)
-        return rehearsal
+            made = PreviewBuild(request, *journal.describe(), given)
+            journal.execute(made)
+        return made
 
 
 class _Bytecode(BytecodeCache):

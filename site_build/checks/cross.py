@@ -17,14 +17,15 @@ from site_build.addresses import SourceRules
 from site_build.checks.ground import (
     EDGE,
     Facts,
-    Ground,
     Reference,
+    UrlMap,
     find_source,
     is_of_edge,
-    lay_out,
+    map_urls,
     resolve_source,
 )
-from site_build.post import Document, Finding
+from site_build.faults import Diagnostic
+from site_build.post import Document
 from site_build.text import make_slug, shorten
 
 _MOST_COMPARED = 200
@@ -57,33 +58,30 @@ def cross_check(  # noqa: PLR0913
     rules: SourceRules = _RULES,
     *,
     complete: bool = True,
-) -> list[Finding]:
+) -> list[Diagnostic]:
     """Return every finding about the texts of `documents`, their own notes included, sorted.
 
     `facts` has the facts of each document by its path; `files` are the paths of published files
     within the site, such as `images/plan.png`; `now` (UTC) decides which documents readers see.
     `complete` is False where a file could not be read: a post that is missed may be that one.
     """
-    ground = lay_out(documents, files, rules)
+    ground = map_urls(documents, files, rules)
     findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
     findings += _find_hidden(documents)
     findings += _find_bad_aliases(documents, ground)
     for document in documents:
         own = facts[document.path]
-        findings += [
-            Finding(document.path, note.line, note.column, note.severity, note.message)
-            for note in own.notes
-        ]
+        findings += own.notes
         guide = _Guide(document, ground, facts, now, complete)
         findings += [
-            Finding(document.path, reference.line, reference.column, "warning", message)
+            Diagnostic(document.path, reference.line, reference.column, "warning", message)
             for reference in own.references
             if (message := guide.find_fault(reference))
         ]
     return sorted(findings)
 
 
-def find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
+def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
     """Report every file of a group that shares an address, naming the others."""
     sharing: dict[str, list[Document]] = defaultdict(list)
     slugs: dict[str, list[Document]] = defaultdict(list)
@@ -95,19 +93,19 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
     apart = (group for group in slugs.values() if len({each.address for each in group}) > 1)
     message = "another post has this slug, which names it in feeds and in the API; change one"
     return [
-        Finding(each.path, *each.slug_at, "error", message) for group in apart for each in group
+        Diagnostic(each.path, *each.slug_at, "error", message) for group in apart for each in group
     ] + [
-        Finding(each.path, *each.slug_at, "error", _explain_repeated(address, each, group))
+        Diagnostic(each.path, *each.slug_at, "error", _explain_repeated(address, each, group))
         for address, group in sharing.items()
         if len(group) > 1
         for each in group
     ]
 
 
-def _find_hidden(documents: Iterable[Document]) -> list[Finding]:
+def _find_hidden(documents: Iterable[Document]) -> list[Diagnostic]:
     """Report every file at whose address readers would see a page of the edge."""
     return [
-        Finding(
+        Diagnostic(
             each.path,
             *each.slug_at,
             "error",
@@ -125,7 +123,7 @@ def _explain_repeated(address: str, document: Document, group: list[Document]) -
     return f"the slug gives the address /{address}, as {others[0]}{more} does; change one of them"
 
 
-def _find_bad_aliases(documents: Iterable[Document], ground: Ground) -> Iterator[Finding]:
+def _find_bad_aliases(documents: Iterable[Document], ground: UrlMap) -> Iterator[Diagnostic]:
     """Report every alias at whose address something else is, or that two documents give."""
     givers: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
@@ -133,7 +131,7 @@ def _find_bad_aliases(documents: Iterable[Document], ground: Ground) -> Iterator
             givers[path].append(document)
     for document in documents:
         for alias in document.aliases:
-            path = ground.gc_freeze(alias.path)
+            path = ground.canonical(alias.path)
             others = sorted(each.path for each in givers[alias.path] if each is not document)
             if owner := ground.documents.get(path):
                 what = "this file itself" if owner is document else owner.path
@@ -146,10 +144,10 @@ def _find_bad_aliases(documents: Iterable[Document], ground: Ground) -> Iterator
                 message = f"the alias is given by {others[0]} too; keep one of them"
             else:
                 continue
-            yield Finding(document.path, alias.line, alias.column, "error", message)
+            yield Diagnostic(document.path, alias.line, alias.column, "error", message)
 
 
-def _find_near_series(documents: Iterable[Document]) -> Iterator[Finding]:
+def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
     """Report names of series that differ from a more frequent one by blanks and signs alone."""
     spelled: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
     for document in documents:
@@ -159,7 +157,7 @@ def _find_near_series(documents: Iterable[Document]) -> Iterator[Finding]:
         first, *others = sorted(names.values(), key=lambda group: (-len(group), group[0].path))
         message = f"`series` is nearly {shorten(first[0].series)!r}; spell both the same"
         for document in (each for group in others for each in group):
-            yield Finding(document.path, *document.series_at, "warning", message)
+            yield Diagnostic(document.path, *document.series_at, "warning", message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +165,7 @@ class _Guide:
     """Follows the references of one document as a browser would."""
 
     document: Document
-    ground: Ground
+    ground: UrlMap
     facts: Mapping[str, Facts]
     now: datetime
     complete: bool
@@ -179,7 +177,7 @@ class _Guide:
             parts = urlsplit(self._resolve(address or reference.address))
         except ValueError:
             return f"{_quote(reference.address)} is no address; mend it"
-        path = self.ground.gc_freeze(unquote(parts.path).removeprefix("/"))
+        path = self.ground.canonical(unquote(parts.path).removeprefix("/"))
         target = self.ground.documents.get(path)
         if target:
             return self._explain_hidden(target) or self._explain_anchor(target, parts.fragment)

@@ -13,12 +13,12 @@ from site_build import arguments as options
 from site_build.bridge.plugin import read_frame
 from site_build.commands.build import add_site_url
 from site_build.commands.check import find_dialect
-from site_build.faults import BuildError
+from site_build.faults import BuildError, Diagnostic
 from site_build.making.assets import FONT, design_card, find_font
 from site_build.pictures.card import SIZE, draw_card, has_title
-from site_build.post import Document, Finding
-from site_build.reading.check import inspect
+from site_build.post import Document
 from site_build.reading.folder import list_content
+from site_build.reading.library import inspect
 from site_build.site import Identity
 from site_build.terminal import open_console, print_findings
 from site_build.text import write_instant
@@ -70,13 +70,13 @@ def _read_target(text: str) -> Path:
     return Path(text)
 
 
-def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Finding]]:
+def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Diagnostic]]:
     """Return the post, or the findings of the files in which it may be.
 
     Raises BuildError when no file could have it.
     """
     known: list[str] = []
-    findings: list[Finding] = []
+    findings: list[Diagnostic] = []
     dialect = find_dialect(content)
     for path in list_content(content, dialect.rules).sources:
         inspection = inspect(content, path, dialect)

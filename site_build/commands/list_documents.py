@@ -18,7 +18,7 @@ from site_build.commands.check import find_dialect
 from site_build.post import Document
 from site_build.reading.document import read_document
 from site_build.reading.folder import read_bytes
-from site_build.reading.gather import list_folder
+from site_build.reading.library import list_folder
 from site_build.site import UNDATED
 from site_build.terminal import count, open_console
 from site_build.text import shorten, write_instant

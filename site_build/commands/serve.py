@@ -19,7 +19,7 @@ from site_build.bridge.plugin import list_sources, read_dialect
 from site_build.commands.build import watch_progress
 from site_build.incremental.spread import count_processors
 from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
-from site_build.preview.stage import Stage, State, Trouble, list_troubles
+from site_build.preview.stage import Problem, Stage, State, list_problems
 from site_build.progress import Observer, Place, Request
 from site_build.terminal import count, open_console
 
@@ -112,10 +112,10 @@ class _Chronicle:
 
     console: Console
     content: Path
-    told: list[Trouble] = field(default_factory=list)
+    told: list[Problem] = field(default_factory=list)
 
     def tell(self, state: State) -> None:
-        troubles = list_troubles(state, "", self.content)
+        troubles = list_problems(state, "", self.content)
         if troubles == self.told:
             return
         for trouble in troubles:

@@ -173,10 +173,10 @@ def _checksum(payload: bytes) -> bytes:
     return hashlib.blake2b(payload, digest_size=_CHECKSUM_SIZE).digest()
 
 
-PLATES = "plate"
+IMAGES = "plate"
 
 
-class Plates:
+class ImageCache:
     """Pictures by key, through the cache; `fresh` holds what the cache did not know."""
 
     def __init__(self, cache: Cache) -> None:
@@ -185,7 +185,7 @@ class Plates:
 
     def fetch(self, key: bytes, make: Callable[[], bytes]) -> bytes:
         """Return the picture kept for `key`, else what `make` returns; raises what it raises."""
-        kept = self._cache.get(PLATES, key)
+        kept = self._cache.get(IMAGES, key)
         if isinstance(kept, bytes):
             return kept
         data = make()

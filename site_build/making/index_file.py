@@ -79,14 +79,13 @@ class IndexFile:
             return None
         return Piece(slug, key, line.digest, self._old, line.offset, line.length)
 
-    def spool(self, record: PostRecord, key: str) -> Piece:
+    def spool(self, slug: str, line: bytes, key: str) -> Piece:
         """Put a new line down in a file of this process."""
-        line = write_line(record)
         path = self._folder / f"{_SPOOL}{os.getpid()}"
         with path.open("ab") as file:
             offset = file.tell()
             file.write(line)
-        return make_piece(record.slug, key, line, os.fspath(path), offset)
+        return make_piece(slug, key, line, os.fspath(path), offset)
 
     def assemble(self, head: IndexHead, pieces: Sequence[Piece]) -> tuple[Stamp, dict[str, Line]]:
         """Write the index: the head, then the pieces in their order, a line each."""
@@ -109,11 +108,6 @@ class IndexFile:
         for path in self._folder.glob(f"{_SPOOL}*"):
             with suppress(FileNotFoundError):
                 path.unlink()
-
-
-def write_line(record: PostRecord) -> bytes:
-    """Return the line of a post, without its end."""
-    return record.model_dump_json().encode()
 
 
 def make_piece(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Piece:

@@ -12,13 +12,14 @@ from functools import lru_cache, partial
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
+from site_build.faults import Diagnostic
 from site_build.incremental.cache import make_key
 from site_build.incremental.tree import Entry
 from site_build.making.index_file import Piece, read_records
 from site_build.making.tasks import RECORD, RecordTask, Task, TextTask
 from site_build.pictures.responsive import Gallery, link_markdown
-from site_build.post import Document, Finding
-from site_build.reading.gather import Texts
+from site_build.post import Document
+from site_build.reading.library import Texts
 from site_build.renderers import agents, crawlers, markdown
 from site_build.renderers.feed import (
     Channel,
@@ -83,7 +84,7 @@ def list_gone(
     fresh: Container[str],
     places: Mapping[str, tuple[int, int]],
     lists: addresses.Addresses,
-) -> Iterator[Finding]:
+) -> Iterator[Diagnostic]:
     """Yield a warning for each page of the previous build whose address is gone.
 
     `fresh` has the files of this build, `places` where each source file says its slug. Lists of
@@ -100,10 +101,10 @@ def list_gone(
             f"{address} was an address in the previous build and is gone; "
             f"if the page has a new address, add `aliases: [{address}]` to it"
         )
-        yield Finding(source, *places.get(source, (1, 1)), "warning", message)
+        yield Diagnostic(source, *places.get(source, (1, 1)), "warning", message)
     if more := gone[_MOST_GONE:]:
         message = f"{len(more)} more addresses of the previous build are gone, /{more[0][1]} first"
-        yield Finding(more[0][0], 1, 1, "warning", message)
+        yield Diagnostic(more[0][0], 1, 1, "warning", message)
 
 
 def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -> bool:

@@ -10,16 +10,16 @@ from datetime import datetime
 from typing import NamedTuple
 
 from site_build.checks.cross import find_repeated_slugs
+from site_build.faults import Diagnostic
 from site_build.incremental.cache import Cache
 from site_build.markup.convert import Dialect
 from site_build.pictures.measure import Album
-from site_build.post import Finding
 from site_build.progress import Request
 from site_build.reading.folder import Listing, measure_pictures
-from site_build.reading.gather import (
-    Gathered,
+from site_build.reading.library import (
+    Content,
     Reading,
-    hold,
+    collect,
     judge,
     keep_text,
     list_folder,
@@ -94,28 +94,27 @@ class Manuscripts:
         self._listing, self._stamps = listing, stamps
         return True
 
-    def list_errors(self) -> tuple[Finding, ...]:
+    def list_errors(self) -> tuple[Diagnostic, ...]:
         """Return what would stop a build, sorted by place."""
         found = [each for each in self._listing.findings if each.severity == "error"]
         usable = []
         for reading in self._readings.values():
-            if errors := list(_list_errors(reading)):
+            if errors := _list_errors(reading):
                 found += errors
             else:
                 usable.append(reading.inspection.document)
         found += find_repeated_slugs(document for document in usable if document)
         return tuple(sorted(found))
 
-    def judge(self, now: datetime) -> tuple[Finding, ...]:
+    def judge(self, now: datetime) -> tuple[Diagnostic, ...]:
         """Return every finding about the content as readers would see it at `now` (UTC)."""
-        judged = judge(self._readings, self._listing.files, self._album, now, self._dialect.rules)
-        found = [*self._listing.findings, *judged]
-        return tuple(sorted(found))
+        inspections = [each.inspection for each in self._readings.values()]
+        return judge(inspections, self._listing, self._album, now, self._dialect.rules)
 
-    def gather(self) -> Gathered:
+    def collect(self) -> Content:
         """Return what can be shown; of files that want the same address, the first."""
         shown = dict(_drop_repeated(self._good.items()))
-        return hold(shown, self._listing.files, self._album, self._hits, self._dialect.rules)
+        return collect(shown, self._listing.files, self._album, self._hits, self._dialect.rules)
 
     def _read(self, path: str) -> Reading:
         reading, text = read_source(self._request.content, self._dialect, path)
@@ -145,18 +144,14 @@ def _stamp(path: str) -> _Stamp:
     return _Stamp(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
 
 
-def _list_errors(reading: Reading) -> Iterator[Finding]:
-    inspection = reading.inspection
-    yield from (each for each in inspection.findings if each.severity == "error")
-    if inspection.document and inspection.facts:
-        path = inspection.document.path
-        for note in inspection.facts.notes:
-            if note.severity == "error":
-                yield Finding(path, note.line, note.column, note.severity, note.message)
+def _list_errors(reading: Reading) -> list[Diagnostic]:
+    _, facts, findings, _ = reading.inspection
+    notes = facts.notes if facts else ()
+    return [each for each in (*findings, *notes) if each.severity == "error"]
 
 
 def _is_usable(reading: Reading) -> bool:
-    return reading.inspection.document is not None and not any(_list_errors(reading))
+    return reading.inspection.document is not None and not _list_errors(reading)
 
 
 def _drop_repeated(readings: Iterable[tuple[str, Reading]]) -> Iterator[tuple[str, Reading]]:

@@ -25,7 +25,7 @@ from site_build import addresses
 from site_build.checks.ground import is_of_edge
 from site_build.faults import BuildError
 from site_build.preview.pages import EVENTS, draw_page, equip, mark_page, name_hidden, read_files
-from site_build.preview.stage import Stage, State, tell_state
+from site_build.preview.stage import Stage, State, describe_state
 
 DEFAULT_PORT = 8001
 
@@ -143,7 +143,7 @@ class Preview:
 
     async def _catch_up(self) -> bool:
         """Do what was left for a quiet moment; tell whether browsers should hear of it."""
-        return await self._ask(self._stage.gc_freeze) | await self._ask(self._stage.check)
+        return await self._ask(self._stage.settle) | await self._ask(self._stage.check)
 
     def end(self) -> None:
         """Let every stream end."""
@@ -205,7 +205,7 @@ class Preview:
         with suppress(ConnectionError):
             while not self._is_ending:
                 news = self._news
-                said = json.dumps(tell_state(self._stage.state, page, self._content))
+                said = json.dumps(describe_state(self._stage.state, page, self._content))
                 line = f"event: state\ndata: {said}\n\n" if said != told else ": still here\n\n"
                 await response.write(line.encode())
                 told = said

@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from site_build.addresses import SourceRules
+from site_build.faults import Diagnostic
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.spread import spread
 from site_build.pictures.measure import LARGEST_FILE as LARGEST_PICTURE
 from site_build.pictures.measure import Measured, is_picture, measure
-from site_build.post import Finding
 from site_build.reading.document import LARGEST_FILE
 
 _FOREIGN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
@@ -33,7 +33,7 @@ class Listing:
     """Markdown files."""
     files: tuple[str, ...]
     """Files that are published as they are."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Diagnostic, ...]
 
 
 def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
@@ -45,7 +45,7 @@ def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
     os.scandir(folder).close()
     for path, fault in _walk(folder):
         if fault:
-            findings.append(Finding(show_path(path), 1, 1, "error", fault))
+            findings.append(Diagnostic(show_path(path), 1, 1, "error", fault))
         elif path.endswith(".md"):
             if rules.is_source(path):
                 sources.append(path)
@@ -54,7 +54,7 @@ def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
         elif (suffix := Path(path).suffix.lower()) in _OTHER_SUFFIXES and rules.is_source(path):
             mend = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
             message = f"the file is not built; {mend} the suffix .md"
-            findings.append(Finding(show_path(path), 1, 1, "warning", message))
+            findings.append(Diagnostic(show_path(path), 1, 1, "warning", message))
     return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)))
 
 
@@ -75,10 +75,10 @@ def digest_file(folder: Path, path: str, largest: int = LARGEST_FILE) -> str:
         return ""
 
 
-def explain_refusal(path: str, refusal: OSError) -> Finding:
+def explain_refusal(path: str, refusal: OSError) -> Diagnostic:
     """Return the finding for a file that the disk would not give."""
     message = f"the file cannot be read ({refusal.strerror}); mend its permissions"
-    return Finding(show_path(path), 1, 1, "error", message)
+    return Diagnostic(show_path(path), 1, 1, "error", message)
 
 
 def show_path(path: str) -> str:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from site_build import addresses
 from site_build.addresses import SourceRules
 from site_build.post import Kind
+from site_build.reading.entries import Entry
 from site_build.reading.front_matter import (
     ALIASES,
     EXAMPLES,
@@ -21,7 +22,6 @@ from site_build.reading.front_matter import (
     PageFrontMatter,
     PostFrontMatter,
 )
-from site_build.reading.located_yaml import Entry
 from site_build.text import make_slug, shorten
 
 RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
@@ -113,16 +113,12 @@ def _sort_out(entries: list[Entry]) -> tuple[dict[str, Entry], list[Fault]]:
         if name not in PageFrontMatter.model_fields:
             faults.append(_explain_unknown(entry))
         elif name in known:
-            faults.append(Fault(entry.key_at, _explain_repeated(entry.key, known[name].key)))
+            first = known[name].key
+            says = "is given twice" if entry.key == first else f"says the same as `{first}`"
+            faults.append(Fault(entry.key_at, f"`{entry.key}` {says}; keep one of them"))
         else:
             known[name] = entry
     return known, faults
-
-
-def _explain_repeated(key: str, first: str) -> str:
-    if key == first:
-        return f"`{key}` is given twice; keep one of them"
-    return f"`{key}` says the same as `{first}`; keep one of them"
 
 
 def _explain_unknown(entry: Entry) -> Fault:

@@ -24,7 +24,7 @@ from site_build.addresses import FEED, FEED_JSON
 from site_build.incremental.cache import make_key
 from site_build.pictures.responsive import Gallery
 from site_build.post import Document
-from site_build.reading.gather import Texts
+from site_build.reading.library import Texts
 from site_build.site import UNDATED, Part
 
 _MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)
@@ -80,26 +80,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a post's page shows of other posts."""
-
-    earlier: Neighbour | None = None
-    later: Neighbour | None = None
-    series: Series | None = None
-    related: tuple[Neighbour, ...] = ()
-    """The closest first."""
-
-    def seal(self) -> bytes:
-        """Return a digest of all of it."""
-        beside = [each and each.digest for each in (self.earlier, self.later)]
-        series = self.series
-        place = series and (series.name, series.number, series.count)
-        parts = [part.digest for part in series.shown] if series else []
-        return make_key(beside, place, parts, [post.digest for post in self.related])
-
-
-@dataclass(frozen=True, slots=True)
-class BuildManager:
+class RenderContext:
     """What all posts and pages of one build share."""
 
     settings: Mapping[str, object]
@@ -118,12 +99,12 @@ class BuildManager:
 
 def make_neighbour(post: Document, tags: Mapping[str, Tag], zone: tzinfo = UTC) -> Neighbour:
     """Return what a link to the post shows; `tags` are by every spelling of their names."""
-    url = post.address
     published, updated = post.published.astimezone(zone), post.updated.astimezone(zone)
     own = tuple(tags[name] for name in post.tags if name in tags)
-    said = (post.title, url, post.description, published.isoformat(), updated.isoformat())
-    digest = make_key(said, [(tag.name, tag.slug) for tag in own])
-    return Neighbour(post.title, url, post.description, published, updated, own, digest)
+    said = (post.title, post.address, post.description)
+    instants = (published.isoformat(), updated.isoformat())
+    digest = make_key(*said, *instants, [(tag.name, tag.slug) for tag in own])
+    return Neighbour(*said, published, updated, own, digest)
 
 
 def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
@@ -146,23 +127,22 @@ class _Light:
     digest: bytes
     metadata: dict[str, object]
 
-    def _describe(self, document: Document, shelf: BuildManager) -> None:
-        self.document = document
-        self.settings = shelf.settings
-        self._texts, self._gallery = shelf.texts, shelf.gallery
+    def _describe(self, document: Document, context: RenderContext) -> None:
+        self.document, self.settings = document, context.settings
+        self._texts, self._gallery = context.texts, context.gallery
         self.source_path = self.relative_source_path = document.path
         self.slug, self.title = document.slug, document.title
         self.url, self.save_as = document.address, addresses.name_file(document.address)
         self.twin_url = f"/{addresses.name_twin(self.url)}"
         self.description, self.excerpt = document.description, document.excerpt
-        self.published = document.published.astimezone(shelf.zone)
-        self.updated = document.updated.astimezone(shelf.zone)
-        self.reading_minutes = shelf.minutes[document.path]
-        self.tags = [shelf.tags[name] for name in document.tags if name in shelf.tags]
-        self.lang = document.lang or str(shelf.settings["DEFAULT_LANG"])
+        self.published = document.published.astimezone(context.zone)
+        self.updated = document.updated.astimezone(context.zone)
+        self.reading_minutes = context.minutes[document.path]
+        self.tags = [context.tags[name] for name in document.tags if name in context.tags]
+        self.lang = document.lang or str(context.settings["DEFAULT_LANG"])
         self.byline = document.author
-        names = split_authors(self.byline) or [next(iter(shelf.authors))]
-        self.authors = [shelf.authors[name] for name in names]
+        names = split_authors(self.byline) or [next(iter(context.authors))]
+        self.authors = [context.authors[name] for name in names]
         self.author = self.authors[0]
         self.status, self.in_default_lang = "published", True
         self.translations: list[object] = []
@@ -178,7 +158,7 @@ class _Light:
             if document.updated != document.published:
                 self.metadata["modified"] = self.updated
         if document.category:
-            self.metadata["category"] = shelf.categories[document.category]
+            self.metadata["category"] = context.categories[document.category]
         self.take_metadata()
 
     def take_metadata(self) -> None:
@@ -255,12 +235,24 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
     url = ""
     save_as = ""
 
-    def __init__(self, document: Document, shelf: BuildManager, surroundings: Surroundings) -> None:
-        self._describe(document, shelf)
+    def __init__(  # noqa: PLR0913
+        self,
+        document: Document,
+        context: RenderContext,
+        *,
+        earlier: Neighbour | None,
+        later: Neighbour | None,
+        series: Series | None,
+        related: tuple[Neighbour, ...],
+    ) -> None:
+        self._describe(document, context)
         self.template = "article"
-        self.prev_article, self.next_article = surroundings.earlier, surroundings.later
-        self.series, self.related = surroundings.series, surroundings.related
-        self._seal(surroundings.seal())
+        self.prev_article, self.next_article = earlier, later
+        self.series, self.related = series, related
+        beside = [each and each.digest for each in (earlier, later)]
+        place = series and (series.name, series.number, series.count)
+        parts = [part.digest for part in series.shown] if series else []
+        self._seal(beside, place, parts, [post.digest for post in related])
 
 
 class Page(_Light, PelicanPage):  # type: ignore[misc]
@@ -269,7 +261,7 @@ class Page(_Light, PelicanPage):  # type: ignore[misc]
     url = ""
     save_as = ""
 
-    def __init__(self, document: Document, shelf: BuildManager, template: str) -> None:
-        self._describe(document, shelf)
+    def __init__(self, document: Document, context: RenderContext, template: str) -> None:
+        self._describe(document, context)
         self.template = template
         self._seal(template)

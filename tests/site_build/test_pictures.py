@@ -12,12 +12,12 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.index import PostIndex, PostRecord
 from site_build.faults import ContentError
-from site_build.incremental.cache import PLATES, Cache, make_key
+from site_build.incremental.cache import IMAGES, Cache, make_key
 from site_build.pictures import measure as measuring
 from site_build.pictures.encode import Picture, encode, list_forms
 from site_build.pictures.measure import measure
 from site_build.pictures.responsive import add_sizes, make_responsive, resolve
-from site_build.reading.check import check_content
+from site_build.reading.library import check_content
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 
 pytestmark = pytest.mark.size("test")
@@ -359,7 +359,7 @@ def test_a_form_comes_from_the_cache(desk: Desk) -> None:
     first = take(desk.build() / "site" / "pictures")
     (desk.output / "current").unlink()
     with Cache(desk.output / ".cache" / "cache.sqlite") as cache:
-        cache.put(PLATES, [(make_key(f"pictures/{path}"), b"kept") for path in first])
+        cache.put(IMAGES, [(make_key(f"pictures/{path}"), b"kept") for path in first])
 
     second = take(desk.build() / "site" / "pictures")
 

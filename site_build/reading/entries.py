@@ -1,8 +1,8 @@
-"""YAML mappings whose every key and value remembers its place in the text.
+"""Entries of front matter, each with its place in the text: from YAML, or as Pelican's sites do it.
 
-It knows YAML and offsets, and nothing of what the keys mean. What no front matter needs (anchors,
-tags, deep nesting) is refused before libyaml composes it: its composer recurses on the C stack and
-takes the interpreter down with it.
+It knows nothing of what the keys mean. What no front matter needs (anchors, tags, deep nesting) is
+refused before libyaml composes it: its composer recurses on the C stack and takes the interpreter
+down with it. Pelican's own sites have lines `Key: value`, up to the first empty one.
 """
 
 import re
@@ -85,21 +85,17 @@ def read_entries(text: str, start: int = 0) -> list[Entry]:
     Raises YamlFaultError.
     """
     try:
-        return _load(text, start)
-    except YamlFaultError as fault:
-        raise YamlFaultError(start + fault.offset, str(fault)) from None
-
-
-def _load(text: str, start: int) -> list[Entry]:
-    if len(text) > LONGEST_TEXT:
-        raise YamlFaultError(0, f"is longer than {LONGEST_TEXT} characters; shorten it")
-    try:
         _refuse_extravagance(text)
         return HANDLER.load(text, Loader=partial(_EntryLoader, start)) or []
+    except YamlFaultError as fault:
+        offset, message = fault.offset, str(fault)
     except yaml.MarkedYAMLError as fault:
-        raise _explain(fault, text) from None
+        offset, message = _explain(fault, text)
     except yaml.YAMLError:
-        raise _name_unprintable(text) from None
+        offset, message = 0, f"cannot be read; {_ANY_MEND}"
+        if found := _UNPRINTABLE.search(text):
+            offset, message = found.start(), f"holds U+{ord(found[0]):04X}, unseen; take it out"
+    raise YamlFaultError(start + offset, message)
 
 
 class _EntryLoader(yaml.CSafeLoader):
@@ -136,6 +132,8 @@ class _EntryLoader(yaml.CSafeLoader):
 
 
 def _refuse_extravagance(text: str) -> None:
+    if len(text) > LONGEST_TEXT:
+        raise YamlFaultError(0, f"is longer than {LONGEST_TEXT} characters; shorten it")
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if getattr(event, "anchor", None):
@@ -152,7 +150,7 @@ def _offset(part: yaml.Event | yaml.Node) -> int:
     return part.start_mark.index if part.start_mark else 0
 
 
-def _explain(fault: yaml.MarkedYAMLError, text: str) -> YamlFaultError:
+def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     problem = fault.problem or ""
     # For what is left open, the place that opened it helps more than the place where it was missed.
     opened = (fault.context or "").startswith(_OPENED)
@@ -164,14 +162,7 @@ def _explain(fault: yaml.MarkedYAMLError, text: str) -> YamlFaultError:
         problem = "indented"
     known = (said for sign, said in _FAULTS.items() if sign in problem)
     said = next(known, f"this is no `key: value`; {_ANY_MEND}")
-    return YamlFaultError(offset, f"cannot be read: {said}")
-
-
-def _name_unprintable(text: str) -> YamlFaultError:
-    found = _UNPRINTABLE.search(text)
-    if found is None:
-        return YamlFaultError(0, f"cannot be read; {_ANY_MEND}")
-    return YamlFaultError(found.start(), f"holds U+{ord(found[0]):04X}, unseen; take it out")
+    return offset, f"cannot be read: {said}"
 
 
 _LINE = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
