@@ -121,7 +121,6 @@ def find_production(settings: Mapping[str, object]) -> SiteBuild:
 
 
 MOST_RELATED = 3
-"""Related posts below a post."""
 
 _TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
 """What Pelican tells every template of the posts."""

@@ -45,7 +45,7 @@ from site_build.bridge.settings import read_dialect as read_settings_dialect
 from site_build.faults import BuildError, ContentError, Diagnostic
 from site_build.incremental.spread import count_processors
 from site_build.making.assets import find_card
-from site_build.making.handover import read_budget_tiers
+from site_build.making.edge_templates import read_budget_tiers
 from site_build.making.preview_build import PreviewBuild
 from site_build.making.production import Given, SiteBuild
 from site_build.making.recipe import HOUSE_THEME, Style, fingerprint_settings

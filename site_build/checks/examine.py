@@ -14,7 +14,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from site_build.checks.burden import find_burden
+from site_build.checks.complexity import find_excess
 from site_build.checks.ground import Facts, Reference
 from site_build.checks.raw_markup import (
     ATTRIBUTE,
@@ -28,7 +28,7 @@ from site_build.faults import Diagnostic
 from site_build.markup.blocks import TooDeepError
 from site_build.markup.convert import HOUSE, Conversion, Converter, Dialect
 from site_build.markup.sanitize import repair
-from site_build.post import Document
+from site_build.site import Document
 from site_build.text import Places, shorten
 
 _ADDRESSES: dict[str, tuple[str, ...]] = {
@@ -95,8 +95,8 @@ def study(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = F
         blank = convert(document, "", dialect) if convert_too else None
         return Study(Facts((note,), (), frozenset()), blank)
     places = Places(document.markdown, first)
-    if burden := find_burden(document.markdown):
-        return _refuse(path, *places.locate(burden[0]), burden[1])
+    if excess := find_excess(document.markdown):
+        return _refuse(path, *places.locate(excess[0]), excess[1])
     marked = Marked(document.markdown)
     try:
         conversion = convert(document, marked.text, dialect)
@@ -245,14 +245,12 @@ class _Examination:
 
 
 def _guess_scheme(scheme: str) -> str | None:
-    """Return the scheme that a misspelt one means."""
     if scheme in _SCHEMES_KNOWN or scheme.startswith("//"):
         return None
     return next(iter(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75)), None)
 
 
 def _list_places(written: str, tag: str) -> list[int]:
-    """Return the offsets of all tags that begin so."""
     return [each.start() for each in re.finditer(rf"{re.escape(tag)}(?![\w-])", written)]
 
 
@@ -322,5 +320,4 @@ def render(document: Document, markdown: str) -> LexborHTMLParser:
 
 @cache
 def _converter(dialect: Dialect) -> Converter:
-    """Return this process's converter."""
     return Converter(dialect)

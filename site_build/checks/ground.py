@@ -15,7 +15,7 @@ from site_build.addresses import SourceRules
 from site_build.faults import Diagnostic
 from site_build.pictures.measure import Album
 from site_build.pictures.responsive import resolve
-from site_build.post import Document
+from site_build.site import Document
 from site_build.text import make_slug
 
 

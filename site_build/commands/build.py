@@ -5,9 +5,8 @@ import gc
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
-from pathlib import Path
 
 from rich.console import Console
 
@@ -25,33 +24,9 @@ PATIENCE_SECONDS = 10.0
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add_content(parser, settings)
-    add_target(parser, settings)
+    options.add_target(parser, settings)
     options.add_instant(parser)
     options.add_judgement(parser)
-
-
-def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare where builds go, and for which origin they are."""
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=settings.get("BUILD_DIR", "build"),
-        metavar="DIR",
-        help="folder of the builds (default: BUILD_DIR, or build)",
-    )
-    add_site_url(parser, settings)
-
-
-def add_site_url(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare for which origin the site is."""
-    port = settings.get("PORT", "8000")
-    parser.add_argument(
-        "--site-url",
-        type=options.read_origin,
-        default=settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
-        metavar="URL",
-        help="origin of the site (default: SITE_URL, or http://127.0.0.1:PORT)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = open_console()
     try:
         with _uncollected(), watch_progress(console) as observer:
-            report = _build_in_turn(_order(arguments, observer))
+            report = _build_in_turn(make_order(arguments, observer))
     except ContentError as refusal:
         print_findings(console, arguments.content, refusal.findings)
         sys.stderr.write(f"{refusal}\n")
@@ -104,26 +79,22 @@ def _build_in_turn(order: Order) -> Report:
         time.sleep(0.1)
 
 
-def _order(arguments: argparse.Namespace, observer: Observer) -> Order:
+def make_order(arguments: argparse.Namespace, observer: Observer) -> Order:
+    """Return what the options of `add_content`, `add_target` and `add_judgement` ask for."""
     return Order(
         content=arguments.content,
         output=arguments.output,
         site_url=arguments.site_url,
-        now=arguments.now or datetime.now(UTC),
+        now=getattr(arguments, "now", None) or datetime.now(UTC),
         jobs=arguments.jobs or count_processors(),
         strict=arguments.strict,
         observer=observer,
     )
 
 
-@contextmanager
-def watch_progress(console: Console) -> Iterator[Observer]:
+def watch_progress(console: Console) -> AbstractContextManager[Observer]:
     """Show progress as fits the console."""
-    if not console.is_terminal:
-        yield Lines(console)
-        return
-    with Bar(console) as bar:
-        yield bar
+    return Bar(console) if console.is_terminal else nullcontext(Lines(console))
 
 
 def summarise(report: Report, seconds: float) -> str:

@@ -3,23 +3,21 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, get_args
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from site_build import arguments as options
-from site_build.addresses import SourceRules
 from site_build.commands.check import find_dialect
-from site_build.post import Document
 from site_build.reading.document import read_document
 from site_build.reading.folder import read_bytes
 from site_build.reading.library import list_folder
-from site_build.site import UNDATED
+from site_build.site import UNDATED, Document
 from site_build.terminal import count, open_console
 from site_build.text import shorten, write_instant
 
@@ -51,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
     parser.add_argument(
         "--older-than",
         type=options.read_days,
-        default=timedelta(days=_DAYS),
+        default=_DAYS,
         metavar="DAYS",
         help=f"for stale: not updated for longer than this (default: {_DAYS})",
     )
@@ -62,12 +60,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
     found = survey(arguments.content)
     now = arguments.now or datetime.now(UTC)
-    chosen = choose(found, arguments.question, now, arguments.older_than)
+    chosen = choose(found, arguments.question, now, timedelta(days=arguments.older_than))
     console = open_console()
     if arguments.json:
         console.print(json.dumps([_tell(each, arguments.content) for each in chosen], indent=2))
     elif chosen:
-        _print_table(console, [_HEADINGS, *(_word(each, arguments) for each in chosen)])
+        lines = [_HEADINGS, *(_word(each, arguments) for each in chosen)]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = zip(line, widths, strict=True)
+            padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
+            console.print("  ".join(padded).rstrip())
     else:
         console.print(_NOTHING[arguments.question])
     console.file.flush()
@@ -102,19 +105,15 @@ def _write(instant: datetime) -> str | None:
     return write_instant(instant).removesuffix("T00:00:00Z")
 
 
-def _print_table(console: Console, lines: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = zip(line, widths, strict=True)
-        padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
-        console.print("  ".join(padded).rstrip())
-
-
 def survey(content: Path) -> Survey:
     """Read every source file; raises BuildError when the folder cannot be read."""
     rules = find_dialect(content).rules
     paths = list_folder(content, rules).sources
-    found = [document for path in paths if (document := _read(content, path, rules))]
+    found = []
+    for path in paths:
+        with suppress(OSError):
+            document, _ = read_document(path, read_bytes(content, path), rules)
+            found += [document] if document else []
     return Survey(tuple(found), len(paths) - len(found))
 
 
@@ -135,11 +134,3 @@ def choose(survey: Survey, question: Question, now: datetime, age: timedelta) ->
             public = [each for each in documents if each.is_public_at(now)]
             old = [each for each in public if each.updated != UNDATED and now - each.updated > age]
             return sorted(old, key=lambda each: (each.updated, each.slug))
-
-
-def _read(content: Path, path: str, rules: SourceRules) -> Document | None:
-    try:
-        document, _ = read_document(path, read_bytes(content, path), rules)
-    except OSError:
-        return None
-    return document

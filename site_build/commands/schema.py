@@ -17,10 +17,10 @@ from pydantic_core import core_schema
 
 from site_build import arguments as options
 from site_build.faults import BuildError
-from site_build.post import Kind
 from site_build.preview.server import DEFAULT_PORT
 from site_build.reading.front_matter import ALIASES, PageFrontMatter, PostFrontMatter
 from site_build.reading.head import DRAFT_KEYS, RESERVED_SLUGS
+from site_build.site import Kind
 from site_build.terminal import open_console
 
 _PREVIEW = f"http://127.0.0.1:{DEFAULT_PORT}"
@@ -170,7 +170,6 @@ def _write_editor_files(folder: Path, content: Path) -> list[Path]:
 
 
 def _describe_settings(content: Path) -> Schema:
-    """Return the settings of Front Matter CMS for this content."""
     kinds: tuple[Kind, ...] = get_args(Kind)
     return {
         "frontMatter.content.pageFolders": [

@@ -52,13 +52,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         help="address (default: 127.0.0.1, this machine alone)",
     )
     parser.add_argument("--open", action="store_true", help="open it in the browser")
-    parser.add_argument(
-        "--jobs",
-        type=options.read_jobs,
-        default=None,
-        metavar="N",
-        help="processes (default: one for each core)",
-    )
+    options.add_jobs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -85,7 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _serve_until_told(preview: Preview, listening: socket, sources: list[Path]) -> None:
-    """Serve until SIGINT or SIGTERM comes."""
     ending, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ending.set)

@@ -44,12 +44,10 @@ class Cache:
         self._connection: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
-        """Open the file."""
         self._connection = self._open()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -85,12 +83,9 @@ class Cache:
 
     def get(self, stage: str, key: bytes) -> object | None:
         """Return the value kept for `key`, or None."""
+        query = "SELECT value FROM entry WHERE stage = ? AND key = ?"
         try:
-            row = (
-                self._opened()
-                .execute("SELECT value FROM entry WHERE stage = ? AND key = ?", (stage, key))
-                .fetchone()
-            )
+            row = self._opened().execute(query, (stage, key)).fetchone()
         except sqlite3.Error:
             return None
         return _unpack(row[0]) if row else None
@@ -115,7 +110,8 @@ class Cache:
 
     def put(self, stage: str, values: Iterable[tuple[bytes, object]]) -> None:
         """Keep each value under its key; a cache that cannot be written stays as it is."""
-        rows = ((stage, key, _pack(value)) for key, value in values)
+        payloads = ((key, pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) for key, value in values)
+        rows = ((stage, key, _checksum(payload) + payload) for key, payload in payloads)
         try:
             with self._opened() as connection:
                 connection.executemany("REPLACE INTO entry VALUES (?, ?, ?)", rows)
@@ -150,11 +146,6 @@ def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
     connection.execute(_CREATE)
     connection.execute(f"PRAGMA user_version = {_VERSION}")
     return connection
-
-
-def _pack(value: object) -> bytes:
-    payload = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    return _checksum(payload) + payload
 
 
 def _unpack(packed: object) -> object | None:

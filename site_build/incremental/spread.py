@@ -87,7 +87,11 @@ def _hired(
         yield crew
     finally:
         gc.unfreeze()
-        _dismiss(crew)
+        for receiver, worker in crew.items():
+            worker.terminate()
+            worker.join()
+            worker.close()
+            receiver.close()
 
 
 @contextmanager
@@ -167,19 +171,8 @@ def _receive(receiver: Connection, process: BaseProcess) -> object:
         return receiver.recv()
     except EOFError:
         process.join()
+        code = process.exitcode or 0
+        end = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         raise BuildError(
-            f"a process of the build died ({_name_exit(process.exitcode)}); is there memory enough?"
-            " Try again with --jobs 1"
+            f"a process of the build died ({end}); is there memory enough? Try again with --jobs 1"
         ) from None
-
-
-def _name_exit(code: int | None) -> str:
-    return signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
-
-
-def _dismiss(crew: dict[Connection, BaseProcess]) -> None:
-    for receiver, process in crew.items():
-        process.terminate()
-        process.join()
-        process.close()
-        receiver.close()

@@ -23,8 +23,7 @@ from site_build.pictures.encode import ChangedError, Form, Picture, encode, redu
 from site_build.pictures.lettering import Font, read_font
 from site_build.pictures.measure import UNSHOWN
 from site_build.pictures.responsive import Gallery
-from site_build.post import Document
-from site_build.site import Identity, Site
+from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
 
 FONT = "fonts/SourceSerif4-SemiBold.ttf"
@@ -82,7 +81,6 @@ def list_files(content: Path, files: Mapping[str, str], gallery: Gallery) -> Ite
 
 
 def _encode(content: Path, picture: Picture, form: Form | None = None) -> bytes:
-    """Return a form of a picture, or its reduced original."""
     source = content / picture.path
     try:
         return encode(source, picture, form) if form else reduce_original(source, picture)
@@ -117,7 +115,6 @@ class Asset:
     """A static file as it is published."""
 
     path: str
-    """Relative to the site's folder."""
     data: bytes
 
 
@@ -152,7 +149,9 @@ class Assets:
         data = self._originals[name].read_bytes()
         if name.endswith(".css"):
             data = self._rename_references((*sheets, name), _drop_comments(data))
-        self.published[name] = Asset(_name_by_digest(name, data), data)
+        path, digest = PurePosixPath(name), hashlib.sha256(data).hexdigest()[:_DIGITS]
+        renamed = path.with_name(f"{path.stem}.{digest}{path.suffix}")
+        self.published[name] = Asset(f"{addresses.THEME}{renamed}", data)
 
     def locate(self, name: str) -> str:
         """Return the address of a static file, from the root; raises BuildError for none."""
@@ -206,9 +205,3 @@ def _list_files(folder: Path) -> dict[str, Path]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.name.startswith(".")
     }
-
-
-def _name_by_digest(name: str, data: bytes) -> str:
-    path = PurePosixPath(name)
-    digest = hashlib.sha256(data).hexdigest()[:_DIGITS]
-    return f"{addresses.THEME}{path.with_name(f'{path.stem}.{digest}{path.suffix}')}"

@@ -22,7 +22,7 @@ from edge_api.schema.index import (
 )
 from site_build.incremental.tree import Ledger, Line, Stamp
 from site_build.markup.sanitize import sanitize
-from site_build.post import Document
+from site_build.site import Document
 
 _SPOOL = ".lines-"
 

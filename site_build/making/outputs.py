@@ -18,7 +18,6 @@ from site_build.incremental.tree import Entry
 from site_build.making.index_file import Piece, read_records
 from site_build.making.tasks import RECORD, RecordTask, Task, TextTask
 from site_build.pictures.responsive import Gallery, link_markdown
-from site_build.post import Document
 from site_build.reading.library import Texts
 from site_build.renderers import agents, crawlers, markdown
 from site_build.renderers.feed import (
@@ -29,7 +28,7 @@ from site_build.renderers.feed import (
     render_atom,
     render_json_feed,
 )
-from site_build.site import Identity, Policy, Site, list_former_slugs, list_moves
+from site_build.site import Document, Identity, Policy, Site, list_former_slugs, list_moves
 
 _MOST_GONE = 10
 """Addresses that are named; of a folder that got other content there may be thousands."""

@@ -17,10 +17,9 @@ from site_build.making.outputs import list_full_texts, list_records
 from site_build.making.production import Given, SiteBuild
 from site_build.making.recipe import Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
-from site_build.post import Document
 from site_build.progress import Request
 from site_build.reading.library import Content
-from site_build.site import Identity, publish
+from site_build.site import Document, Identity, publish
 from site_build.views.content import Article, Page
 
 _MADE_OF_RECORDS = (".json", ".txt", ".xml")
@@ -85,7 +84,6 @@ class PreviewBuild(SiteBuild):
 
     @cached_property
     def _others(self) -> Mapping[str, Task]:
-        """Files that no template makes."""
         # The first of a path is that of the content folder.
         found = list(self._list_others(datetime.now(UTC)))
         return {task.path: task for task in reversed(found)}
@@ -112,7 +110,6 @@ class PreviewBuild(SiteBuild):
 
     @cached_property
     def _lines(self) -> Mapping[str, Piece]:
-        """The line of each post, made when it is asked for."""
         return _Lines(self._workshop, list_records(self.site, self.content.minutes))
 
 

@@ -37,7 +37,7 @@ from site_build.making.assets import (
     list_files,
     list_pictures,
 )
-from site_build.making.handover import Handover, find_handover
+from site_build.making.edge_templates import Handover, find_handover
 from site_build.making.index_file import IndexFile, Piece
 from site_build.making.outputs import (
     forget_records,
@@ -86,7 +86,6 @@ class Given:
 
     content: Content
     handover: Handover | None = None
-    """Templates that were tried already."""
     related: Related | None = None
     """Posts like each other; to find them takes longer than all the rest."""
 

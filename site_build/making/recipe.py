@@ -64,13 +64,10 @@ class Style:
     overrides: Sequence[Path]
     """Folders whose templates go before the theme's."""
     settings: str
-    """Digest of the settings."""
     leaf_size: int
     """Posts on one leaf of a list."""
     policy: Policy = field(default_factory=Policy)
-    """What programs may do with the site."""
     budget_tiers: Sequence[str] = ()
-    """The budgets that the contact form offers."""
     dialect: Dialect = HOUSE
     once: str = ""
     """Not empty: no page is taken over from the build before where this was another text."""

@@ -22,8 +22,8 @@ from site_build.making.index_file import IndexFile, Piece, make_record
 from site_build.pictures.encode import clean
 from site_build.pictures.measure import is_picture
 from site_build.pictures.responsive import Gallery, link_markdown
-from site_build.post import Document
 from site_build.reading.library import Texts
+from site_build.site import Document
 from site_build.views.sight import Sight, UnknownValueError
 
 

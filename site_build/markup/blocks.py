@@ -207,7 +207,6 @@ class _Walk:
             self._marks.append(Mark(element, line))
 
     def _take_text(self, line: int) -> str:
-        """Return the next inline text."""
         text = self._tokens[self._at].content
         self._at += 1
         if "~" in text or "<" in text:
@@ -350,7 +349,6 @@ class _Walk:
         return [f"{sign} {body[0] if body else ''}", *_indent(body[1:])]
 
     def _write_terms(self, block: _Block) -> list[str]:
-        """Return a list of terms with their definitions."""
         written: list[str] = []
         while (token := self._tokens[self._at]).nesting > 0:
             self._at += 1

@@ -22,7 +22,6 @@ from site_build.markup.blocks import BlockReader, Makers, Reading
 from site_build.markup.structure import Fault, compare
 
 LONGEST: Final = 4000
-"""Characters of a formula."""
 _INLINE: Final = (
     r"(?<![\w\\$])\$(?![\s$])((?:\\.|[^\\$\x02\x03\n]|\n(?!\n)){1,4000}?)(?<![\s\\])\$(?![\w$])"
 )

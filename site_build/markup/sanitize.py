@@ -14,6 +14,7 @@ import nh3
 from selectolax.lexbor import LexborHTMLParser
 
 from site_build.markup.house_rules import SCROLLER
+from site_build.text import strip_control_characters
 
 _PARENTS: Final = ("main", "article", "section", "aside", "header", "footer", "nav", "figure")
 """Elements that themes put texts into, and that a stray end tag could close."""
@@ -111,9 +112,6 @@ _SCHEMES = {"http", "https", "mailto"}
 _ANCHOR = re.compile(r'<a class="heading-anchor"[^>]*>#</a>')
 """The mark that the converter puts behind a heading; it means nothing outside the page."""
 
-# HTML can name them by number, and no XML, so no feed, can carry them (XML 1.0, section 2.2).
-_UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f\\ufffe\\uffff]")
-
 
 def sanitize(html: str, base_url: str) -> str:
     """Return `html` by the allow-list, relative addresses made absolute against `base_url`."""
@@ -127,4 +125,4 @@ def sanitize(html: str, base_url: str) -> str:
         url_relative=("rewrite_with_base", base_url),
         link_rel="noopener",
     )
-    return _UNPRINTABLE.sub("", cleaned)
+    return strip_control_characters(cleaned)  # HTML can name them by number

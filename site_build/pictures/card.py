@@ -40,11 +40,9 @@ _BANDS = 24
 
 _MARGIN = 88
 _EDGE = 96
-"""Width of the painted edge."""
 _LEAF, _CUT = 9, 3
 """Every so many pixels a leaf of the book ends, in a cut as wide."""
 _GAP = 3
-"""Paper between two bands."""
 
 _SMALL = 34
 _SOFT = 178
@@ -110,7 +108,6 @@ def _write(sheet: Image.Image, card: Card, title: str | None, font: Font) -> Non
 
 
 def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
-    """Paint a band for each tag down the side, and the cuts of the leaves over all."""
     draw = ImageDraw.Draw(sheet)
     left, right, bottom = SIZE[0] - _EDGE, SIZE[0] - 1, SIZE[1]
     count = max(1, len(hues))

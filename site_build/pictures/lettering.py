@@ -45,7 +45,6 @@ class Lines:
     """A text broken into lines."""
 
     size: int
-    """Of the font, in pixels."""
     lines: tuple[str, ...]
 
 

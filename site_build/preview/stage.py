@@ -20,10 +20,10 @@ from site_build.making.preview_build import PreviewBuild
 from site_build.making.production import Given
 from site_build.making.recipe import fingerprint_code
 from site_build.markup.convert import Dialect
-from site_build.post import Document
 from site_build.preview.manuscripts import Manuscripts
 from site_build.progress import Request
 from site_build.reading.library import Content
+from site_build.site import Document
 
 _LONGEST_MEMORY = 64
 """Pages whose last good form is kept, for the time when they cannot be made."""
@@ -73,7 +73,6 @@ class Stage:
     """
 
     _build: PreviewBuild | None = None
-    """The last site that could be made."""
 
     def __init__(self, request: Request, dialect: Dialect, watched: Sequence[Path]) -> None:
         """Read the content and make the site; raises BuildError when there is no content.
@@ -225,7 +224,6 @@ class Stage:
         return self._begin(content, errors)
 
     def _begin(self, content: Content, errors: tuple[Diagnostic, ...]) -> State:
-        """Return the first state of a new version."""
         version, findings = self._name_version(), self.state.findings
         return State(version, content.documents, errors, findings=findings)
 

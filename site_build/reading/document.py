@@ -14,10 +14,9 @@ from pathlib import PurePosixPath
 from zoneinfo import ZoneInfo
 
 from site_build.addresses import SourceRules
-from site_build.checks.burden import find_burden
+from site_build.checks.complexity import find_excess
 from site_build.checks.examine import render
 from site_build.faults import Diagnostic
-from site_build.post import Alias, Document, Kind
 from site_build.reading.entries import (
     HANDLER,
     Entry,
@@ -27,7 +26,8 @@ from site_build.reading.entries import (
 )
 from site_build.reading.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
 from site_build.reading.head import Fault, find_members, find_value, read_head
-from site_build.text import Places, count_control_characters, find_control_character, make_slug
+from site_build.site import Alias, Document, Kind
+from site_build.text import Places, find_control_characters, make_slug
 
 _BEGINNING_TAGS = 4_000
 """Code points in which the first paragraph is looked for."""
@@ -41,7 +41,7 @@ def summarise(document: Document, longest: int) -> str:
     Never raises, whatever the text.
     """
     beginning = _cut_beginning(document.markdown)
-    if find_burden(beginning):
+    if find_excess(beginning):
         return ""
     try:
         page = render(document, beginning)
@@ -117,13 +117,13 @@ def _decode(raw: bytes) -> tuple[str, list[Fault]]:
             message = "the file is UTF-16; save it as UTF-8"
         text = raw[: fault.start].decode()
         return text, [Fault(len(text), message)]
-    at = find_control_character(text)
-    if at is None:
+    found = find_control_characters(text)
+    if not found:
         return text, []
-    name = "NUL" if text[at] == "\0" else f"the control character U+{ord(text[at]):04X}"
-    count = count_control_characters(text)
-    more = f" (the first of {count})" if count > 1 else ""
-    return text, [Fault(at, f"the text holds {name}{more}; take it out")]
+    sign = text[found[0]]
+    name = "NUL" if sign == "\0" else f"the control character U+{ord(sign):04X}"
+    more = f" (the first of {len(found)})" if len(found) > 1 else ""
+    return text, [Fault(found[0], f"the text holds {name}{more}; take it out")]
 
 
 def _read_text(
@@ -242,7 +242,6 @@ def _make_document(
 
 
 def _locate(document: Document, rules: SourceRules) -> str:
-    """Return the address of a document by the settings' forms."""
     return rules.addresses.locate(
         document.kind,
         document.slug,

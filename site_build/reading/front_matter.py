@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from edge_api.schema.index import PostSummary
-from site_build.text import find_control_character, make_slug, shorten
+from site_build.text import find_control_characters, make_slug, shorten
 
 LONGEST_SERIES = 100
 """Code points; it stands on one line above the parts."""
@@ -75,8 +75,8 @@ def _require_text(value: object) -> str:
     if not isinstance(value, str):
         mend = "put it in quotes" if isinstance(value, int | float | date) else "write it as text"
         raise _fault("is empty; fill it in" if value is None else f"is {name_kind(value)}; {mend}")
-    if (control := find_control_character(value)) is not None:
-        raise _fault(f"holds the control character U+{ord(value[control]):04X}; take it out")
+    for at in find_control_characters(value):
+        raise _fault(f"holds the control character U+{ord(value[at]):04X}; take it out")
     text = " ".join(value.split())
     if not text:
         raise _fault("is empty; fill it in")

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from site_build import addresses
 from site_build.addresses import SourceRules
-from site_build.post import Kind
 from site_build.reading.entries import Entry
 from site_build.reading.front_matter import (
     ALIASES,
@@ -22,6 +21,7 @@ from site_build.reading.front_matter import (
     PageFrontMatter,
     PostFrontMatter,
 )
+from site_build.site import Kind
 from site_build.text import make_slug, shorten
 
 RESERVED_SLUGS: dict[Kind, frozenset[str]] = {

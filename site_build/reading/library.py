@@ -29,7 +29,6 @@ from site_build.incremental.spread import spread
 from site_build.markup.convert import HOUSE, Conversion, Dialect
 from site_build.pictures.measure import Album
 from site_build.pictures.responsive import Gallery
-from site_build.post import Document
 from site_build.progress import Request
 from site_build.reading.document import read_document
 from site_build.reading.folder import (
@@ -41,6 +40,7 @@ from site_build.reading.folder import (
     read_bytes,
 )
 from site_build.similarity.nearest import NO_TERMS, Terms, count_terms
+from site_build.site import Document
 
 TEXTS = "text"
 _INSPECTIONS = "inspection"
@@ -180,7 +180,6 @@ class Reading(NamedTuple):
     minutes: int
     """Whole minutes that the text takes to read."""
     terms: Terms
-    """What the text is about."""
 
 
 @dataclass(frozen=True, slots=True)

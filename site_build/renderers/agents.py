@@ -37,10 +37,8 @@ _SKILLS = (
     "send-an-enquiry.md",
     "connect-over-mcp.md",
 )
-"""In the order of the index."""
 
 NEWEST = 100
-"""Posts in the full text."""
 
 _FOR_PROGRAMS = (
     ("Search", paths.SEARCH, "posts by their words, best first, for `?q=`"),
@@ -85,7 +83,6 @@ def render_llms(site: Site) -> str:
 
 
 def _list_links(identity: Identity, links: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Return one line for each title, path and sentence."""
     return [
         f"- {write_link(title, identity.absolute(path.lstrip('/')))}: {sentence}"
         for title, path, sentence in links

@@ -14,8 +14,7 @@ from urllib.parse import quote
 from edge_api.schema import paths
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.post import Document
-from site_build.site import UNDATED, Identity, Site, Tag
+from site_build.site import UNDATED, Document, Identity, Site, Tag
 
 _SPECIAL = re.compile(r"([\\\[\]`*_<>])")
 

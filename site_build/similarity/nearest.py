@@ -19,7 +19,7 @@ from zlib import crc32
 
 from site_build.incremental.cache import Cache, make_key
 from site_build.incremental.spread import beside
-from site_build.post import Document
+from site_build.site import Document
 
 MOST_TERMS: Final = 64
 """Of one post, the most frequent ones: the others say little and cost as much."""
@@ -51,23 +51,18 @@ def count_terms(document: Document) -> Terms:
     ):
         for word in _list_words(text):
             counts[word] += weight
-    ranked = sorted(counts.items(), key=_rank)[:MOST_TERMS]
-    tags = [(f"#{tag.casefold()}", _AS_TAG) for tag in document.tags]
-    return array("Q", (_pack(name, count) for name, count in [*tags, *ranked]))
+    ranked = sorted(counts.items(), key=lambda term: (-term[1], term[0]))[:MOST_TERMS]
+    terms = [*((f"#{tag.casefold()}", _AS_TAG) for tag in document.tags), *ranked]
+    numbers = (
+        crc32(name.encode()) << _COUNT_BITS | min(count, LARGEST_COUNT) for name, count in terms
+    )
+    return array("Q", numbers)
 
 
 def unpack(terms: Terms) -> tuple[list[int], list[int]]:
     """Return the numbers of the terms, and their counts from 1 to LARGEST_COUNT."""
     counts = [term & LARGEST_COUNT for term in terms]
     return [term >> _COUNT_BITS for term in terms], counts
-
-
-def _rank(term: tuple[str, int]) -> tuple[int, str]:
-    return -term[1], term[0]
-
-
-def _pack(name: str, count: int) -> int:
-    return crc32(name.encode()) << _COUNT_BITS | min(count, LARGEST_COUNT)
 
 
 def _list_prose(markdown: str) -> Iterator[str]:
@@ -161,7 +156,6 @@ def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Relat
 
 
 def _find_closest(number: int, vector: Vector, holders: Holders) -> list[int]:
-    """Return the numbers of the posts closest to one."""
     closeness: dict[int, float] = {}
     so_far = closeness.get  # This is what takes longest: two hundred times for each post.
     for term, weight in vector:
@@ -194,7 +188,6 @@ def _weigh(terms: Iterable[Terms]) -> list[Vector]:
 
 
 def _index(vectors: Sequence[Vector]) -> Holders:
-    """Return the posts that hold each term, with its weights in them."""
     holders: defaultdict[int, Vector] = defaultdict(list)
     for number, vector in enumerate(vectors):
         for term, weight in vector:

@@ -23,9 +23,8 @@ from site_build import addresses
 from site_build.addresses import FEED, FEED_JSON
 from site_build.incremental.cache import make_key
 from site_build.pictures.responsive import Gallery
-from site_build.post import Document
 from site_build.reading.library import Texts
-from site_build.site import UNDATED, Part
+from site_build.site import UNDATED, Document, Part
 
 _MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)
 

@@ -155,7 +155,6 @@ class StructuredData:
         return {"@type": kind, "@id": url, "url": url, "name": title, "isPartOf": website}
 
     def _describe_list(self, title: str, file: str, posts: Sequence[Article]) -> Json:
-        """Return the node of one page of a list of posts."""
         node = self._describe_page("CollectionPage", title, file.removesuffix("index.html"))
         node["inLanguage"] = self._identity.lang
         items = self._number("url", [(post.title, post.url) for post in posts])

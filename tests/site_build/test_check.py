@@ -17,9 +17,9 @@ from site_build.checks.examine import examine
 from site_build.checks.ground import Facts
 from site_build.checks.raw_markup import ATTRIBUTE, Marked, strip_marks
 from site_build.markup.convert import Converter, Dialect
-from site_build.post import Document
 from site_build.reading.document import read_document
 from site_build.reading.library import check_content
+from site_build.site import Document
 from tests import shared_material
 from tests.sizes import in_ci, scaled
 

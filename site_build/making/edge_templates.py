@@ -9,10 +9,13 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 from jinja2 import Environment, Template, TemplateSyntaxError, meta
 
+from edge_api.schema.credentials import SCOPES
 from edge_api.schema.edge_pages import (
     CONTACT_PAGE,
     FORMS,
@@ -21,21 +24,20 @@ from edge_api.schema.edge_pages import (
     REFERENCE,
     SHELL_CONTENT,
     TEMPLATES_FOLDER,
-    Form,
     Frame,
+    PageName,
 )
 from site_build.addresses import Addresses
 from site_build.faults import BuildError
-from site_build.making.samples import sample_form, sample_page, sample_reference
 
-_FORM_NAMES = ("values", "faults")
+Sample = Mapping[str, object]
 _TIERS = "BUDGET_TIERS"
 _TIER_MOST = 50
 """Characters, as `LeadRow.budget_tier` has it."""
 _ASSET = re.compile(r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}")
 Locate = Callable[[str], str]
 """Gives the address of a static file of the theme; raises BuildError for none."""
-Samples = Sequence[Mapping[str, object]]
+Samples = Sequence[Sample]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,13 @@ class Handover:
     def check_contact_page(self, page: str) -> None:
         """Raise BuildError when the contact page has no place for a form that is handed over."""
         for form in FORMS:
-            if form.template in self.sources:
-                _check_place(form, page)
+            _, opening, rest = page.partition(form.opening)
+            if form.template in self.sources and (not opening or form.closing not in rest):
+                raise BuildError(
+                    f"/{CONTACT_PAGE} has no place for the form that a reader must mend; in its "
+                    f"template put {form.opening} before and {form.closing} after the include of "
+                    f"{form.template}"
+                )
 
     def write(self, folder: Path) -> None:
         """Put the templates where the edge finds them."""
@@ -125,20 +132,11 @@ def find_handover(
 def _list_wanted() -> Iterator[tuple[str, Sequence[str], Samples]]:
     """Yield each template that the edge knows, what it is given, and samples of that."""
     for form in FORMS:
-        yield form.template, _FORM_NAMES, sample_form(form.fields)
+        yield form.template, ("values", "faults"), _sample_form(form.fields)
     for page, given in PAGES.items():
-        yield f"{page}.html", given, sample_page(page)
+        yield f"{page}.html", given, PAGE_SAMPLES[page]
     for name, given in REFERENCE.items():
-        yield name, given, sample_reference(name)
-
-
-def _check_place(form: Form, page: str) -> None:
-    _, opening, rest = page.partition(form.opening)
-    if not opening or form.closing not in rest:
-        raise BuildError(
-            f"/{CONTACT_PAGE} has no place for the form that a reader must mend; in its template "
-            f"put {form.opening} before and {form.closing} after the include of {form.template}"
-        )
+        yield name, given, _REFERENCE_SAMPLES[name]
 
 
 def _read(
@@ -191,3 +189,177 @@ def _try(path: Path, template: Template, sample: Mapping[str, object]) -> None:
 def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
     place = f"{path}:{line}" if line else str(path)
     return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so mend it")
+
+
+# Samples of what the edge gives: between them each value is there and missing, as happens there.
+_CHOICES = [
+    {"name": name, "sentence": sentence, "checked": number % 2 == 0}
+    for number, (name, sentence) in enumerate(SCOPES.items())
+]
+_CONSENT: Sample = {
+    "action": "/api/public/oauth/authorize",
+    "hidden": [("client_id", "https://agent.example/client"), ("seal", "sealed")],
+    "fault": "",
+    "client_name": "An agent",
+    "client_id": "https://agent.example/client",
+    "client_kind": "document",
+    "redirect_host": "agent.example",
+    "is_loopback": False,
+    "resource": "the MCP endpoint",
+    "scopes": _CHOICES,
+}
+_REQUESTED: Sample = {
+    "claim_token": "fe_cl_sample",
+    "claim_uri": "https://journal.example/api/public/access-requests/claim",
+    "expires": "2026-12-05",
+}
+_RESULT: Sample = {
+    "title": [("The first ", False), ("edge", True)],
+    "snippet": [("Binders painted the fore-", False), ("edge", True)],
+    "url": "https://journal.example/journal/the-first-edge/",
+    "path": "/journal/the-first-edge/",
+    "published_at": "2026-01-05T09:00:00Z",
+    "published": datetime(2026, 1, 5, 9, tzinfo=UTC),
+    "minutes": 3,
+    "tags": ("bindings",),
+}
+_NOTHING_FOUND: Sample = {
+    "total": 0,
+    "page": 1,
+    "pages": 1,
+    "results": (),
+    "before": None,
+    "behind": None,
+    "sentence": "No post has all of these words.",
+    "suggestion": "edge",
+    "suggested_address": "/search?q=edge",
+}
+_FOUND: Sample = {
+    "total": 21,
+    "page": 2,
+    "pages": 3,
+    "results": (_RESULT, {**_RESULT, "tags": (), "snippet": ()}),
+    "before": "/search?q=edge",
+    "behind": "/search?q=edge&page=3",
+    "sentence": "21 posts have these words, best first.",
+    "suggestion": None,
+}
+_SEARCH: Sample = {"words": "edge", "results": _FOUND, "leaf_size": 10}
+PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
+    {
+        "consent": (
+            _CONSENT,
+            {**_CONSENT, "client_kind": "dynamic", "is_loopback": True, "fault": "Mend this."},
+            {**_CONSENT, "client_kind": "registered", "hidden": [], "scopes": _CHOICES[:1]},
+        ),
+        "notice": (
+            {"sentences": ["This is so.", "Do that."]},
+            {"sentences": [], "link": ("/contact/", "Write to us")},
+        ),
+        "access_requested": tuple(
+            {**_REQUESTED, "credential_type": each} for each in ("api_key", "access_token", "both")
+        ),
+        "search": (
+            _SEARCH,
+            {**_SEARCH, "results": {**_FOUND, "total": 1, "page": 1, "pages": 1, "before": None}},
+            {**_SEARCH, "results": _NOTHING_FOUND},
+            {
+                **_SEARCH,
+                "words": "",
+                "results": {**_NOTHING_FOUND, "sentence": "", "suggestion": None},
+            },
+        ),
+        "unsubscribe": ({"address": "a…@example.org", "action": "/unsubscribe?token=sample"},),
+    }
+)
+
+
+_PROSE: Sample = {"html": "<p>Words.</p>", "line": "Words.", "markdown": "Words."}
+_NONE: Sample = {"html": "", "line": "", "markdown": ""}
+_CODE: Sample = {"html": "<span>1</span>", "text": "1", "language": "json"}
+_FIELD: Sample = {
+    "name": "limit",
+    "kind": "integer",
+    "mark": "needed",
+    "sentence": _PROSE,
+    "place": "query",
+}
+_BODY: Sample = {
+    "media_types": ("application/json",),
+    "fields": (_FIELD, {**_FIELD, "mark": "", "sentence": _NONE}),
+    "is_deeper": True,
+    "example": _CODE,
+}
+_ANSWER: Sample = {
+    "status": "200",
+    "phrase": "OK",
+    "sentence": _PROSE,
+    "headers": {"ETag": _PROSE},
+    "body": _BODY,
+}
+_BARE_ANSWER: Sample = {**_ANSWER, "headers": {}, "body": None}
+_ENTRY: Sample = {
+    "anchor": "list_posts",
+    "method": "GET",
+    "path": "/api/public/v1/posts",
+    "summary": "List posts",
+    "about": _PROSE,
+    "access": _PROSE,
+    "parameters": (_FIELD,),
+    "body": {**_BODY, "is_deeper": False, "example": None},
+    "answers": (_ANSWER, _BARE_ANSWER),
+    "problems": (_BARE_ANSWER,),
+    "examples": ({"label": "curl", "code": _CODE},),
+    "remark": _NONE,
+}
+_BARE_ENTRY: Sample = {
+    **_ENTRY,
+    "about": _NONE,
+    "parameters": (),
+    "body": None,
+    "problems": (),
+    "examples": (),
+    "remark": _PROSE,
+}
+_DOCS_PAGE: Sample = {
+    "path": "/docs/",
+    "name": "Overview",
+    "title": "API",
+    "description": "How to call it.",
+    "prose": _PROSE,
+    "entries": (),
+}
+_DOCS_GROUP: Sample = {
+    **_DOCS_PAGE,
+    "path": "/docs/posts/",
+    "name": "Posts",
+    "title": "API: Posts",
+    "prose": _NONE,
+    "entries": (_ENTRY, _BARE_ENTRY),
+}
+_REFERENCE_SAMPLES: Mapping[str, Sequence[Sample]] = MappingProxyType(
+    {
+        "docs.html": tuple(
+            {"page": page, "pages": (_DOCS_PAGE, _DOCS_GROUP)} for page in (_DOCS_PAGE, _DOCS_GROUP)
+        ),
+        "docs_try.html": (
+            {
+                "docs": "/docs/",
+                "sheets": ("/theme/try/look.css",),
+                "scripts": ("/theme/try/start.js",),
+                "document": "/api/public/v1/openapi.json",
+            },
+        ),
+    }
+)
+
+
+def _sample_form(fields: Sequence[str]) -> Sequence[Sample]:
+    """Return values and faults for a form with these fields."""
+    return (
+        {"values": {}, "faults": {"form": "Try again later."}},
+        {
+            "values": dict.fromkeys(fields, "Typed"),
+            "faults": dict.fromkeys(fields, "Too long."),
+        },
+    )
