@@ -49,7 +49,6 @@ class Bar(Observer):
             transient=True,
         )
         self._task = self._progress.add_task("", visible=False)
-        self._done = 0
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -61,14 +60,12 @@ class Bar(Observer):
     def begin(self, stage: str, total: int) -> None:
         """Start an empty bar in place of the last one."""
         self._progress.reset(self._task, total=total, description=stage, visible=True)
-        self._done = 0
         self._progress.refresh()
 
     def advance(self) -> None:
         """Fill the bar by one step."""
-        self._done += 1
-        self._progress.update(self._task, completed=self._done)
-        if self._done % self._EVERY == 0:
+        self._progress.advance(self._task)
+        if self._progress.tasks[0].completed % self._EVERY == 0:
             self._progress.refresh()
 
 

@@ -55,7 +55,7 @@ from site_build.paint import choose_hue
 from site_build.progress import Place, Report, Request
 from site_build.reading.front_matter import parse_instant
 from site_build.site import Identity, Site, read_policy
-from site_build.views.sight import watch
+from site_build.views.content import watch
 from site_build.views.structured_data import StructuredData
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}

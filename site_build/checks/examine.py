@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache
 from html import unescape
 from typing import Final
 
@@ -75,11 +75,6 @@ class Study:
     facts: Facts
     conversion: Conversion | None
     """The text as HTML, where it was asked for and the text can be converted at all."""
-
-
-def examine(document: Document) -> Facts:
-    """Return the facts about the document's text; never raises, whatever the text."""
-    return study(document).facts
 
 
 def study(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = False) -> Study:
@@ -166,7 +161,12 @@ class _Examination:
         for offset, message in find_unterminated(prose):
             self._note(offset, message)
         written = prose.lower()
-        find = cache(partial(_list_places, written))
+
+        @cache
+        def find(tag: str) -> list[int]:
+            """Return the offsets of all tags that begin so."""
+            return [each.start() for each in re.finditer(rf"{re.escape(tag)}(?![\w-])", written)]
+
         for flaw in find_flaws(html):
             places = find(flaw.tag)
             at = self.marked.find_number(flaw.number) if flaw.number else None
@@ -187,7 +187,10 @@ class _Examination:
         if level == 1:
             self._note(offset, "a second h1 beside the page's title; use a lower heading")
         elif level > self.level + 1:
-            self._note(offset, _explain_jump(level, self.level, first=not self.headings))
+            after = f"h{self.level}" if self.headings else "the page's title"
+            excess = level - self.level - 1
+            mend = f"make it h{self.level + 1} (take away {excess if excess > 1 else 'a'} #)"
+            self._note(offset, f"the heading jumps to h{level} after {after}; {mend}")
         elif not self.headings and words == self.document.title.casefold().split():
             self._note(offset, "the heading repeats the title, which stands above it; take it out")
         self.level = level
@@ -250,10 +253,6 @@ def _guess_scheme(scheme: str) -> str | None:
     return next(iter(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75)), None)
 
 
-def _list_places(written: str, tag: str) -> list[int]:
-    return [each.start() for each in re.finditer(rf"{re.escape(tag)}(?![\w-])", written)]
-
-
 def _split_addresses(attribute: str, value: str) -> Iterator[str]:
     """Yield the addresses in an attribute's value; `srcset` holds several."""
     if attribute != "srcset":
@@ -261,13 +260,6 @@ def _split_addresses(attribute: str, value: str) -> Iterator[str]:
         return
     for candidate in value.split(","):
         yield from candidate.split()[:1]
-
-
-def _explain_jump(level: int, last: int, *, first: bool) -> str:
-    after = "the page's title" if first else f"h{last}"
-    excess = level - last - 1
-    mend = "a #" if excess == 1 else f"{excess} #"
-    return f"the heading jumps to h{level} after {after}; make it h{last + 1} (take away {mend})"
 
 
 def blank_code(markdown: str) -> str:

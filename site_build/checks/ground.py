@@ -200,15 +200,12 @@ def list_shown(
     paths: Mapping[str, str],
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths of the pictures that each document shows, by the document's path."""
-    shown = {
-        document.path: tuple(
-            dict.fromkeys(
-                path for path, _ in _list_used(document, facts[document.path], album, paths)
-            )
-        )
-        for document in documents
-    }
-    return {path: pictures for path, pictures in shown.items() if pictures}
+    shown = {}
+    for document in documents:
+        used = _list_used(document, facts[document.path], album, paths)
+        if pictures := tuple(dict.fromkeys(path for path, _ in used)):
+            shown[document.path] = pictures
+    return shown
 
 
 def judge_pictures(

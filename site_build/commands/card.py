@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-from rich.console import Console
-
 from site_build import addresses
 from site_build import arguments as options
 from site_build.bridge.plugin import read_frame
@@ -55,7 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
         output.write_bytes(draw_card(card, font))
     except OSError as refusal:
         raise BuildError(f"{output} cannot be written: {refusal.strerror}") from refusal
-    _describe(console, identity, post, output)
+    size = f"{SIZE[0]} by {SIZE[1]} pixels, {output.stat().st_size / 1000:.0f} kB"
+    console.print(f"{output} is drawn: {size}")
+    for heading, lines in _list_views(identity, post):
+        console.print(f"\n{heading}")
+        for line in lines:
+            console.print(f"  {line}")
     if not has_title(card, font):
         sys.stderr.write(
             "the card's font cannot write this title, so the card shows the journal's name\n"
@@ -96,15 +99,6 @@ def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Diagnost
     near = get_close_matches(slug, known, n=1)
     mend = f"did you mean {near[0]!r}?" if near else "`slug` in its front matter tells it"
     raise BuildError(f"no post has the slug {slug!r}; {mend}")
-
-
-def _describe(console: Console, identity: Identity, post: Document, output: Path) -> None:
-    size = f"{SIZE[0]} by {SIZE[1]} pixels, {output.stat().st_size / 1000:.0f} kB"
-    console.print(f"{output} is drawn: {size}")
-    for heading, lines in _list_views(identity, post):
-        console.print(f"\n{heading}")
-        for line in lines:
-            console.print(f"  {line}")
 
 
 def _list_views(identity: Identity, post: Document) -> Iterator[tuple[str, list[str]]]:

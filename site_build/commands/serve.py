@@ -20,7 +20,7 @@ from site_build.commands.build import watch_progress
 from site_build.incremental.spread import count_processors
 from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
 from site_build.preview.stage import Problem, Stage, State, list_problems
-from site_build.progress import Observer, Place, Request
+from site_build.progress import Place, Request
 from site_build.terminal import count, open_console
 
 _FOLDER = ".preview"
@@ -65,7 +65,18 @@ def run(arguments: argparse.Namespace) -> int:
         sources = list_sources(arguments.content)
         with watch_progress(console) as observer:
             dialect = read_dialect(arguments.content, origin)
-            stage = Stage(_request(arguments, observer), dialect, sources[1:])
+            folder = arguments.output / _FOLDER
+            place = Place(folder / "site", folder)
+            request = Request(
+                content=arguments.content,
+                place=place,
+                before=place.state,
+                cache=folder / "cache.sqlite",
+                now=_EVERYTHING,
+                jobs=arguments.jobs or count_processors(),
+                observer=observer,
+            )
+            stage = Stage(request, dialect, sources[1:])
         chronicle = _Chronicle(console, arguments.content)
         chronicle.tell(stage.state)
         posts = count(len(stage.state.documents), "document")
@@ -83,20 +94,6 @@ async def _serve_until_told(preview: Preview, listening: socket, sources: list[P
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ending.set)
     await serve(preview, listening, sources, ending)
-
-
-def _request(arguments: argparse.Namespace, observer: Observer) -> Request:
-    folder = arguments.output / _FOLDER
-    place = Place(folder / "site", folder)
-    return Request(
-        content=arguments.content,
-        place=place,
-        before=place.state,
-        cache=folder / "cache.sqlite",
-        now=_EVERYTHING,
-        jobs=arguments.jobs or count_processors(),
-        observer=observer,
-    )
 
 
 @dataclass(slots=True)

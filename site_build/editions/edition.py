@@ -127,7 +127,17 @@ def _make(order: Order) -> Report:
         bring_up(spare, before, SITE_FOLDER)
         spare.rename(staging)
     try:
-        report = run_pelican(_make_request(order, staging, before), order.site_url)
+        request = Request(
+            content=order.content,
+            place=Place(staging / SITE_FOLDER, staging),
+            before=before,
+            cache=order.output / _CACHE / "cache.sqlite",
+            now=order.now,
+            jobs=order.jobs,
+            strict=order.strict,
+            observer=order.observer,
+        )
+        report = run_pelican(request, order.site_url)
         _settle(staging, output / report.build_id)
     except ContentError:  # Nothing was written: it still is what it was.
         staging.rename(spare)
@@ -135,19 +145,6 @@ def _make(order: Order) -> Report:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return report
-
-
-def _make_request(order: Order, staging: Path, before: Path) -> Request:
-    return Request(
-        content=order.content,
-        place=Place(staging / SITE_FOLDER, staging),
-        before=before,
-        cache=order.output / _CACHE / "cache.sqlite",
-        now=order.now,
-        jobs=order.jobs,
-        strict=order.strict,
-        observer=order.observer,
-    )
 
 
 def _settle(staging: Path, target: Path) -> None:

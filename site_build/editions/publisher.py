@@ -7,7 +7,7 @@ it is mended; whatever else stops a build may be over soon, so that is tried aga
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -228,23 +228,7 @@ def publish(
     """
     publisher = Publisher(order, tell)
     is_told = False
-    for changed in _glance(watched):
-        if changed:
-            publisher.note_change()
-        publisher.act(datetime.now(UTC))
-        heart.note(publisher.failure)
-        if heart.is_outdated and not is_told:
-            is_told = True
-            tell(Outdated())
-            if not stays:
-                return
-
-
-def _glance(watched: Iterable[Path]) -> Iterator[bool]:
-    """Yield again and again whether something has changed since the last time.
-
-    The watch goes on while the caller builds, so no change is missed.
-    """
+    # The watch goes on while a build is made, so no change is missed.
     glances = watch(
         *watched,
         debounce=_LONGEST_BURST,
@@ -253,7 +237,15 @@ def _glance(watched: Iterable[Path]) -> Iterator[bool]:
         yield_on_timeout=True,
     )
     for changes in glances:
-        yield bool(changes)
+        if changes:
+            publisher.note_change()
+        publisher.act(datetime.now(UTC))
+        heart.note(publisher.failure)
+        if heart.is_outdated and not is_told:
+            is_told = True
+            tell(Outdated())
+            if not stays:
+                return
 
 
 class Backoff:

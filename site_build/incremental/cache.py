@@ -10,6 +10,7 @@ import os
 import pickle
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -54,21 +55,13 @@ class Cache:
 
     def _open(self) -> sqlite3.Connection:
         """Open the file; start afresh where it cannot be used, in memory where it cannot be."""
-        for attempt in (self._connect, self._connect_afresh):
-            try:
-                return attempt()
-            except (OSError, sqlite3.Error):
-                continue
+        for removed in ((), ("", "-wal", "-shm")):
+            with suppress(OSError, sqlite3.Error):
+                for suffix in removed:
+                    Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                return _prepare(sqlite3.connect(self._path, timeout=_PATIENCE))
         return _prepare(sqlite3.connect(":memory:"))
-
-    def _connect(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        return _prepare(sqlite3.connect(self._path, timeout=_PATIENCE))
-
-    def _connect_afresh(self) -> sqlite3.Connection:
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
-        return self._connect()
 
     def _opened(self) -> sqlite3.Connection:
         """Return a connection of this process: SQLite's do not survive a fork.

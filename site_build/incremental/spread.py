@@ -12,7 +12,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import TypeVar, cast
@@ -116,13 +115,6 @@ def _signals_held() -> Iterator[None]:
             signal.raise_signal(came)
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """What a process ends with when its work raised."""
-
-    error: Exception
-
-
 def _labour(
     work: Callable[[T], R],
     items: Sequence[T],
@@ -149,7 +141,7 @@ def _labour(
     except BrokenPipeError:
         return  # The parent is gone, and with it whoever wanted the results.
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
-        sender.send(_Failure(error))
+        sender.send(error)
 
 
 def _collect(crew: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
@@ -158,8 +150,8 @@ def _collect(crew: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
     while busy:
         for receiver in cast("list[Connection]", wait(busy)):
             message = _receive(receiver, crew[receiver])
-            if isinstance(message, _Failure):
-                raise message.error
+            if isinstance(message, Exception):
+                raise message
             if message is None:
                 busy.discard(receiver)
             else:

@@ -21,9 +21,6 @@ from site_build.faults import BuildError
 FORMAT = 3
 LEDGER_FILE = "ledger.json"
 
-_FAULTS = (OSError, ValueError, TypeError, LookupError)
-"""What a ledger raises that is missing, damaged or of another format."""
-
 _HEAD = b'{"format":%d,' % FORMAT
 _BEFORE_ROWS, _BETWEEN_ROWS, _AFTER_ROWS = b',"entries":[\n', b",\n", b"\n]}"
 """What stands around the entries, each of them a row of its own."""
@@ -130,7 +127,7 @@ def read_ledger(folder: Path) -> Ledger:
             {row[0]: Line(*row) for row in raw["lines"]},
             Stamp(*raw["index"]),
         )
-    except _FAULTS:
+    except (OSError, ValueError, TypeError, LookupError):  # missing, or damaged
         return EMPTY
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from jinja2 import Environment, Template, TemplateSyntaxError, meta
+from jinja2 import Environment, TemplateSyntaxError, meta
 
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.edge_pages import (
@@ -156,7 +156,13 @@ def _read(
     except TemplateSyntaxError as error:
         raise _explain(path, error.lineno, error.message) from error
     for sample in samples:
-        _try(path, template, sample)
+        try:
+            template.render(sample)
+        except Exception as error:
+            # Whatever its expressions trip over, its author can only be told where.
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
+            raise _explain(path, lines[-1] if lines else None, str(error)) from error
     return source
 
 
@@ -174,16 +180,6 @@ def _check_names(path: Path, environment: Environment, source: str, given: Seque
             f"{path} asks for {', '.join(sorted(foreign))}, but the edge gives it nothing besides "
             f"{', '.join(given)}; do without"
         )
-
-
-def _try(path: Path, template: Template, sample: Mapping[str, object]) -> None:
-    try:
-        template.render(sample)
-    except Exception as error:
-        # Whatever its expressions trip over, its author can only be told where.
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
-        raise _explain(path, lines[-1] if lines else None, str(error)) from error
 
 
 def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:

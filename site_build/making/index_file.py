@@ -7,10 +7,9 @@ file, not through memory: ten thousand posts fill a quarter of a gibibyte.
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from edge_api.schema.index import (
     INDEX_CLOSING,
@@ -121,22 +120,17 @@ def read_records(pieces: Iterable[Piece]) -> list[PostRecord]:
         return [PostRecord.model_validate_json(sources.read(piece)) for piece in pieces]
 
 
-class _Sources:
+class _Sources(ExitStack):
     """The files that pieces lie in, each opened once."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._open: dict[str, int] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for descriptor in self._open.values():
-            os.close(descriptor)
 
     def read(self, piece: Piece) -> bytes:
         if isinstance(piece.source, bytes):
             return piece.source
         if piece.source not in self._open:
             self._open[piece.source] = os.open(piece.source, os.O_RDONLY)
+            self.callback(os.close, self._open[piece.source])
         return os.pread(self._open[piece.source], piece.length, piece.offset)

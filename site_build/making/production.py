@@ -71,7 +71,7 @@ from site_build.progress import Report, Request
 from site_build.reading.library import TEXTS, Check, Content, Text, Texts, read_content
 from site_build.similarity.nearest import Related, relating
 from site_build.site import Identity, list_former_slugs, list_moves, publish
-from site_build.views.sight import Sight
+from site_build.views.content import Sight
 
 _DIGITS = 12
 """Of the digest in a build's id, hexadecimal."""

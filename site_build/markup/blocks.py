@@ -243,7 +243,8 @@ class _Walk:
         text = self._take_text(start).replace("\n", " ")
         self._at += 1
         # Python-Markdown takes any number of signs at the end for the heading's own.
-        return [f"{'#' * int(token.tag[1])} {re.sub('#+$', _escape_signs, text)}"]
+        text = re.sub("#+$", lambda found: "\\#" * len(found[0]), text)
+        return [f"{'#' * int(token.tag[1])} {text}"]
 
     def _write_list(self, block: _Block) -> list[str]:
         token = block.token
@@ -387,7 +388,3 @@ _TIGHT: Final = {"bullet_list_open", "ordered_list_open", "fence", "html_block",
 
 def _indent(lines: list[str]) -> list[str]:
     return [f"{_INDENT}{line}" if line else "" for line in lines]
-
-
-def _escape_signs(found: re.Match[str]) -> str:
-    return "".join(f"\\{sign}" for sign in found[0])

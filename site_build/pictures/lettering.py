@@ -92,10 +92,10 @@ def fit(text: str, font: Font, sizes: Sequence[int], box: tuple[int, int]) -> Li
 
     `sizes` come largest first. A line takes as much height as `line_height` says.
     """
-    for size in sizes:
+    for size in sizes:  # A smaller one may spare a word from being broken.
         width = box[0] / size
         lines = _wrap(text, font, width)
-        if len(lines) <= box[1] // line_height(size) and not _is_broken(text, lines):
+        if len(lines) <= box[1] // line_height(size) and " ".join(lines) == text:
             return Lines(size, _even_out(text, font, width, len(lines)))
     size = sizes[-1]
     width = box[0] / size
@@ -165,18 +165,13 @@ def _split(word: str, font: Font, width: float) -> Iterator[str]:
     yield word
 
 
-def _is_broken(text: str, lines: Sequence[str]) -> bool:
-    """Tell whether a word had to be broken: a smaller size may spare it."""
-    return " ".join(lines) != text
-
-
 def _even_out(text: str, font: Font, width: float, count: int) -> tuple[str, ...]:
     """Return as many lines in the narrowest column, so that none is left with one word."""
     low, high = 0.0, width
     for _ in range(_STEPS):
         middle = (low + high) / 2
         lines = _wrap(text, font, middle)
-        if len(lines) > count or _is_broken(text, lines):
+        if len(lines) > count or " ".join(lines) != text:
             low = middle
         else:
             high = middle

@@ -25,15 +25,13 @@ _TOKEN = re.compile(
 )
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+))?""")
 
-Pictures = Mapping[str, Picture]
-"""By path within the site."""
-
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
     """The pictures that documents show, and their links to source files."""
 
-    pictures: Pictures
+    pictures: Mapping[str, Picture]
+    """By path within the site."""
     shown: Mapping[str, tuple[str, ...]]
     """Paths of the pictures that a document shows, by the document's path."""
     links: Mapping[str, Mapping[str, str]]
@@ -46,12 +44,14 @@ class Gallery:
         return [*links, *((path, self.pictures[path].digest) for path in known)]
 
     def make_responsive(self, html: str, page: str, document: str) -> str:
-        """Return the HTML of a document with responsive images and links to addresses."""
-        return make_responsive(self._link(html, document), page, self.pictures)
+        """Return the HTML of a document on its page, with responsive images and its links."""
+        images = _Images(page, self.pictures, offers_forms=True)
+        return _TOKEN.sub(images.replace, self._link(html, document))
 
     def add_sizes(self, html: str, page: str, document: str) -> str:
         """Return it with dimensions on its images alone, for feeds and the API."""
-        return add_sizes(self._link(html, document), page, self.pictures)
+        images = _Images(page, self.pictures, offers_forms=False)
+        return _TOKEN.sub(images.replace, self._link(html, document))
 
     def _link(self, html: str, document: str) -> str:
         for written, address in self.links.get(document, {}).items():
@@ -84,22 +84,12 @@ def resolve(page: str, address: str) -> str:
     return "" if parts.scheme or parts.netloc else unquote(parts.path).removeprefix("/")
 
 
-def make_responsive(html: str, page: str, pictures: Pictures) -> str:
-    """Return the HTML of the page at `page` with responsive images."""
-    return _TOKEN.sub(_Images(page, pictures, offers_forms=True).replace, html)
-
-
-def add_sizes(html: str, page: str, pictures: Pictures) -> str:
-    """Return the HTML with dimensions on its images and no more, as feeds and the API want it."""
-    return _TOKEN.sub(_Images(page, pictures, offers_forms=False).replace, html)
-
-
 @dataclass(slots=True)
 class _Images:
     """A walk over the images of one page, from its top."""
 
     page: str
-    pictures: Pictures
+    pictures: Mapping[str, Picture]
     offers_forms: bool
     """Whether images get lighter forms and say when to load, besides their dimensions."""
     seen: int = 0

@@ -229,12 +229,11 @@ class Preview:
         async with aclosing(watch(places)) as glances:
             async for changes in glances:
                 is_news = await self._ask(self._stage.refresh, changes)
-                if is_news or (changes is None and await self._catch_up()):
+                if not is_news and changes is None:
+                    is_news = await self._ask(self._stage.settle)
+                    is_news |= await self._ask(self._stage.check)
+                if is_news:
                     self._announce()
-
-    async def _catch_up(self) -> bool:
-        """Do what was left for a quiet moment; tell whether browsers should hear of it."""
-        return await self._ask(self._stage.settle) | await self._ask(self._stage.check)
 
     def end(self) -> None:
         """Let every stream end."""

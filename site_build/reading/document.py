@@ -8,9 +8,10 @@ import codecs
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from site_build.addresses import SourceRules
@@ -40,7 +41,11 @@ def summarise(document: Document, longest: int) -> str:
 
     Never raises, whatever the text.
     """
-    beginning = _cut_beginning(document.markdown)
+    beginning = document.markdown
+    if len(beginning) > _BEGINNING_TAGS:  # with the definitions of links that stand further down
+        end = beginning.rfind("\n\n", 0, _BEGINNING_TAGS)
+        end = end if end > 0 else _BEGINNING_TAGS
+        beginning = "\n".join([beginning[:end], "", *_DEFINITION.findall(beginning, end)])
     if find_excess(beginning):
         return ""
     try:
@@ -58,16 +63,6 @@ def summarise(document: Document, longest: int) -> str:
     return ""
 
 
-def _cut_beginning(text: str) -> str:
-    """Return the first paragraphs, with the definitions of links that stand further down."""
-    if len(text) <= _BEGINNING_TAGS:
-        return text
-    end = text.rfind("\n\n", 0, _BEGINNING_TAGS)
-    end = end if end > 0 else _BEGINNING_TAGS
-    definitions = _DEFINITION.findall(text, end)
-    return "\n".join([text[:end], "", *definitions])
-
-
 LARGEST_FILE = 2 * 1024 * 1024
 """Bytes; some three hundred thousand words."""
 
@@ -76,8 +71,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 _BEGINNING = "begin it with `---`, the keys title, slug and date, and `---` again"
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(NamedTuple):
     """The front matter and the body of a text, and their offsets in it."""
 
     entries: list[Entry]

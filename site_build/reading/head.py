@@ -143,7 +143,10 @@ def _explain_refusal(
         name, member = str(complaint["loc"][0]), complaint["loc"][1:2]
         entry = known.get(name)
         if entry is None:
-            fault = Fault(fence_at, f"`{name}` is missing; add a line {_exemplify(name, known)}")
+            title = known.get("title")
+            slug = make_slug(title.value) if title and isinstance(title.value, str) else ""
+            example = slug if name == "slug" and slug else EXAMPLES[name]
+            fault = Fault(fence_at, f"`{name}` is missing; add a line `{name}: {example}`")
         elif member and isinstance(member[0], int):
             noun = "an alias" if name == "aliases" else "a tag"
             fault = Fault(entry.members_at[member[0]], f"{noun} {complaint['msg']}")
@@ -151,14 +154,6 @@ def _explain_refusal(
             fault, member = Fault(entry.value_at, f"`{entry.key}` {complaint['msg']}"), ()
         faults.setdefault((name, *member), fault)
     return list(faults.values())
-
-
-def _exemplify(name: str, known: dict[str, Entry]) -> str:
-    """Return a line that gives the key `name`, made from the title where that helps."""
-    title = known.get("title")
-    slug = make_slug(title.value) if title and isinstance(title.value, str) else ""
-    example = slug if name == "slug" and slug else EXAMPLES[name]
-    return f"`{name}: {example}`"
 
 
 def _check_values(

@@ -128,12 +128,9 @@ def _render(kind: str, item: str, site: Site, rows: Sequence[_Row]) -> str:
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<{kind} xmlns="{_NAMESPACE}">',
-        *(_render_row(item, site.identity.absolute(path), instant) for path, instant in rows),
-        f"</{kind}>",
     ]
-    return "\n".join(lines) + "\n"
-
-
-def _render_row(item: str, url: str, instant: datetime) -> str:
-    dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"
-    return f"<{item}><loc>{escape(url)}</loc>{dated}</{item}>"
+    for path, instant in rows:
+        url = escape(site.identity.absolute(path))
+        dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"
+        lines.append(f"<{item}><loc>{url}</loc>{dated}</{item}>")
+    return "\n".join([*lines, f"</{kind}>"]) + "\n"

@@ -79,13 +79,16 @@ def _list_prose(markdown: str) -> Iterator[str]:
 
 
 def _list_words(text: str) -> list[str]:
+    """Return the words, or pairs of signs where the script has no blanks between words."""
     words: list[str] = _WORD.findall(_NOISE.sub(" ", text).casefold())
-    return [part for word in words for part in _part(word)] if _DENSE.search(text) else words
-
-
-def _part(word: str) -> list[str]:
-    """Return the word, or its pairs of signs where the script has no blanks between words."""
-    return [word[at : at + 2] for at in range(len(word) - 1)] if _DENSE.match(word) else [word]
+    if not _DENSE.search(text):
+        return words
+    pairs = ([word[at : at + 2] for at in range(len(word) - 1)] for word in words)
+    return [
+        part
+        for word, parts in zip(words, pairs, strict=True)
+        for part in (parts if _DENSE.match(word) else [word])
+    ]
 
 
 MOST_CLOSE: Final = 12

@@ -4,6 +4,7 @@ import gc
 import io
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from site_build.incremental.cache import IMAGES, Cache, make_key
 from site_build.pictures import measure as measuring
 from site_build.pictures.encode import Picture, encode, list_forms
 from site_build.pictures.measure import measure
-from site_build.pictures.responsive import add_sizes, make_responsive, resolve
+from site_build.pictures.responsive import Gallery, resolve
 from site_build.reading.library import check_content
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 
@@ -291,12 +292,11 @@ def test_what_an_author_set_stays() -> None:
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
     pictures = {picture.path: picture}
 
-    own_width = make_responsive(
-        '<img src="/images/a.jpg" width="200" loading="eager">', "x/", pictures
-    )
-    own_choice = make_responsive('<picture><img src="/images/a.jpg"></picture>', "x/", pictures)
-    own_set = make_responsive('<img src="/images/a.jpg" srcset="/b.jpg 2x">', "x/", pictures)
-    unread = make_responsive('<!-- <img src="/images/a.jpg"> --><p>', "x/", pictures)
+    dress = partial(Gallery(pictures, {}, {}).make_responsive, page="x/", document="")
+    own_width = dress('<img src="/images/a.jpg" width="200" loading="eager">')
+    own_choice = dress('<picture><img src="/images/a.jpg"></picture>')
+    own_set = dress('<img src="/images/a.jpg" srcset="/b.jpg 2x">')
+    unread = dress('<!-- <img src="/images/a.jpg"> --><p>')
 
     assert 'height="100"' in own_width
     assert "200px" in own_width
@@ -325,10 +325,10 @@ def test_what_is_no_image_of_ours_gets_no_forms(tag: str) -> None:
     """Images of other sites, tags without an end and code about images offer nothing of ours."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
 
-    made = make_responsive(tag, "journal/x/", {picture.path: picture})
+    made = Gallery({picture.path: picture}, {}, {}).make_responsive(tag, "journal/x/", "")
 
     assert "/pictures/" not in made
-    assert add_sizes(tag, "journal/x/", {picture.path: picture}) == tag
+    assert Gallery({picture.path: picture}, {}, {}).add_sizes(tag, "journal/x/", "") == tag
 
 
 def test_addresses_mean_what_a_browser_takes_them_for() -> None:

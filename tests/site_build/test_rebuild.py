@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
-from site_build.views.sight import watch
+from site_build.views.content import watch
 from tests.site_build.workbench import (
     NOW,
     THEME,
