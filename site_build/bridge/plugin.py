@@ -43,7 +43,7 @@ from site_build.bridge.settings import (
 )
 from site_build.bridge.settings import read_dialect as read_settings_dialect
 from site_build.faults import BuildError, ContentError, Diagnostic
-from site_build.incremental.spread import count_processors
+from site_build.incremental.parallel import count_processors
 from site_build.making.assets import find_card
 from site_build.making.edge_templates import read_budget_tiers
 from site_build.making.preview_build import PreviewBuild
@@ -55,7 +55,7 @@ from site_build.paint import choose_hue
 from site_build.progress import Place, Report, Request
 from site_build.reading.front_matter import parse_instant
 from site_build.site import Identity, Site, read_policy
-from site_build.views.content import watch
+from site_build.views.content import track_lookups
 from site_build.views.structured_data import StructuredData
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
@@ -100,7 +100,7 @@ def _equip(generator: Any) -> None:
     generator.env.globals["has_contact"] = any(each.address == CONTACT for each in site.pages)
     if production.theme != HOUSE_THEME:
         _lend_templates(generator.env)
-    generator.env.context_class = watch(production.seen)
+    generator.env.context_class = track_lookups(production.seen)
     # One build is made of the theme as it was when it began, and asks the disk for it once.
     generator.env.auto_reload = False
 

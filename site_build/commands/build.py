@@ -13,7 +13,7 @@ from rich.console import Console
 from site_build import arguments as options
 from site_build.editions.edition import Order, build
 from site_build.faults import BusyError, ContentError
-from site_build.incremental.spread import count_processors
+from site_build.incremental.parallel import count_processors
 from site_build.progress import Bar, Lines, Observer, Report
 from site_build.terminal import count, open_console, print_findings
 
@@ -44,7 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
     print_findings(console, arguments.content, report.findings)
-    console.print(summarise(report, time.monotonic() - began))
+    console.print(
+        f"{count(report.posts, 'post')}, {count(report.files, 'file')}, "
+        f"{report.size / 1_000_000:.1f} MB in {time.monotonic() - began:.1f} s; "
+        f"{report.hits:,} of {count(report.sources, 'source')} from the cache"
+    )
     return 0
 
 
@@ -95,12 +99,3 @@ def make_order(arguments: argparse.Namespace, observer: Observer) -> Order:
 def watch_progress(console: Console) -> AbstractContextManager[Observer]:
     """Show progress as fits the console."""
     return Bar(console) if console.is_terminal else nullcontext(Lines(console))
-
-
-def summarise(report: Report, seconds: float) -> str:
-    """Return the last line: posts, files, bytes, seconds, and what the cache knew."""
-    return (
-        f"{count(report.posts, 'post')}, {count(report.files, 'file')}, "
-        f"{report.size / 1_000_000:.1f} MB in {seconds:.1f} s; "
-        f"{report.hits:,} of {count(report.sources, 'source')} from the cache"
-    )

@@ -3,9 +3,8 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, get_args
@@ -33,14 +32,6 @@ _NOTHING: Mapping[Question, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What could be read, and how many files could not."""
-
-    documents: tuple[Document, ...]
-    unread: int
-
-
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     parser.add_argument("question", choices=get_args(Question), help="what to list")
@@ -58,9 +49,9 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
-    found = survey(arguments.content)
+    documents, unread = _read(arguments.content)
     now = arguments.now or datetime.now(UTC)
-    chosen = choose(found, arguments.question, now, timedelta(days=arguments.older_than))
+    chosen = _choose(documents, arguments.question, now, timedelta(days=arguments.older_than))
     console = open_console()
     if arguments.json:
         console.print(json.dumps([_tell(each, arguments.content) for each in chosen], indent=2))
@@ -74,10 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         console.print(_NOTHING[arguments.question])
     console.file.flush()
-    if found.unread:
-        files = count(found.unread, "file")
+    if unread:
+        files = count(unread, "file")
         sys.stderr.write(f"{files} could not be read and may be missing here; `check` tells why\n")
-    return int(found.unread > 0)
+    return int(unread > 0)
 
 
 def _tell(document: Document, content: Path) -> dict[str, object]:
@@ -105,25 +96,26 @@ def _write(instant: datetime) -> str | None:
     return write_instant(instant).removesuffix("T00:00:00Z")
 
 
-def survey(content: Path) -> Survey:
-    """Read every source file; raises BuildError when the folder cannot be read."""
+def _read(content: Path) -> tuple[list[Document], int]:
+    """Read every source file; return also how many could not be read. Raises BuildError."""
     rules = find_dialect(content).rules
     paths = list_folder(content, rules).sources
-    found = []
+    found: list[Document] = []
     for path in paths:
         with suppress(OSError):
             document, _ = read_document(path, read_bytes(content, path), rules)
             found += [document] if document else []
-    return Survey(tuple(found), len(paths) - len(found))
+    return found, len(paths) - len(found)
 
 
-def choose(survey: Survey, question: Question, now: datetime, age: timedelta) -> list[Document]:
+def _choose(
+    documents: Sequence[Document], question: Question, now: datetime, age: timedelta
+) -> list[Document]:
     """Return the documents that a question is about, at `now` (UTC).
 
     Drafts come by their path, future ones by the time when they appear, stale ones, which are
     public and were not updated for longer than `age`, the oldest first.
     """
-    documents = survey.documents
     match question:
         case "drafts":
             return [each for each in documents if each.draft]

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from threading import Event
 from types import FrameType
 
 from rich.console import Console
@@ -49,24 +50,24 @@ def run(arguments: argparse.Namespace) -> int:
     again. Raises KeyboardInterrupt for any other signal.
     """
     code = InstalledCode(*SOURCES)
-    signal.signal(signal.SIGTERM, _end)
+    ending = Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ending.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
     order = make_order(arguments, Observer())
     tell = partial(_print_news, open_console(), order.content)
     try:
         sources = list_sources(order.content)
         with HeartbeatThread(order.output, code) as heart:
             publish(order, sources, tell, heart, stays=arguments.stay)
-    except _Terminated:
+    except KeyboardInterrupt:
+        if not ending.is_set():
+            raise
         return 0
     return os.EX_TEMPFAIL
-
-
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM came."""
-
-
-def _end(_number: int, _frame: FrameType | None) -> None:
-    raise _Terminated
 
 
 def _print_news(console: Console, content: Path, news: News) -> None:

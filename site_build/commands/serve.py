@@ -17,7 +17,7 @@ from rich.console import Console
 from site_build import arguments as options
 from site_build.bridge.plugin import list_sources, read_dialect
 from site_build.commands.build import watch_progress
-from site_build.incremental.spread import count_processors
+from site_build.incremental.parallel import count_processors
 from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
 from site_build.preview.stage import Problem, Stage, State, list_problems
 from site_build.progress import Place, Request

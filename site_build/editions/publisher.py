@@ -82,7 +82,7 @@ class HeartbeatThread(threading.Thread):
         self._is_over = True
         self._wake.set()
         self.join()
-        if kind and issubclass(kind, KeyboardInterrupt):
+        if kind is KeyboardInterrupt:
             remove_heartbeat(self._build_dir)
 
 

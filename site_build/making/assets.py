@@ -7,10 +7,10 @@ names. It knows nothing of pages.
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
+from typing import NamedTuple
 from urllib.parse import quote
 
 from site_build import addresses
@@ -110,8 +110,7 @@ _DIGITS = 12
 """Of the digest, hexadecimal: no two versions of a file meet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(NamedTuple):
     """A static file as it is published."""
 
     path: str

@@ -113,25 +113,18 @@ class PreviewBuild(SiteBuild):
         return _Lines(self._workshop, list_records(self.site, self.content.minutes))
 
 
-class _Lines(Mapping[str, Piece]):
+class _Lines(dict[str, Piece]):
     """Lines of the posts index by slug, each made once and on demand, and held in memory."""
 
     def __init__(self, workshop: Workshop, tasks: Iterable[RecordTask]) -> None:
+        super().__init__()
         self._workshop = workshop
         self._tasks = {task.document.slug: task for task in tasks}
-        self._made: dict[str, Piece] = {}
 
-    def __getitem__(self, slug: str) -> Piece:
-        if slug not in self._made:
-            line = self._tasks[slug].make(self._workshop)
-            self._made[slug] = make_piece(slug, "", line, line)
-        return self._made[slug]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tasks)
-
-    def __len__(self) -> int:
-        return len(self._tasks)
+    def __missing__(self, slug: str) -> Piece:
+        line = self._tasks[slug].make(self._workshop)
+        self[slug] = make_piece(slug, "", line, line)
+        return self[slug]
 
 
 def _publish_drafts(content: Content) -> Content:

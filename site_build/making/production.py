@@ -20,7 +20,7 @@ from edge_api.schema.index import INDEX_FORMAT, IndexHead
 from site_build import addresses
 from site_build.faults import BuildError, ContentError, Diagnostic
 from site_build.incremental.cache import IMAGES, Cache, ImageCache, make_key
-from site_build.incremental.spread import spread
+from site_build.incremental.parallel import map_unordered
 from site_build.incremental.tree import (
     Entry,
     Ledger,
@@ -71,7 +71,7 @@ from site_build.progress import Report, Request
 from site_build.reading.library import TEXTS, Check, Content, Text, Texts, read_content
 from site_build.similarity.nearest import Related, relating
 from site_build.site import Identity, list_former_slugs, list_moves, publish
-from site_build.views.content import Sight
+from site_build.views.content import InputDigest
 
 _DIGITS = 12
 """Of the digest in a build's id, hexadecimal."""
@@ -141,7 +141,7 @@ class SiteBuild:
             self.texts,
             self.content.gallery,
             ImageCache(self._cache),
-            Sight(),
+            InputDigest(),
             {document.path: document for document in self.content.documents},
             self.seen,
             make_key(code, looks, style.settings, style.once).hex(),
@@ -285,7 +285,9 @@ class SiteBuild:
     def _run(self, tasks: Sequence[Task]) -> None:
         groups = group_tasks(tasks)
         self.request.observer.begin("writing", len(groups))
-        for _, (results, texts, images) in spread(self._run_group, groups, self.request.jobs):
+        for _, (results, texts, images) in map_unordered(
+            self._run_group, groups, self.request.jobs
+        ):
             for result in results:
                 self._note(result)
             self._keep(texts, images)

@@ -24,7 +24,7 @@ from site_build.pictures.measure import is_picture
 from site_build.pictures.responsive import Gallery, link_markdown
 from site_build.reading.library import Texts
 from site_build.site import Document
-from site_build.views.content import Sight, UnknownValueError
+from site_build.views.content import InputDigest, UnknownValueError
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Workshop:
     texts: Texts
     gallery: Gallery
     images: ImageCache
-    sight: Sight
+    sight: InputDigest
     documents: dict[str, Document]
     """By path."""
     seen: dict[str, None]

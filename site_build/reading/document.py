@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -27,7 +26,7 @@ from site_build.reading.entries import (
 )
 from site_build.reading.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
 from site_build.reading.head import Fault, find_members, find_value, read_head
-from site_build.site import Alias, Document, Kind
+from site_build.site import UNDATED, Alias, Document, Kind
 from site_build.text import Places, find_control_characters, make_slug
 
 _BEGINNING_TAGS = 4_000
@@ -67,7 +66,6 @@ LARGEST_FILE = 2 * 1024 * 1024
 """Bytes; some three hundred thousand words."""
 
 _RULES = SourceRules()
-_EPOCH = datetime.fromtimestamp(0, UTC)
 _BEGINNING = "begin it with `---`, the keys title, slug and date, and `---` again"
 
 
@@ -207,7 +205,7 @@ def _make_document(
 ) -> Document:
     markdown, line = body
     kind: Kind = "page" if rules.is_page(path) else "post"
-    published = head.date or _EPOCH
+    published = head.date or UNDATED
     folder = PurePosixPath(path).parent.name if rules.folder_is_category else ""
     document = Document(
         path=path,

@@ -14,7 +14,7 @@ from pathlib import Path
 from site_build.addresses import SourceRules
 from site_build.faults import Diagnostic
 from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.spread import spread
+from site_build.incremental.parallel import map_unordered
 from site_build.pictures.measure import LARGEST_FILE as LARGEST_PICTURE
 from site_build.pictures.measure import Measured, is_picture, measure
 from site_build.reading.document import LARGEST_FILE
@@ -141,7 +141,9 @@ def measure_pictures(
         keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
         known = cache.recall(_MEASURES, keys, Measured)
     unknown = [path for path in paths if path not in known]
-    fresh = {unknown[at]: each for at, each in spread(partial(_measure, content), unknown, jobs)}
+    fresh = {
+        unknown[at]: each for at, each in map_unordered(partial(_measure, content), unknown, jobs)
+    }
     if cache:
         cache.put(_MEASURES, [(keys[path], measured) for path, measured in fresh.items()])
         cache.keep_only(_MEASURES, keys.values())

@@ -3,9 +3,8 @@
 Every defect becomes a sentence with its mend at its place. It knows nothing of the text below.
 """
 
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
@@ -59,8 +58,7 @@ OTHER_NAMES = {
 DRAFT_KEYS = frozenset({"draft", "hidden", "private", "published", "unlisted"})
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """A finding before its line is known; the offset counts code points of the file's text."""
 
     offset: int

@@ -25,7 +25,7 @@ from site_build.checks.ground import (
 )
 from site_build.faults import BuildError, Diagnostic
 from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.spread import spread
+from site_build.incremental.parallel import map_unordered
 from site_build.markup.convert import HOUSE, Conversion, Dialect
 from site_build.pictures.measure import Album
 from site_build.pictures.responsive import Gallery
@@ -84,7 +84,7 @@ def check_content(
     Raises OSError when the folder itself cannot be read.
     """
     listing = list_content(folder, dialect.rules)
-    found = dict(spread(partial(inspect, folder, dialect=dialect), listing.sources, jobs))
+    found = dict(map_unordered(partial(inspect, folder, dialect=dialect), listing.sources, jobs))
     inspections = [found[at] for at in sorted(found)]
     album = measure_pictures(folder, listing.files, jobs)
     return CheckReport(len(found), judge(inspections, listing, album, now, dialect.rules))
@@ -268,7 +268,7 @@ def read_sources(
     fresh = []
     observer.begin("reading", len(unknown))
     read = partial(read_source, content, dialect)
-    for index, (reading, text) in spread(read, unknown, request.jobs):
+    for index, (reading, text) in map_unordered(read, unknown, request.jobs):
         readings[unknown[index]] = reading
         if reading.digest:
             fresh.append((make_key(reader, unknown[index], reading.digest), reading))

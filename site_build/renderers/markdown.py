@@ -32,18 +32,14 @@ def write_link(text: str, url: str) -> str:
 def list_posts(identity: Identity, posts: Sequence[Document]) -> list[str]:
     """Return one line for each post: its twin, its day and what it is about."""
     return [
-        f"- {write_link(post.title, _locate_twin(identity, post))}"
-        f" ({post.published:%Y-%m-%d}): {escape_text(post.description)}"
+        f"- {_link(identity, post)} ({post.published:%Y-%m-%d}): {escape_text(post.description)}"
         for post in posts
     ]
 
 
 def list_pages(identity: Identity, pages: Sequence[Document]) -> list[str]:
     """Return one line for each page: its twin and what it is about."""
-    return [
-        f"- {write_link(page.title, _locate_twin(identity, page))}: {escape_text(page.description)}"
-        for page in pages
-    ]
+    return [f"- {_link(identity, page)}: {escape_text(page.description)}" for page in pages]
 
 
 def list_overviews(identity: Identity) -> list[tuple[str, str, str]]:
@@ -57,8 +53,9 @@ def list_overviews(identity: Identity) -> list[tuple[str, str, str]]:
     return [(title, addresses.name_twin(path), words) for title, path, words in known if path]
 
 
-def _locate_twin(identity: Identity, document: Document) -> str:
-    return identity.absolute(addresses.name_twin(document.address))
+def _link(identity: Identity, document: Document) -> str:
+    url = identity.absolute(addresses.name_twin(document.address))
+    return write_link(document.title, url)
 
 
 NEWEST = 10

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from zlib import crc32
 
 from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.spread import beside
+from site_build.incremental.parallel import in_background
 from site_build.site import Document
 
 MOST_TERMS: Final = 64
@@ -133,7 +133,9 @@ def relating(
         yield lambda: kept
         return
 
-    with beside(partial(find_related, posts, terms), jobs if len(posts) > _FEW else 1) as found:
+    with in_background(
+        partial(find_related, posts, terms), jobs if len(posts) > _FEW else 1
+    ) as found:
 
         def keep() -> Related:
             related = found()

@@ -280,10 +280,10 @@ class UnknownValueError(Exception):
     """A template looked at something whose content cannot be told."""
 
 
-def watch(seen: dict[str, None]) -> type[Context]:
+def track_lookups(seen: dict[str, None]) -> type[Context]:
     """Return a kind of template context that notes in `seen` every name looked up."""
 
-    class WatchedContext(Context):
+    class TrackingContext(Context):
         def resolve_or_missing(self, key: str) -> object:
             # What a template has set itself was made from names that were noted then; it may hide
             # one that all pages are given, such as the list of all tags.
@@ -291,10 +291,10 @@ def watch(seen: dict[str, None]) -> type[Context]:
                 seen[key] = None
             return super().resolve_or_missing(key)
 
-    return WatchedContext
+    return TrackingContext
 
 
-class Sight:
+class InputDigest:
     """Digests of the values that templates are given."""
 
     def __init__(self) -> None:

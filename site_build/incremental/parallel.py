@@ -37,7 +37,7 @@ def count_processors() -> int:
     return os.cpu_count() or 1
 
 
-def spread(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
+def map_unordered(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
     """Yield the index and the result of `work` for each item, in no particular order.
 
     Raises what `work` raised, and BuildError when a process dies.
@@ -50,10 +50,10 @@ def spread(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tu
 
 
 @contextmanager
-def beside(work: Callable[[], R], jobs: int) -> Iterator[Callable[[], R]]:
+def in_background(work: Callable[[], R], jobs: int) -> Iterator[Callable[[], R]]:
     """Do `work` in a process of its own while the body goes on; yields what waits for its result.
 
-    With one job it is done when it is waited for. Waiting raises what `spread` does.
+    With one job it is done when it is waited for. Waiting raises what `map_unordered` does.
     """
     if jobs <= 1:
         yield work
