@@ -23,7 +23,7 @@ from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
 from pelican.writers import Writer  # type: ignore[import-untyped]
 
 from site_build.faults import BuildError
-from site_build.making.production import SiteBuild
+from site_build.making.build import SiteBuild
 from site_build.making.recipe import HOUSE_THEME, is_lent
 from site_build.making.tasks import TemplateTask, TextTask, render_page
 from site_build.site import Site
@@ -60,9 +60,9 @@ class TaskWriter(Writer):  # type: ignore[misc]
         """Note a page, or each leaf of a list of posts."""
         if not name:
             return
-        production = find_production(self.settings)
+        build = find_build(self.settings)
         for path, leaf in self._list_leaves(name, url, template_name, paginated or own):
-            production.add(TemplateTask(path, template, context, {**own, **leaf}))
+            build.add(TemplateTask(path, template, context, {**own, **leaf}))
 
     def write_feed(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
         self,
@@ -79,7 +79,7 @@ class TaskWriter(Writer):  # type: ignore[misc]
         feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
         if path:
             text = feed.writeString("utf-8")
-            find_production(self.settings).add(TextTask(path, lambda _: text))
+            find_build(self.settings).add(TextTask(path, lambda _: text))
             signals.feed_written.send(path, context=context, feed=feed)
         return feed
 
@@ -115,7 +115,7 @@ class TaskWriter(Writer):  # type: ignore[misc]
             yield paginator.page(number).save_as, leaf
 
 
-def find_production(settings: Mapping[str, object]) -> SiteBuild:
+def find_build(settings: Mapping[str, object]) -> SiteBuild:
     """Return the build that Pelican's settings carry while it runs."""
     return settings["BUILD_PRODUCTION"]  # type: ignore[return-value]
 
@@ -145,9 +145,9 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
 
     def generate_context(self) -> None:
         """Make the posts from what was read, instead of reading them."""
-        production = find_production(self.settings)
-        site, context = production.site, _make_context(self.settings)
-        self.articles = _make_articles(site, production.related, context)
+        build = find_build(self.settings)
+        site, context = build.site, _make_context(self.settings)
+        self.articles = _make_articles(site, build.related, context)
         _tell_plugins(self, signals.article_generator_context, self.articles)
         signals.article_generator_pretaxonomy.send(self)
         # They are newest first already.
@@ -207,12 +207,12 @@ class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
 
     def generate_context(self) -> None:
         """Make the pages from what was read, instead of reading them."""
-        production = find_production(self.settings)
+        build = find_build(self.settings)
         context = _make_context(self.settings)
         templates = self.settings["PAGE_TEMPLATES"]
         self.pages = [
             Page(document, context, templates.get(document.slug, "page"))
-            for document in production.site.pages
+            for document in build.site.pages
         ]
         _tell_plugins(self, signals.page_generator_context, self.pages)
         self._update_context(("pages", "hidden_pages", "draft_pages"))
@@ -229,31 +229,31 @@ class Outputs(Generator):  # type: ignore[misc]
 
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
         """Finish the build."""
-        production = find_production(self.settings)
-        for frame in production.handover.frames:
+        build = find_build(self.settings)
+        for frame in build.handover.frames:
             template = self.get_template(frame.file.removesuffix(".html"))
             values = {**self.context, "output_file": frame.file}
             try:
-                production.add_frame(frame, render_page(template, values, frame.file))
+                build.add_frame(frame, render_page(template, values, frame.file))
             except BuildError:
                 # The theme's base has other blocks, or is none: then the page has our look.
-                if not is_lent(template) or production.theme == HOUSE_THEME:
+                if not is_lent(template) or build.theme == HOUSE_THEME:
                     raise
                 loader = FileSystemLoader(HOUSE_THEME / "templates")
                 environment = self.env.overlay(loader=loader, autoescape=True)
                 template = environment.get_template(frame.file)
-                production.add_frame(frame, render_page(template, values, frame.file))
-                production.borrow(environment)
-        pages = production.make_pages()
+                build.add_frame(frame, render_page(template, values, frame.file))
+                build.borrow(environment)
+        pages = build.make_pages()
         if signals.content_written.receivers:
-            self._tell_written(production, pages)
+            self._tell_written(build, pages)
 
-    def _tell_written(self, production: SiteBuild, pages: Iterable[TemplateTask]) -> None:
+    def _tell_written(self, build: SiteBuild, pages: Iterable[TemplateTask]) -> None:
         """Give plugins a copy of each page in a folder of their own, which they may change."""
         for task in pages:
             copy = Path(self.output_path, task.path)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copyfile(production.request.place.site / task.path, copy)
+            copyfile(build.request.place.site / task.path, copy)
             values = {**task.shared, **task.own, "output_file": task.path}
             signals.content_written.send(str(copy), context=values)
 
@@ -282,15 +282,15 @@ def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
 
 
 def _make_context(settings: dict[str, Any]) -> RenderContext:
-    production = find_production(settings)
-    site = production.site
+    build = find_build(settings)
+    site = build.site
     tags = {tag.slug: Tag(tag.name, tag.slug, tag.address, settings) for tag in site.tags}
     named = (name for each in site.posts + site.pages for name in split_authors(each.author))
     authors = dict.fromkeys((site.identity.author, *named))
     return RenderContext(
         settings,
-        production.texts,
-        production.content.gallery,
+        build.texts,
+        build.content.gallery,
         {
             name: _name(Author, name, settings)
             for name in dict.fromkeys((site.identity.author, *authors))
@@ -298,7 +298,7 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
         {each.category: _name(Category, each.category, settings) for each in site.posts},
         ZoneInfo(settings.get("TIMEZONE", "UTC")),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
-        production.content.minutes,
+        build.content.minutes,
     )
 
 

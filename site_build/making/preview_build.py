@@ -12,9 +12,9 @@ from pathlib import Path
 
 from site_build import addresses
 from site_build.faults import BuildError
+from site_build.making.build import Given, SiteBuild
 from site_build.making.index_file import Piece, make_piece
 from site_build.making.outputs import list_full_texts, list_records
-from site_build.making.production import Given, SiteBuild
 from site_build.making.recipe import Style
 from site_build.making.tasks import RecordTask, Task, TemplateTask, Workshop
 from site_build.progress import Request

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from site_build.addresses import name_file
 from site_build.bridge.plugin import PreviewBuilder
 from site_build.faults import BuildError, Diagnostic
+from site_build.making.build import Given
 from site_build.making.preview_build import PreviewBuild
-from site_build.making.production import Given
 from site_build.making.recipe import fingerprint_code
 from site_build.markup.convert import Dialect
 from site_build.preview.manuscripts import Manuscripts

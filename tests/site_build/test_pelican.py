@@ -18,7 +18,7 @@ from edge_api.schema.edge_pages import FORMS, FRAMES, PAGES, REFERENCE
 from site_build.bridge.plugin import Journal, contained, make_request
 from site_build.bridge.settings import IGNORED, REFUSED, load_settings
 from site_build.faults import BuildError
-from site_build.making.production import SiteBuild
+from site_build.making.build import SiteBuild
 from site_build.making.tasks import TemplateTask
 from site_build.reading.entries import read_pelican_head
 from tests.site_build.workbench import NOW, ROOT, SITE_URL, find, run
