@@ -51,7 +51,7 @@ class Builder:
     """The folder of the finished pages, in that of the site."""
     page: str
     """Where in it a post's page is, with `{}` for the slug."""
-    gc_freeze: Callable[[Path], list[str]]
+    settle: Callable[[Path], list[str]]
     """Writes what a site needs beside its posts; returns the command that builds it."""
 
 
@@ -81,7 +81,7 @@ class Site:
 def prepare(builder: Builder, folder: Path, posts: int) -> Site:
     """Put down so many posts and what else the builder needs."""
     write_posts(folder / CONTENT, posts, builder.form)
-    return Site(builder, folder, builder.gc_freeze(folder))
+    return Site(builder, folder, builder.settle(folder))
 
 
 def _settle_ours(folder: Path) -> list[str]:

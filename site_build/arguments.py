@@ -9,7 +9,8 @@ import os
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,9 +18,6 @@ from edge_api.schema import environment as origin
 from edge_api.schema.environment import DotenvError, read_dotenv
 from site_build.faults import BuildError
 from site_build.reading.front_matter import parse_instant
-
-MOST_JOBS = 64
-HIGHEST_PORT = 65_535
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,7 +58,6 @@ def add_instant(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--now",
         type=read_instant,
-        default=None,
         metavar="INSTANT",
         help="read the content as of this UTC time (default: now)",
     )
@@ -69,12 +66,37 @@ def add_instant(parser: argparse.ArgumentParser) -> None:
 def add_judgement(parser: argparse.ArgumentParser) -> None:
     """Add `--strict` and `--jobs`: how the content is read and judged."""
     parser.add_argument("--strict", action="store_true", help="let warnings count as errors")
+    add_jobs(parser)
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add `--jobs`: how many processes work."""
     parser.add_argument(
-        "--jobs",
-        type=read_jobs,
-        default=None,
-        metavar="N",
-        help="processes (default: one for each core)",
+        "--jobs", type=read_jobs, metavar="N", help="processes (default: one for each core)"
+    )
+
+
+def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Add `--output` and `--site-url`: where builds go, and for which origin they are."""
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=settings.get("BUILD_DIR", "build"),
+        metavar="DIR",
+        help="folder of the builds (default: BUILD_DIR, or build)",
+    )
+    add_site_url(parser, settings)
+
+
+def add_site_url(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Add `--site-url`: for which origin the site is."""
+    port = settings.get("PORT", "8000")
+    parser.add_argument(
+        "--site-url",
+        type=read_origin,
+        default=settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
+        metavar="URL",
+        help="origin of the site (default: SITE_URL, or http://127.0.0.1:PORT)",
     )
 
 
@@ -113,25 +135,16 @@ def read_tags(text: str) -> tuple[str, ...]:
     return tuple(tag for part in _require_unicode(text).split(",") if (tag := part.strip()))
 
 
-def read_jobs(text: str) -> int:
-    """Return a number of processes."""
-    if not re.fullmatch("[0-9]{1,3}", text) or not 1 <= int(text) <= MOST_JOBS:
-        raise ArgumentTypeError(f"{text!r} is no number of processes from 1 to {MOST_JOBS}")
+def _read_number(noun: str, least: int, most: int, text: str) -> int:
+    if not re.fullmatch("[0-9]{1,5}", text) or not least <= int(text) <= most:
+        raise ArgumentTypeError(f"{text!r} is no {noun} from {least} to {most}")
     return int(text)
 
 
-def read_port(text: str) -> int:
-    """Return a port to listen on; 0 is any free one."""
-    if not re.fullmatch("[0-9]{1,5}", text) or int(text) > HIGHEST_PORT:
-        raise ArgumentTypeError(f"{text!r} is no port from 0 to {HIGHEST_PORT}")
-    return int(text)
-
-
-def read_days(text: str) -> timedelta:
-    """Return a number of days."""
-    if not re.fullmatch("[0-9]{1,5}", text):
-        raise ArgumentTypeError(f"{text!r} is no number of days from 0 to 99999")
-    return timedelta(days=int(text))
+read_jobs = partial(_read_number, "number of processes", 1, 64)
+read_days = partial(_read_number, "number of days", 0, 99_999)
+read_port = partial(_read_number, "port", 0, 65_535)
+"""Port 0 is any free one."""
 
 
 def read_origin(text: str) -> str:

@@ -1,9 +1,26 @@
-"""What stops a build, each in one plain sentence and with the exit code of the command.
+"""Defects of the content, and what stops a build, each in one plain sentence.
 
 Nothing here prints; whoever started the build does.
 """
 
-from site_build.post import Finding
+from typing import Literal, NamedTuple
+
+
+class Diagnostic(NamedTuple):
+    """One defect of the content, with the place and the mend."""
+
+    path: str
+    line: int
+    """From 1."""
+    column: int
+    """From 1, in code points."""
+    severity: Literal["error", "warning"]
+    message: str
+    """What is wrong, and the mend."""
+
+    def __str__(self) -> str:
+        """Return the line that an editor's problem matcher understands."""
+        return f"{self.path}:{self.line}:{self.column}  {self.severity}  {self.message}"
 
 
 class BuildError(Exception):
@@ -22,7 +39,7 @@ class BusyError(BuildError):
 class ContentError(BuildError):
     """The content has defects that a build must not publish; `findings` has them all."""
 
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
+    def __init__(self, findings: tuple[Diagnostic, ...]) -> None:
         self.findings = findings
         errors = sum(1 for finding in findings if finding.severity == "error")
         warnings = len(findings) - errors

@@ -3,36 +3,26 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from site_build.post import Finding
-
-
-class Observer(Protocol):
-    """Whoever wants to know how far a build is."""
-
-    def begin(self, stage: str, total: int) -> None:
-        """Hear that a stage of `total` steps begins."""
-
-    def advance(self) -> None:
-        """Hear that a step is done."""
+from site_build.faults import Diagnostic
 
 
-class Silence:
-    """Tells nobody."""
+class Observer:
+    """What is told how far a build is; this one shows nothing."""
 
     def begin(self, stage: str, total: int) -> None:
-        """Say nothing."""
+        """Take notice that a stage of `total` steps begins."""
 
     def advance(self) -> None:
-        """Say nothing."""
+        """Take notice that a step is done."""
 
 
-class Lines:
-    """One line for each stage, for logs and pipes."""
+class Lines(Observer):
+    """One line for each stage, for logs and pipes: one for each step would bury the findings."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -41,11 +31,8 @@ class Lines:
         """Print the stage."""
         self._console.print(f"{stage} ({total:,})")
 
-    def advance(self) -> None:
-        """Say nothing: a line for each step would bury the findings."""
 
-
-class Bar:
+class Bar(Observer):
     """A bar that fills; use it as a context, so that the cursor comes back."""
 
     _EVERY = 50
@@ -61,8 +48,7 @@ class Bar:
             auto_refresh=False,
             transient=True,
         )
-        self._task: TaskID | None = None
-        self._done = 0
+        self._task = self._progress.add_task("", visible=False)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -73,18 +59,13 @@ class Bar:
 
     def begin(self, stage: str, total: int) -> None:
         """Start an empty bar in place of the last one."""
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(stage, total=total)
-        self._done = 0
+        self._progress.reset(self._task, total=total, description=stage, visible=True)
         self._progress.refresh()
 
     def advance(self) -> None:
         """Fill the bar by one step."""
-        self._done += 1
-        if self._task is not None:
-            self._progress.update(self._task, completed=self._done)
-        if self._done % self._EVERY == 0:
+        self._progress.advance(self._task)
+        if self._progress.tasks[0].completed % self._EVERY == 0:
             self._progress.refresh()
 
 
@@ -107,14 +88,11 @@ class Request:
     before: Path
     """The state of the build before; may be the same folder, or hold nothing."""
     cache: Path
-    """The cache's file."""
     now: datetime
     """UTC; what is published later is left out."""
     jobs: int
-    """Processes."""
     strict: bool = False
-    """Let warnings count as errors."""
-    observer: Observer = field(default_factory=Silence)
+    observer: Observer = field(default_factory=Observer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,5 +114,5 @@ class Report:
     """Source files that the cache knew."""
     next_instant: datetime | None
     """When the next scheduled post or page appears."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Diagnostic, ...]
     """Warnings."""

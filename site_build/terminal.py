@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from site_build.post import Finding
+from site_build.faults import Diagnostic
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -20,7 +20,7 @@ def open_console() -> Console:
     return Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
-def print_findings(console: Console, folder: Path, findings: Iterable[Finding]) -> None:
+def print_findings(console: Console, folder: Path, findings: Iterable[Diagnostic]) -> None:
     """Print each finding on a line of its own, its path as seen from where the command runs."""
     if console.is_terminal:
         for finding in findings:
@@ -35,7 +35,7 @@ def print_findings(console: Console, folder: Path, findings: Iterable[Finding]) 
         console.on_broken_pipe()
 
 
-def _word(folder: Path, finding: Finding) -> tuple[str, str, str]:
+def _word(folder: Path, finding: Diagnostic) -> tuple[str, str, str]:
     place = f"{os.path.join(folder, finding.path)}:{finding.line}:{finding.column}"  # noqa: PTH118
     return place, finding.severity, finding.message
 

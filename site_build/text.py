@@ -31,15 +31,14 @@ def make_slug(title: str) -> str:
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
-def find_control_character(text: str) -> int | None:
-    """Return the offset of the first character that must not stand in a text, or None."""
-    found = _CONTROL.search(text)
-    return found.start() if found else None
+def find_control_characters(text: str) -> list[int]:
+    """Return the offsets of the characters that must not stand in a text."""
+    return [found.start() for found in _CONTROL.finditer(text)]
 
 
-def count_control_characters(text: str) -> int:
-    """Return how many characters of `text` must not stand in it."""
-    return sum(1 for _ in _CONTROL.finditer(text))
+def strip_control_characters(text: str) -> str:
+    """Return `text` without the characters that must not stand in it."""
+    return _CONTROL.sub("", text)
 
 
 def shorten(text: str, longest: int = 60) -> str:

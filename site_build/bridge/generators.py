@@ -5,41 +5,122 @@ generators that take a time with the square of the number of posts.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from jinja2 import FileSystemLoader
+from jinja2 import FileSystemLoader, Template
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
     Generator,
     PagesGenerator,
 )
+from pelican.paginator import Paginator  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
 from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
+from pelican.writers import Writer  # type: ignore[import-untyped]
 
-from site_build.bridge.writer import find_production
 from site_build.faults import BuildError
-from site_build.making.production import Production
+from site_build.making.build import SiteBuild
 from site_build.making.recipe import HOUSE_THEME, is_lent
-from site_build.making.tasks import TemplateTask, render_page
-from site_build.site import Part, Site
+from site_build.making.tasks import TemplateTask, TextTask, render_page
+from site_build.site import Site
 from site_build.text import make_slug
 from site_build.views.content import (
     Article,
-    BuildManager,
     Page,
-    Surroundings,
+    RenderContext,
     Tag,
     make_neighbour,
     make_series,
     split_authors,
 )
 
+_LISTS = ("articles", "dates")
+"""What Pelican spreads over the leaves of a paginated template."""
+
+
+class TaskWriter(Writer):  # type: ignore[misc]
+    """Takes what generators ask to be written."""
+
+    def write_file(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
+        self,
+        name: str,
+        template: Template,
+        context: Mapping[str, object],
+        relative_urls: bool = False,  # noqa: ARG002, FBT001, FBT002
+        paginated: Mapping[str, Sequence[object]] | None = None,
+        template_name: str | None = None,
+        override_output: bool = False,  # noqa: ARG002, FBT001, FBT002
+        url: str | None = None,
+        **own: object,
+    ) -> None:
+        """Note a page, or each leaf of a list of posts."""
+        if not name:
+            return
+        build = find_build(self.settings)
+        for path, leaf in self._list_leaves(name, url, template_name, paginated or own):
+            build.add(TemplateTask(path, template, context, {**own, **leaf}))
+
+    def write_feed(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
+        self,
+        elements: Sequence[object],
+        context: Mapping[str, object],
+        path: str | None = None,
+        url: str | None = None,
+        feed_type: str = "atom",
+        override_output: bool = False,  # noqa: ARG002, FBT001, FBT002
+        feed_title: str | None = None,
+    ) -> object:
+        """Note a feed of Pelican's, and return it."""
+        own = url or path
+        feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
+        if path:
+            text = feed.writeString("utf-8")
+            find_build(self.settings).add(TextTask(path, lambda _: text))
+            signals.feed_written.send(path, context=context, feed=feed)
+        return feed
+
+    def _list_leaves(
+        self,
+        name: str,
+        url: str | None,
+        template_name: str | None,
+        values: Mapping[str, object],
+    ) -> Iterator[tuple[str, dict[str, object]]]:
+        """Yield the file of each leaf, and what its template is given besides."""
+        sizes = self.settings["PAGINATED_TEMPLATES"]
+        lists = {key: values[key] for key in _LISTS if key in values}
+        if template_name not in sizes or not lists:
+            yield name, {}
+            return
+        size = sizes[template_name] or self.settings["DEFAULT_PAGINATION"]
+        paginators = {
+            key: Paginator(name, url, each, self.settings, size) for key, each in lists.items()
+        }
+        for number in range(1, next(iter(paginators.values())).num_pages + 1):
+            leaf: dict[str, object] = {}
+            for key, paginator in paginators.items():
+                page = paginator.page(number)
+                leaf |= {
+                    f"{key}_paginator": paginator,
+                    f"{key}_page": page,
+                    f"{key}_previous_page": paginator.page(number - 1)
+                    if page.has_previous()
+                    else None,
+                    f"{key}_next_page": paginator.page(number + 1) if page.has_next() else None,
+                }
+            yield paginator.page(number).save_as, leaf
+
+
+def find_build(settings: Mapping[str, object]) -> SiteBuild:
+    """Return the build that Pelican's settings carry while it runs."""
+    return settings["BUILD_PRODUCTION"]  # type: ignore[return-value]
+
+
 MOST_RELATED = 3
-"""Related posts below a post."""
 
 _TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
 """What Pelican tells every template of the posts."""
@@ -49,15 +130,24 @@ _Groups = list[tuple[Any, list[Article]]]
 """Tags, categories or authors as Pelican has them, each with its posts."""
 
 
-class Posts(ArticlesGenerator):  # type: ignore[misc]
+class _AlreadyRead:
+    """Passes of Pelican's over what was read that have nothing to do here."""
+
+    def refresh_metadata_intersite_links(self) -> None:
+        """Do nothing: links say addresses of the site, and the check follows them."""
+
+    def check_disabled_readers(self) -> None:
+        """Do nothing: which files are built is for the check to say, and it has."""
+
+
+class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
     """Gives the templates every post and every tag."""
 
     def generate_context(self) -> None:
         """Make the posts from what was read, instead of reading them."""
-        production = find_production(self.settings)
-        site = production.site
-        self._shelf = _stock(self.settings)
-        self.articles = _make_articles(site, production.related, self._shelf)
+        build = find_build(self.settings)
+        site, context = build.site, _make_context(self.settings)
+        self.articles = _make_articles(site, build.related, context)
         _tell_plugins(self, signals.article_generator_context, self.articles)
         signals.article_generator_pretaxonomy.send(self)
         # They are newest first already.
@@ -66,8 +156,7 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
         )
         by_path = {article.source_path: article for article in self.articles}
         self.tags = {
-            self._shelf.tags[tag.name]: [by_path[post.path] for post in tag.posts]
-            for tag in site.tags
+            context.tags[tag.name]: [by_path[post.path] for post in tag.posts] for tag in site.tags
         }
         self.categories = _group((each.category, each) for each in self.articles)
         self.categories.sort(reverse=self.settings["REVERSE_CATEGORY_ORDER"])
@@ -112,34 +201,22 @@ class Posts(ArticlesGenerator):  # type: ignore[misc]
                 **{kind: group},
             )
 
-    def refresh_metadata_intersite_links(self) -> None:
-        """Do nothing: links say addresses of the site, and the check follows them."""
 
-    def check_disabled_readers(self) -> None:
-        """Do nothing: which files are built is for the check to say, and it has."""
-
-
-class Pages(PagesGenerator):  # type: ignore[misc]
+class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
     """Gives the templates every page that stands by itself."""
 
     def generate_context(self) -> None:
         """Make the pages from what was read, instead of reading them."""
-        production = find_production(self.settings)
-        shelf = _stock(self.settings)
+        build = find_build(self.settings)
+        context = _make_context(self.settings)
         templates = self.settings["PAGE_TEMPLATES"]
         self.pages = [
-            Page(document, shelf, templates.get(document.slug, "page"))
-            for document in production.site.pages
+            Page(document, context, templates.get(document.slug, "page"))
+            for document in build.site.pages
         ]
         _tell_plugins(self, signals.page_generator_context, self.pages)
         self._update_context(("pages", "hidden_pages", "draft_pages"))
         signals.page_generator_finalized.send(self)
-
-    def refresh_metadata_intersite_links(self) -> None:
-        """Do nothing, as for posts."""
-
-    def check_disabled_readers(self) -> None:
-        """Do nothing, as for posts."""
 
 
 class Outputs(Generator):  # type: ignore[misc]
@@ -152,32 +229,31 @@ class Outputs(Generator):  # type: ignore[misc]
 
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
         """Finish the build."""
-        production = find_production(self.settings)
-        for frame in production.handover.frames:
+        build = find_build(self.settings)
+        for frame in build.handover.frames:
             template = self.get_template(frame.file.removesuffix(".html"))
             values = {**self.context, "output_file": frame.file}
             try:
-                built = render_page(template, values, frame.file)
-                production.handover = production.handover.with_frame(frame, built)
+                build.add_frame(frame, render_page(template, values, frame.file))
             except BuildError:
                 # The theme's base has other blocks, or is none: then the page has our look.
-                if not is_lent(template) or production.theme == HOUSE_THEME:
+                if not is_lent(template) or build.theme == HOUSE_THEME:
                     raise
                 loader = FileSystemLoader(HOUSE_THEME / "templates")
                 environment = self.env.overlay(loader=loader, autoescape=True)
-                built = render_page(environment.get_template(frame.file), values, frame.file)
-                production.handover = production.handover.with_frame(frame, built)
-                production.borrow(environment)
-        pages = production.make_pages()
+                template = environment.get_template(frame.file)
+                build.add_frame(frame, render_page(template, values, frame.file))
+                build.borrow(environment)
+        pages = build.make_pages()
         if signals.content_written.receivers:
-            self._tell_written(production, pages)
+            self._tell_written(build, pages)
 
-    def _tell_written(self, production: Production, pages: Iterable[TemplateTask]) -> None:
+    def _tell_written(self, build: SiteBuild, pages: Iterable[TemplateTask]) -> None:
         """Give plugins a copy of each page in a folder of their own, which they may change."""
         for task in pages:
             copy = Path(self.output_path, task.path)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copyfile(production.request.place.site / task.path, copy)
+            copyfile(build.request.place.site / task.path, copy)
             values = {**task.shared, **task.own, "output_file": task.path}
             signals.content_written.send(str(copy), context=values)
 
@@ -205,59 +281,58 @@ def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
     return list(groups.items())
 
 
-def _stock(settings: dict[str, Any]) -> BuildManager:
-    production = find_production(settings)
-    site = production.site
+def _make_context(settings: dict[str, Any]) -> RenderContext:
+    build = find_build(settings)
+    site = build.site
     tags = {tag.slug: Tag(tag.name, tag.slug, tag.address, settings) for tag in site.tags}
-    return BuildManager(
+    named = (name for each in site.posts + site.pages for name in split_authors(each.author))
+    authors = dict.fromkeys((site.identity.author, *named))
+    return RenderContext(
         settings,
-        production.texts,
-        production.gathered.gallery,
-        {name: _name(Author, name, settings) for name in _list_authors(site)},
+        build.texts,
+        build.content.gallery,
+        {
+            name: _name(Author, name, settings)
+            for name in dict.fromkeys((site.identity.author, *authors))
+        },
         {each.category: _name(Category, each.category, settings) for each in site.posts},
         ZoneInfo(settings.get("TIMEZONE", "UTC")),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
-        production.gathered.minutes,
+        build.content.minutes,
     )
 
 
-def _list_authors(site: Site) -> list[str]:
-    """Return the name of the site's author, and of whoever else wrote a text."""
-    named = (name for each in (*site.posts, *site.pages) for name in split_authors(each.author))
-    return list(dict.fromkeys([site.identity.author, *named]))
-
-
 def _make_articles(
-    site: Site, related: Mapping[str, Sequence[str]], shelf: BuildManager
+    site: Site, related: Mapping[str, Sequence[str]], context: RenderContext
 ) -> list[Article]:
     """Make each post with what its page shows of others; posts come newest first."""
-    linked = {post.path: make_neighbour(post, shelf.tags, shelf.zone) for post in site.posts}
+    linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
     row = [None, *linked.values(), None]
     articles = []
     for index, post in enumerate(site.posts):
         part = site.parts.get(post.path)
-        surroundings = Surroundings(
+        near = [path for path in related.get(post.path, ()) if path in linked]
+        article = Article(
+            post,
+            context,
             earlier=row[index + 2],
             later=row[index],
             series=make_series(part, linked) if part else None,
-            related=tuple(linked[path] for path in _choose_related(site, index, related)),
+            related=tuple(linked[path] for path in _choose_related(site, index, near)),
         )
-        articles.append(Article(post, shelf, surroundings))
+        articles.append(article)
     return articles
 
 
-def _choose_related(site: Site, index: int, related: Mapping[str, Sequence[str]]) -> list[str]:
+def _choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:
     """Return the paths of the closest posts that the page does not link as well.
 
     Those are the ones before and after it, and the parts of its series.
     """
-    post, posts = site.posts[index], site.posts
+    posts, parts = site.posts, site.parts
     beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
-    others = [path for path in related.get(post.path, ()) if path not in beside]
-    if part := site.parts.get(post.path):
-        others = [path for path in others if not _is_part(site.parts.get(path), part.series)]
+    others = [path for path in near if path not in beside]
+    if part := parts.get(posts[index].path):
+        series = part.series
+        others = [path for path in others if path not in parts or parts[path].series != series]
     return others[:MOST_RELATED]
-
-
-def _is_part(part: Part | None, series: str) -> bool:
-    return part is not None and part.series == series

@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pelican  # type: ignore[import-untyped]
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+from jinja2 import BytecodeCache, ChoiceLoader, Environment, FileSystemLoader
+from jinja2.bccache import Bucket
 from jinja2.exceptions import TemplateSyntaxError
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
@@ -32,7 +33,7 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 
 from edge_api.schema.paths import SEARCH
 from site_build.addresses import CONTACT
-from site_build.bridge.generators import Outputs, Pages, Posts
+from site_build.bridge.generators import Outputs, Pages, Posts, TaskWriter, find_build
 from site_build.bridge.settings import (
     SETTINGS_FILE,
     identify,
@@ -41,22 +42,21 @@ from site_build.bridge.settings import (
     warn,
 )
 from site_build.bridge.settings import read_dialect as read_settings_dialect
-from site_build.bridge.structured_data import StructuredData
-from site_build.bridge.writer import TaskWriter, find_production
-from site_build.faults import BuildError, ContentError
-from site_build.incremental.spread import count_processors
+from site_build.faults import BuildError, ContentError, Diagnostic
+from site_build.incremental.parallel import count_processors
 from site_build.making.assets import find_card
-from site_build.making.handover import read_budget_tiers
-from site_build.making.production import Production
+from site_build.making.build import Given, SiteBuild
+from site_build.making.edge_templates import read_budget_tiers
+from site_build.making.preview_build import PreviewBuild
 from site_build.making.recipe import HOUSE_THEME, Style, fingerprint_settings
 from site_build.making.tasks import explain_syntax
 from site_build.markup.convert import Dialect
 from site_build.paint import choose_hue
-from site_build.post import Finding
 from site_build.progress import Place, Report, Request
 from site_build.reading.front_matter import parse_instant
 from site_build.site import Identity, Site, read_policy
-from site_build.views.sight import watch
+from site_build.views.content import track_lookups
+from site_build.views.structured_data import StructuredData
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
 _LOGO = "icon.svg"
@@ -84,23 +84,23 @@ def _choose_writer(_: Any) -> type[TaskWriter]:
 
 def _equip(generator: Any) -> None:
     """Give templates what they ask for, and watch what they look up."""
-    production = find_production(generator.settings)
-    assets = production.assets
+    build = find_build(generator.settings)
+    assets = build.assets
     logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
     generator.env.globals["asset"] = assets.locate
     generator.env.globals["embedded"] = assets.embed
-    card_finder = partial(find_card, production.font)
-    made = StructuredData(production.site.identity, card_finder, logo)
+    card_finder = partial(find_card, build.font)
+    made = StructuredData(build.site.identity, card_finder, logo)
     generator.env.globals["structured_data"] = made
     generator.env.globals["find_card"] = card_finder
     generator.env.globals["choose_hue"] = choose_hue
-    site = production.site
+    site = build.site
     generator.env.globals["addresses"] = site.identity.addresses
     generator.env.globals["menu"] = _make_menu(site, generator.settings)
     generator.env.globals["has_contact"] = any(each.address == CONTACT for each in site.pages)
-    if production.theme != HOUSE_THEME:
+    if build.theme != HOUSE_THEME:
         _lend_templates(generator.env)
-    generator.env.context_class = watch(production.seen)
+    generator.env.context_class = track_lookups(build.seen)
     # One build is made of the theme as it was when it began, and asks the disk for it once.
     generator.env.auto_reload = False
 
@@ -141,13 +141,13 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             except ContentError as error:
                 _log_findings(error.findings)
                 raise
-            _log_findings(find_production(self.settings).findings)
+            _log_findings(find_build(self.settings).findings)
 
     def build(self, request: Request) -> Report:
         """Build what is asked for; raises BuildError and OSError."""
-        production = Production(request, *self.describe())
-        self.execute(production)
-        return production.report
+        build = SiteBuild(request, *self.describe())
+        self.execute(build)
+        return build.report
 
     def describe(self) -> tuple[Identity, Style]:
         """Return whose site it is, and how it is made."""
@@ -168,15 +168,15 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         )
         return identify(settings), style
 
-    def execute(self, production: Production) -> None:
+    def execute(self, build: SiteBuild) -> None:
         """Let Pelican do its round for a build; raises BuildError and OSError."""
-        self.settings["BUILD_PRODUCTION"] = production
+        self.settings["BUILD_PRODUCTION"] = build
         try:
             # What plugins write never lands in what is served.
             with TemporaryDirectory() as folder:
                 self.output_path = self.settings["OUTPUT_PATH"] = folder
                 super().run()
-                production.finish(Path(folder))
+                build.finish(Path(folder))
         except TemplateSyntaxError as error:
             raise explain_syntax(error) from error
         except PelicanTemplateNotFound as error:
@@ -267,7 +267,7 @@ def contained() -> Iterator[None]:
         locale.setlocale(locale.LC_ALL, before)
 
 
-def _log_findings(findings: Iterable[Finding]) -> None:
+def _log_findings(findings: Iterable[Diagnostic]) -> None:
     logger = logging.getLogger(pelican.__name__)
     for finding in findings:
         logger.log(_LEVELS[finding.severity], "%s", finding)
@@ -305,3 +305,43 @@ def _hide_trace(record: logging.LogRecord) -> bool:
     if record.exc_info and isinstance(record.exc_info[1], BuildError):
         record.exc_info = None
     return True
+
+
+class PreviewBuilder:
+    """Makes one preview build after the other, for one origin; nothing is written.
+
+    Templates are compiled once and kept as bytecode: compiling takes longer than all the rest.
+    """
+
+    def __init__(self, site_url: str) -> None:
+        self._site_url = site_url
+        self._bytecode = _Bytecode()
+
+    def build(self, request: Request, given: Given) -> PreviewBuild:
+        """Return the site that is made of what was read already; raises BuildError."""
+        with plain_errors(), contained():
+            journal = open_journal(request, self._site_url)
+            # A new value: the settings module's own one is kept by Pelican from run to run.
+            journal.settings["JINJA_ENVIRONMENT"] = {
+                **journal.settings["JINJA_ENVIRONMENT"],
+                "bytecode_cache": self._bytecode,
+            }
+            made = PreviewBuild(request, *journal.describe(), given)
+            journal.execute(made)
+        return made
+
+
+class _Bytecode(BytecodeCache):
+    """Compiled templates in memory; Jinja tells by a checksum when a source has changed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill the bucket where its template is known."""
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()

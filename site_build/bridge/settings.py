@@ -19,12 +19,11 @@ from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
 
 from edge_api.schema.environment import DotenvError, read_dotenv
-from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, name_file
+from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, SourceRules, name_file
 from site_build.faults import BuildError
 from site_build.markup.convert import Converter, Dialect
 from site_build.reading.front_matter import KEYS
 from site_build.site import Identity
-from site_build.source_rules import SourceRules
 from site_build.views.content import Article
 
 _OWN = Path(__file__).resolve().parents[2] / "pelicanconf.py"
@@ -49,12 +48,11 @@ REFUSED: Mapping[str, str] = {
     "ARTICLE_PERMALINK_STRUCTURE": "ARTICLE_URL says the address",
     "ARTICLE_ORDER_BY": "posts are listed by their dates",
     "PAGE_ORDER_BY": "pages are listed by their slugs",
-    "ARTICLE_LANG_URL": "a translation is a post of its own",
-    "ARTICLE_LANG_SAVE_AS": "a translation is a post of its own",
-    "PAGE_LANG_URL": "a translation is a page of its own",
-    "PAGE_LANG_SAVE_AS": "a translation is a page of its own",
-    "ARTICLE_TRANSLATION_ID": "a translation is a post of its own",
-    "PAGE_TRANSLATION_ID": "a translation is a page of its own",
+    **{
+        f"{kind}_{name}": f"a translation is a {noun} of its own"
+        for name in ("LANG_URL", "LANG_SAVE_AS", "TRANSLATION_ID")
+        for kind, noun in (("ARTICLE", "post"), ("PAGE", "page"))
+    },
     "STATIC_URL": "EXTRA_PATH_METADATA gives a file another address",
     "STATIC_SAVE_AS": "EXTRA_PATH_METADATA gives a file another address",
     "STATIC_EXCLUDE_SOURCES": "sources are never published as files",
@@ -62,12 +60,13 @@ REFUSED: Mapping[str, str] = {
     "THEME_STATIC_DIR": "the theme's files are in theme/",
     "THEME_STATIC_PATHS": "the theme's files are those of its folder static/",
     "INTRASITE_LINK_REGEX": "links name files as {filename}, {static} or {attach}",
-    "SLUG_REGEX_SUBSTITUTIONS": "slugs are of a-z, 0-9 and hyphens",
-    "TAG_REGEX_SUBSTITUTIONS": "slugs are of a-z, 0-9 and hyphens",
-    "CATEGORY_REGEX_SUBSTITUTIONS": "slugs are of a-z, 0-9 and hyphens",
-    "AUTHOR_REGEX_SUBSTITUTIONS": "slugs are of a-z, 0-9 and hyphens",
-    "SLUGIFY_USE_UNICODE": "slugs are of a-z, 0-9 and hyphens",
-    "SLUGIFY_PRESERVE_CASE": "slugs are of a-z, 0-9 and hyphens",
+    **dict.fromkeys(
+        (
+            *(f"{kind}_REGEX_SUBSTITUTIONS" for kind in ("SLUG", "TAG", "CATEGORY", "AUTHOR")),
+            *("SLUGIFY_USE_UNICODE", "SLUGIFY_PRESERVE_CASE"),
+        ),
+        "slugs are of a-z, 0-9 and hyphens",
+    ),
 }
 """Settings that would change content or addresses, and have no effect: what holds instead."""
 
@@ -164,24 +163,24 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
         name for name in extra if name in KEYS or name in _TAKEN or hasattr(Article, name)
     ]:
         _refuse("FRONT_MATTER_EXTRA", f"has {taken[0]!r}, a name that is taken; choose another")
-    sources = _list_folders([*settings["ARTICLE_PATHS"], *settings["PAGE_PATHS"]])
     try:
         re.compile(settings["FILENAME_METADATA"])
     except re.error as error:
         _refuse("FILENAME_METADATA", f"is no regular expression: {error}")
     # Pelican excludes the folders of posts from those of pages, and the other way about.
-    excluded = {
-        kind: tuple(set(_list_folders(settings[f"{kind}_EXCLUDES"])) - set(sources))
-        for kind in ("ARTICLE", "PAGE", "STATIC")
-    }
+    kinds = ("ARTICLE", "PAGE", "STATIC")
+    posts, pages, files = (_list_folders(settings[f"{kind}_PATHS"]) for kind in kinds)
+    not_posts, not_pages, not_files = (
+        tuple(set(_list_folders(settings[f"{kind}_EXCLUDES"])) - {*posts, *pages}) for kind in kinds
+    )
     return SourceRules(
         _read_addresses(settings),
-        _list_folders(settings["ARTICLE_PATHS"]),
-        _list_folders(settings["PAGE_PATHS"]),
-        _list_folders(settings["STATIC_PATHS"]),
-        excluded["ARTICLE"],
-        excluded["PAGE"],
-        excluded["STATIC"],
+        posts,
+        pages,
+        files,
+        not_posts,
+        not_pages,
+        not_files,
         tuple(sorted(moved.items())),
         extra,
         settings["DEFAULT_CATEGORY"],
@@ -226,7 +225,12 @@ def identify(settings: Mapping[str, Any]) -> Identity:
 
 def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
     """Return where the settings put each kind of page; raises BuildError."""
-    lists = dict(_list_direct(settings))
+    lists = {}
+    for name in settings["DIRECT_TEMPLATES"]:
+        file = settings.get(f"{name.upper()}_SAVE_AS", f"{name}.html")
+        url = settings.get(f"{name.upper()}_URL", file)
+        if file and name not in _ADDED:  # A list without a file is not made.
+            lists[name] = url if name_file(url) == file else file.removesuffix("index.html")
     return Addresses(
         post=_read_form(settings, "ARTICLE"),
         page=_read_form(settings, "PAGE"),
@@ -260,15 +264,6 @@ def _read_form(settings: Mapping[str, Any], kind: str) -> str:
     if name_file(url) != file:
         _refuse(f"{kind}_SAVE_AS", f"is {file!r}, and {kind}_URL needs {name_file(url)!r}")
     return str(url)
-
-
-def _list_direct(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each list of DIRECT_TEMPLATES and its address; one without a file is not made."""
-    for name in settings["DIRECT_TEMPLATES"]:
-        file = settings.get(f"{name.upper()}_SAVE_AS", f"{name}.html")
-        url = settings.get(f"{name.upper()}_URL", file)
-        if file and name not in _ADDED:
-            yield name, url if name_file(url) == file else file.removesuffix("index.html")
 
 
 def _list_folders(paths: Iterable[str]) -> tuple[str, ...]:

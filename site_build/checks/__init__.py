@@ -1,4 +1,1 @@
-"""What is wrong with a text as its reader will see it, and where its author wrote it.
-
-The converter says what is a link, an image or a heading; marks in its input say where.
-"""
+"""Findings about links, images, headings and HTML, each at its place; it opens no file."""

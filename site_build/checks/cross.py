@@ -13,18 +13,19 @@ from functools import lru_cache
 from itertools import islice
 from urllib.parse import unquote, urljoin, urlsplit
 
+from site_build.addresses import SourceRules
 from site_build.checks.ground import (
     EDGE,
     Facts,
-    Ground,
     Reference,
+    UrlMap,
     find_source,
     is_of_edge,
-    lay_out,
+    map_urls,
     resolve_source,
 )
-from site_build.post import Document, Finding
-from site_build.source_rules import SourceRules
+from site_build.faults import Diagnostic
+from site_build.site import Document
 from site_build.text import make_slug, shorten
 
 _MOST_COMPARED = 200
@@ -57,33 +58,30 @@ def cross_check(  # noqa: PLR0913
     rules: SourceRules = _RULES,
     *,
     complete: bool = True,
-) -> list[Finding]:
+) -> list[Diagnostic]:
     """Return every finding about the texts of `documents`, their own notes included, sorted.
 
     `facts` has the facts of each document by its path; `files` are the paths of published files
     within the site, such as `images/plan.png`; `now` (UTC) decides which documents readers see.
     `complete` is False where a file could not be read: a post that is missed may be that one.
     """
-    ground = lay_out(documents, files, rules)
+    urls = map_urls(documents, files, rules)
     findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
     findings += _find_hidden(documents)
-    findings += _find_bad_aliases(documents, ground)
+    findings += _find_bad_aliases(documents, urls)
     for document in documents:
         own = facts[document.path]
+        findings += own.notes
+        guide = _Guide(document, urls, facts, now, complete)
         findings += [
-            Finding(document.path, note.line, note.column, note.severity, note.message)
-            for note in own.notes
-        ]
-        guide = _Guide(document, ground, facts, now, complete)
-        findings += [
-            Finding(document.path, reference.line, reference.column, "warning", message)
+            Diagnostic(document.path, reference.line, reference.column, "warning", message)
             for reference in own.references
             if (message := guide.find_fault(reference))
         ]
     return sorted(findings)
 
 
-def find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
+def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
     """Report every file of a group that shares an address, naming the others."""
     sharing: dict[str, list[Document]] = defaultdict(list)
     slugs: dict[str, list[Document]] = defaultdict(list)
@@ -94,20 +92,23 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Finding]:
     # The API, feeds and cards know a post by its slug, wherever its page stands.
     apart = (group for group in slugs.values() if len({each.address for each in group}) > 1)
     message = "another post has this slug, which names it in feeds and in the API; change one"
-    return [
-        Finding(each.path, *each.slug_at, "error", message) for group in apart for each in group
-    ] + [
-        Finding(each.path, *each.slug_at, "error", _explain_repeated(address, each, group))
-        for address, group in sharing.items()
-        if len(group) > 1
-        for each in group
+    findings = [
+        Diagnostic(each.path, *each.slug_at, "error", message) for group in apart for each in group
     ]
+    for address, group in sharing.items():
+        for each in group if len(group) > 1 else ():
+            others = sorted(other.path for other in group if other is not each)
+            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            does = f"as {others[0]}{more} does; change one of them"
+            message = f"the slug gives the address /{address}, {does}"
+            findings.append(Diagnostic(each.path, *each.slug_at, "error", message))
+    return findings
 
 
-def _find_hidden(documents: Iterable[Document]) -> list[Finding]:
+def _find_hidden(documents: Iterable[Document]) -> list[Diagnostic]:
     """Report every file at whose address readers would see a page of the edge."""
     return [
-        Finding(
+        Diagnostic(
             each.path,
             *each.slug_at,
             "error",
@@ -119,13 +120,7 @@ def _find_hidden(documents: Iterable[Document]) -> list[Finding]:
     ]
 
 
-def _explain_repeated(address: str, document: Document, group: list[Document]) -> str:
-    others = sorted(other.path for other in group if other is not document)
-    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-    return f"the slug gives the address /{address}, as {others[0]}{more} does; change one of them"
-
-
-def _find_bad_aliases(documents: Iterable[Document], ground: Ground) -> Iterator[Finding]:
+def _find_bad_aliases(documents: Iterable[Document], urls: UrlMap) -> Iterator[Diagnostic]:
     """Report every alias at whose address something else is, or that two documents give."""
     givers: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
@@ -133,23 +128,23 @@ def _find_bad_aliases(documents: Iterable[Document], ground: Ground) -> Iterator
             givers[path].append(document)
     for document in documents:
         for alias in document.aliases:
-            path = ground.gc_freeze(alias.path)
+            path = urls.canonical(alias.path)
             others = sorted(each.path for each in givers[alias.path] if each is not document)
-            if owner := ground.documents.get(path):
+            if owner := urls.documents.get(path):
                 what = "this file itself" if owner is document else owner.path
                 message = f"the alias is the address of {what}; take it out"
-            elif ground.answers(path) or is_of_edge(path) or is_of_edge(path.rstrip("/")):
+            elif urls.answers(path) or is_of_edge(path) or is_of_edge(path.rstrip("/")):
                 message = "the alias is an address of the site itself; take it out"
-            elif path.endswith("/") and (path[:-1] in ground.others or path[:-1] in givers):
+            elif path.endswith("/") and (path[:-1] in urls.others or path[:-1] in givers):
                 message = f"the alias needs a folder where the file /{path[:-1]} is; take it out"
             elif others:
                 message = f"the alias is given by {others[0]} too; keep one of them"
             else:
                 continue
-            yield Finding(document.path, alias.line, alias.column, "error", message)
+            yield Diagnostic(document.path, alias.line, alias.column, "error", message)
 
 
-def _find_near_series(documents: Iterable[Document]) -> Iterator[Finding]:
+def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
     """Report names of series that differ from a more frequent one by blanks and signs alone."""
     spelled: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
     for document in documents:
@@ -159,7 +154,7 @@ def _find_near_series(documents: Iterable[Document]) -> Iterator[Finding]:
         first, *others = sorted(names.values(), key=lambda group: (-len(group), group[0].path))
         message = f"`series` is nearly {shorten(first[0].series)!r}; spell both the same"
         for document in (each for group in others for each in group):
-            yield Finding(document.path, *document.series_at, "warning", message)
+            yield Diagnostic(document.path, *document.series_at, "warning", message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,75 +162,62 @@ class _Guide:
     """Follows the references of one document as a browser would."""
 
     document: Document
-    ground: Ground
+    urls: UrlMap
     facts: Mapping[str, Facts]
     now: datetime
     complete: bool
 
     def find_fault(self, reference: Reference) -> str | None:
         """Return what is wrong with a reference, with the mend, or None."""
-        address = resolve_source(self.document.path, reference, self.ground.paths)
+        address = resolve_source(self.document.path, reference, self.urls.paths)
+        address, own = address or reference.address, f"/{self.document.address}"
         try:
-            parts = urlsplit(self._resolve(address or reference.address))
+            # As a browser would ask for it, from this document's page.
+            whole = f"{own}{address}" if address.startswith("#") else urljoin(own, address)
+            parts = urlsplit(whole)
         except ValueError:
             return f"{_quote(reference.address)} is no address; mend it"
-        path = self.ground.gc_freeze(unquote(parts.path).removeprefix("/"))
-        target = self.ground.documents.get(path)
+        path = self.urls.canonical(unquote(parts.path).removeprefix("/"))
+        target = self.urls.documents.get(path)
         if target:
             return self._explain_hidden(target) or self._explain_anchor(target, parts.fragment)
-        if present := self.ground.aliases.get(path):
+        if present := self.urls.aliases.get(path):
             address = _quote(reference.address)
             return f"the link {address} leads to a former address; write /{present}"
-        if self.ground.answers(path) or (not self.complete and _DOCUMENT.fullmatch(path)):
+        if self.urls.answers(path) or (not self.complete and _DOCUMENT.fullmatch(path)):
             return None
-        return self._explain_missing(reference, path)
-
-    def _resolve(self, address: str) -> str:
-        """Return the address as a browser would ask for it, from this document's page."""
-        own = f"/{self.document.address}"
-        return f"{own}{address}" if address.startswith("#") else urljoin(own, address)
-
-    def _explain_missing(self, reference: Reference, path: str) -> str:
         what = "the image or file" if reference.shown else "the link"
         return f"{what} {_quote(reference.address)} leads nowhere; {self._guess(reference, path)}"
 
     def _guess(self, reference: Reference, path: str) -> str:
         """Return the mend: the address of the file or post that the author may have meant."""
-        if meant := self._find_source(reference.address):
-            return f"write /{meant}"
+        # What answers for a path that is right among the source files.
+        source = find_source(self.document.path, reference.address)
+        if known := self.urls.paths.get(source, source if source in self.urls.others else ""):
+            return f"write /{known}"
         if _HOST.match(reference.address):
             return f"write https://{reference.address}"
-        if reference.shown and (meant := self._find_namesake(path)):
-            return f"did you mean /{meant}?"
+        # The name may differ by a slip, or by capitals alone.
+        files = self.urls.files if reference.shown else ()
+        for near in get_close_matches(path.casefold(), files, n=1, cutoff=_ALIKE):
+            return f"did you mean /{self.urls.files[near]}?"
         last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
         slug = make_slug(last)
-        meant = self.ground.slugs.get(last) or self.ground.slugs.get(slug)
+        meant = self.urls.slugs.get(last) or self.urls.slugs.get(slug)
         if not meant and not path.startswith(_TAGS):
-            meant = self.ground.slugs.get(_find_near(slug, self._list_near(slug)) or "")
+            meant = self.urls.slugs.get(_find_near(slug, self._list_near(slug)) or "")
         return f"did you mean /{meant}?" if meant else "fix the address, or remove it"
 
     def _list_near(self, slug: str) -> tuple[str, ...]:
         """Return the slugs that begin or end as one does: to compare with all would take long."""
         likely = (
             each
-            for each, address in self.ground.slugs.items()
-            if not self.ground.documents[address].draft
+            for each, address in self.urls.slugs.items()
+            if not self.urls.documents[address].draft
             and abs(len(each) - len(slug)) <= _SLIP
             and (each[:3] == slug[:3] or each[-4:] == slug[-4:])
         )
         return tuple(islice(likely, _MOST_COMPARED))
-
-    def _find_namesake(self, path: str) -> str | None:
-        """Return the file whose name differs by a slip, or by capitals alone."""
-        near = get_close_matches(path.casefold(), self.ground.files, n=1, cutoff=_ALIKE)
-        return self.ground.files[near[0]] if near else None
-
-    def _find_source(self, address: str) -> str | None:
-        """Return what answers for a path that is right among the source files."""
-        path = find_source(self.document.path, address)
-        if path in self.ground.paths:
-            return self.ground.paths[path]
-        return path if path in self.ground.others else None
 
     def _explain_hidden(self, target: Document) -> str | None:
         """Return why the readers of this document will not find `target`."""
@@ -261,7 +243,6 @@ class _Guide:
 
 @lru_cache(_SLIPS_KEPT)
 def _find_near(name: str, anchors: tuple[str, ...]) -> str | None:
-    """Return the anchor that was meant."""
     near = get_close_matches(name, anchors, n=1)
     return near[0] if near else None
 

@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache
 from html import unescape
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from site_build.checks.burden import find_burden
-from site_build.checks.ground import Facts, Note, Reference
+from site_build.checks.complexity import find_excess
+from site_build.checks.ground import Facts, Reference
 from site_build.checks.raw_markup import (
     ATTRIBUTE,
     Marked,
@@ -24,10 +24,11 @@ from site_build.checks.raw_markup import (
     find_unterminated,
     strip_marks,
 )
+from site_build.faults import Diagnostic
 from site_build.markup.blocks import TooDeepError
 from site_build.markup.convert import HOUSE, Conversion, Converter, Dialect
-from site_build.markup.repair import repair
-from site_build.post import Document
+from site_build.markup.sanitize import repair
+from site_build.site import Document
 from site_build.text import Places, shorten
 
 _ADDRESSES: dict[str, tuple[str, ...]] = {
@@ -76,34 +77,29 @@ class Study:
     """The text as HTML, where it was asked for and the text can be converted at all."""
 
 
-def examine(document: Document) -> Facts:
-    """Return the facts about the document's text; never raises, whatever the text."""
-    return study(document).facts
-
-
 def study(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = False) -> Study:
     """Return the facts about the document's text, and its HTML where that is asked for.
 
     Never raises, whatever the text. This is the one way from a text to a page's HTML, so that it
     is the same at every build.
     """
+    path, first = document.path, document.body_line
     if not document.markdown:
         empty = "the text is empty; write it, or take the file away"
-        note = Note(document.body_line, 1, "warning", empty)
+        note = Diagnostic(path, first, 1, "warning", empty)
         blank = convert(document, "", dialect) if convert_too else None
         return Study(Facts((note,), (), frozenset()), blank)
-    places = Places(document.markdown, document.body_line)
-    if burden := find_burden(document.markdown):
-        return _refuse(places, *burden)
+    places = Places(document.markdown, first)
+    if excess := find_excess(document.markdown):
+        return _refuse(path, *places.locate(excess[0]), excess[1])
     marked = Marked(document.markdown)
     try:
         conversion = convert(document, marked.text, dialect)
     except TooDeepError as refusal:
-        note = Note(document.body_line + refusal.line, 1, "error", f"{refusal}; flatten them")
-        return Study(Facts((note,), (), frozenset()), None)
+        return _refuse(path, first + refusal.line, 1, f"{refusal}; flatten them")
     except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a defect of the build
         what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
-        return _refuse(places, 0, f"the converter cannot take the text ({what}); rewrite it")
+        return _refuse(path, first, 1, f"the converter cannot take the text ({what}); rewrite it")
     page = LexborHTMLParser(conversion.html)
     facts = _Examination(document, places, marked).examine(page, conversion)
     if not convert_too:
@@ -114,8 +110,8 @@ def study(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = F
     return Study(facts, plain)
 
 
-def _refuse(places: Places, offset: int, message: str) -> Study:
-    note = Note(*places.locate(offset), "error", message)
+def _refuse(path: str, line: int, column: int, message: str) -> Study:
+    note = Diagnostic(path, line, column, "error", message)
     return Study(Facts((note,), (), frozenset()), None)
 
 
@@ -126,7 +122,7 @@ class _Examination:
     document: Document
     places: Places
     marked: Marked
-    notes: list[Note] = field(default_factory=list)
+    notes: list[Diagnostic] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
     level: int = 1
     """Of the heading passed last; the page's title is the first."""
@@ -135,9 +131,9 @@ class _Examination:
     def examine(self, page: LexborHTMLParser, conversion: Conversion) -> Facts:
         """Walk over the page that a text was converted to, in the order in which it is read."""
         self._examine_markup(conversion.html)
-        first = self.document.body_line
+        path, first = self.document.path, self.document.body_line
         self.notes += [
-            Note(first + fault.line, 1, "warning", strip_marks(fault.message))
+            Diagnostic(path, first + fault.line, 1, "warning", strip_marks(fault.message))
             for fault in conversion.faults
         ]
         for node in page.css(f"{_HEADINGS},{','.join(_ADDRESSES)}"):
@@ -165,7 +161,12 @@ class _Examination:
         for offset, message in find_unterminated(prose):
             self._note(offset, message)
         written = prose.lower()
-        find = cache(partial(_list_places, written))
+
+        @cache
+        def find(tag: str) -> list[int]:
+            """Return the offsets of all tags that begin so."""
+            return [each.start() for each in re.finditer(rf"{re.escape(tag)}(?![\w-])", written)]
+
         for flaw in find_flaws(html):
             places = find(flaw.tag)
             at = self.marked.find_number(flaw.number) if flaw.number else None
@@ -176,23 +177,24 @@ class _Examination:
     def _note(self, offset: int | None, message: str) -> None:
         """Keep a warning; what has no place in the source was not written by the author."""
         if offset is not None:
-            self.notes.append(Note(*self.places.locate(offset), "warning", message))
+            place = self.places.locate(offset)
+            self.notes.append(Diagnostic(self.document.path, *place, "warning", message))
 
     def _examine_heading(self, heading: LexborNode) -> None:
         offset = self._find(heading, heading.text())
         level = int((heading.tag or "h1")[1])
+        words = strip_marks(heading.text()).removesuffix("#").casefold().split()
         if level == 1:
             self._note(offset, "a second h1 beside the page's title; use a lower heading")
         elif level > self.level + 1:
-            self._note(offset, _explain_jump(level, self.level, first=not self.headings))
-        elif not self.headings and self._repeats_title(heading):
+            after = f"h{self.level}" if self.headings else "the page's title"
+            excess = level - self.level - 1
+            mend = f"make it h{self.level + 1} (take away {excess if excess > 1 else 'a'} #)"
+            self._note(offset, f"the heading jumps to h{level} after {after}; {mend}")
+        elif not self.headings and words == self.document.title.casefold().split():
             self._note(offset, "the heading repeats the title, which stands above it; take it out")
         self.level = level
         self.headings += 1
-
-    def _repeats_title(self, heading: LexborNode) -> bool:
-        text = strip_marks(heading.text()).removesuffix("#")
-        return text.casefold().split() == self.document.title.casefold().split()
 
     def _examine_description(self, image: LexborNode) -> None:
         """Ask for a text in place of the image; `alt=""` in HTML says that it is an ornament."""
@@ -208,7 +210,9 @@ class _Examination:
             value = node.attributes.get(name)
             offset = self._find(node, value or "")
             if offset is None and value and (node.tag in _MEDIA or _LOCAL.match(value)):
-                offset = self._find_written(value)  # addresses of other sites bear no mark
+                # Addresses of other sites bear no mark: they stand as they were written.
+                at = self.document.markdown.find(value) if _OUTSIDE.match(value) else -1
+                offset = None if at < 0 else at
             if name not in node.attributes or offset is None:
                 continue
             for address in _split_addresses(name, strip_marks(value or "")):
@@ -237,11 +241,6 @@ class _Examination:
         elif tag in _MEDIA and scheme != "data":
             self._note(offset, "pages show nothing of other sites; copy the file to content/images")
 
-    def _find_written(self, address: str) -> int | None:
-        """Return where an address stands in the text, as it was written."""
-        offset = self.document.markdown.find(address) if _OUTSIDE.match(address) else -1
-        return None if offset < 0 else offset
-
     def _find(self, node: LexborNode, marked: str) -> int | None:
         """Return where an element was written, by its own number or by a mark in it."""
         number = node.attributes.get(ATTRIBUTE)
@@ -249,15 +248,9 @@ class _Examination:
 
 
 def _guess_scheme(scheme: str) -> str | None:
-    """Return the scheme that a misspelt one means."""
     if scheme in _SCHEMES_KNOWN or scheme.startswith("//"):
         return None
     return next(iter(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75)), None)
-
-
-def _list_places(written: str, tag: str) -> list[int]:
-    """Return the offsets of all tags that begin so."""
-    return [each.start() for each in re.finditer(rf"{re.escape(tag)}(?![\w-])", written)]
 
 
 def _split_addresses(attribute: str, value: str) -> Iterator[str]:
@@ -267,13 +260,6 @@ def _split_addresses(attribute: str, value: str) -> Iterator[str]:
         return
     for candidate in value.split(","):
         yield from candidate.split()[:1]
-
-
-def _explain_jump(level: int, last: int, *, first: bool) -> str:
-    after = "the page's title" if first else f"h{last}"
-    excess = level - last - 1
-    mend = "a #" if excess == 1 else f"{excess} #"
-    return f"the heading jumps to h{level} after {after}; make it h{last + 1} (take away {mend})"
 
 
 def blank_code(markdown: str) -> str:
@@ -326,5 +312,4 @@ def render(document: Document, markdown: str) -> LexborHTMLParser:
 
 @cache
 def _converter(dialect: Dialect) -> Converter:
-    """Return this process's converter."""
     return Converter(dialect)

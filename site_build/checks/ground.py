@@ -6,34 +6,24 @@ It knows documents and addresses, and nothing of HTML or of who asks.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urljoin
 
 from edge_api.schema import paths
 from site_build import addresses
-from site_build.pictures.dress import resolve
+from site_build.addresses import SourceRules
+from site_build.faults import Diagnostic
 from site_build.pictures.measure import Album
-from site_build.post import Document, Finding
-from site_build.source_rules import SourceRules
+from site_build.pictures.responsive import resolve
+from site_build.site import Document
 from site_build.text import make_slug
 
 
-class Note(NamedTuple):
-    """A finding that does not know its file.
-
-    Of these and of references there are tens of thousands, so they are bare tuples.
-    """
-
-    line: int
-    """From 1, in the source file."""
-    column: int
-    """From 1, in code points."""
-    severity: Literal["error", "warning"]
-    message: str
-
-
 class Reference(NamedTuple):
-    """An address within the site that the document points at or shows."""
+    """An address within the site that the document points at or shows.
+
+    Of these there are tens of thousands, so they are bare tuples.
+    """
 
     line: int
     column: int
@@ -46,7 +36,7 @@ class Reference(NamedTuple):
 class Facts(NamedTuple):
     """All that a check of the whole content needs to know of one document."""
 
-    notes: tuple[Note, ...]
+    notes: tuple[Diagnostic, ...]
     references: tuple[Reference, ...]
     """In the order of the page; addresses of other sites are left out."""
     anchors: frozenset[str]
@@ -85,7 +75,7 @@ _LEAF = re.compile(r"page/[1-9][0-9]*/$")
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class UrlMap:
     """Every address that the content gives, as paths without their leading slash."""
 
     documents: Mapping[str, Document]
@@ -106,7 +96,7 @@ class Ground:
         """Tell whether something that is no document answers at `path`, or may."""
         return path in self.others or path.startswith(_ELSEWHERE)
 
-    def gc_freeze(self, path: str) -> str:
+    def canonical(self, path: str) -> str:
         """Return the address that `path` leads to: without a file name, twin or leaf number."""
         path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", path)
         known = (self.documents, self.others, self.aliases)
@@ -140,7 +130,7 @@ def is_of_edge(path: str) -> bool:
     return page in EDGE or f"{page}/" in EDGE or page.startswith(_BEYOND)
 
 
-def lay_out(documents: Iterable[Document], files: Iterable[str], rules: SourceRules) -> Ground:
+def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceRules) -> UrlMap:
     """Return the addresses that `documents` and the published `files` give."""
     where, sources = rules.addresses, tuple(files)
     found: dict[str, Document] = {}
@@ -151,7 +141,7 @@ def lay_out(documents: Iterable[Document], files: Iterable[str], rules: SourceRu
     feeds = {addresses.locate_feed(tag, form) for tag in tags for form in _FEEDS}
     groups = {address for name, address in public.items() if name.startswith("{")}
     published = sorted(rules.list_paths(sources).values())
-    return Ground(
+    return UrlMap(
         documents=found,
         paths=list_targets(found.values(), sources, rules),
         slugs={document.slug: address for address, document in found.items()},
@@ -210,15 +200,12 @@ def list_shown(
     paths: Mapping[str, str],
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths of the pictures that each document shows, by the document's path."""
-    shown = {
-        document.path: tuple(
-            dict.fromkeys(
-                path for path, _ in _list_used(document, facts[document.path], album, paths)
-            )
-        )
-        for document in documents
-    }
-    return {path: pictures for path, pictures in shown.items() if pictures}
+    shown = {}
+    for document in documents:
+        used = _list_used(document, facts[document.path], album, paths)
+        if pictures := tuple(dict.fromkeys(path for path, _ in used)):
+            shown[document.path] = pictures
+    return shown
 
 
 def judge_pictures(
@@ -226,7 +213,7 @@ def judge_pictures(
     facts: Mapping[str, Facts],
     album: Album,
     paths: Mapping[str, str],
-) -> list[Finding]:
+) -> list[Diagnostic]:
     """Return every finding about pictures, sorted.
 
     A picture that cannot be shown is an error wherever a document shows it, and a warning at its
@@ -240,12 +227,12 @@ def judge_pictures(
             if fault := album[path].fault:
                 message = f"the picture {path} {fault}"
                 place = (reference.line, reference.column)
-                findings.append(Finding(document.path, *place, "error", message))
+                findings.append(Diagnostic(document.path, *place, "error", message))
     for path, measured in album.items():
         remarks = list(measured.remarks)
         if measured.fault and path not in used:
             remarks.append(f"the picture {measured.fault}")
-        findings += [Finding(path, 1, 1, "warning", remark) for remark in remarks]
+        findings += [Diagnostic(path, 1, 1, "warning", remark) for remark in remarks]
     return sorted(findings)
 
 

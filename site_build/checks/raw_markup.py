@@ -130,7 +130,6 @@ _UNTERMINATED: Final = re.compile(
 )
 """A `<` that begins no tag, because a quote before its `>` has no end."""
 _SHOWN: Final = 30
-"""Characters of a name in a message."""
 _NEVER_RUN: Final = {
     "script": "runs no script of a text",
     "iframe": "shows no other page within it",
@@ -208,7 +207,8 @@ def find_flaws(html: str) -> Iterator[Flaw]:
             continue
         until = "" if closes or name not in RAW | FOREIGN else name
         tag = f"<{found['end']}{name}"
-        place = Flaw(tag, seen.get(tag, 0), _number(found["rest"]), name)
+        mark = re.search(rf"\s{ATTRIBUTE}=\"?([0-9]{{1,6}})", found["rest"])
+        place = Flaw(tag, seen.get(tag, 0), mark[1] if mark else "", name)
         seen[tag] = place.ordinal + 1
         if closes:
             yield from _close(place, open_tags)
@@ -229,11 +229,6 @@ def find_unterminated(prose: str) -> Iterator[tuple[int, str]]:
         if re.search("[\"']", _QUOTED.sub("", tag["rest"])):
             name = f"<{shorten(tag['name'], _SHOWN)} …>"
             yield tag.start(), f"`{name}` has a quote that is never closed; write it before the `>`"
-
-
-def _number(attributes: str) -> str:
-    mark = re.search(rf"\s{ATTRIBUTE}=\"?([0-9]{{1,6}})", attributes)
-    return mark[1] if mark else ""
 
 
 def _open(place: Flaw, attributes: str, open_tags: list[Flaw]) -> Iterator[Flaw]:

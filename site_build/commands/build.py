@@ -5,16 +5,15 @@ import gc
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
-from pathlib import Path
 
 from rich.console import Console
 
 from site_build import arguments as options
 from site_build.editions.edition import Order, build
 from site_build.faults import BusyError, ContentError
-from site_build.incremental.spread import count_processors
+from site_build.incremental.parallel import count_processors
 from site_build.progress import Bar, Lines, Observer, Report
 from site_build.terminal import count, open_console, print_findings
 
@@ -25,33 +24,9 @@ PATIENCE_SECONDS = 10.0
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add_content(parser, settings)
-    add_target(parser, settings)
+    options.add_target(parser, settings)
     options.add_instant(parser)
     options.add_judgement(parser)
-
-
-def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare where builds go, and for which origin they are."""
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=settings.get("BUILD_DIR", "build"),
-        metavar="DIR",
-        help="folder of the builds (default: BUILD_DIR, or build)",
-    )
-    add_site_url(parser, settings)
-
-
-def add_site_url(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare for which origin the site is."""
-    port = settings.get("PORT", "8000")
-    parser.add_argument(
-        "--site-url",
-        type=options.read_origin,
-        default=settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
-        metavar="URL",
-        help="origin of the site (default: SITE_URL, or http://127.0.0.1:PORT)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,13 +38,17 @@ def run(arguments: argparse.Namespace) -> int:
     console = open_console()
     try:
         with _uncollected(), watch_progress(console) as observer:
-            report = _build_in_turn(_order(arguments, observer))
+            report = _build_in_turn(make_order(arguments, observer))
     except ContentError as refusal:
         print_findings(console, arguments.content, refusal.findings)
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
     print_findings(console, arguments.content, report.findings)
-    console.print(summarise(report, time.monotonic() - began))
+    console.print(
+        f"{count(report.posts, 'post')}, {count(report.files, 'file')}, "
+        f"{report.size / 1_000_000:.1f} MB in {time.monotonic() - began:.1f} s; "
+        f"{report.hits:,} of {count(report.sources, 'source')} from the cache"
+    )
     return 0
 
 
@@ -104,32 +83,19 @@ def _build_in_turn(order: Order) -> Report:
         time.sleep(0.1)
 
 
-def _order(arguments: argparse.Namespace, observer: Observer) -> Order:
+def make_order(arguments: argparse.Namespace, observer: Observer) -> Order:
+    """Return what the options of `add_content`, `add_target` and `add_judgement` ask for."""
     return Order(
         content=arguments.content,
         output=arguments.output,
         site_url=arguments.site_url,
-        now=arguments.now or datetime.now(UTC),
+        now=getattr(arguments, "now", None) or datetime.now(UTC),
         jobs=arguments.jobs or count_processors(),
         strict=arguments.strict,
         observer=observer,
     )
 
 
-@contextmanager
-def watch_progress(console: Console) -> Iterator[Observer]:
+def watch_progress(console: Console) -> AbstractContextManager[Observer]:
     """Show progress as fits the console."""
-    if not console.is_terminal:
-        yield Lines(console)
-        return
-    with Bar(console) as bar:
-        yield bar
-
-
-def summarise(report: Report, seconds: float) -> str:
-    """Return the last line: posts, files, bytes, seconds, and what the cache knew."""
-    return (
-        f"{count(report.posts, 'post')}, {count(report.files, 'file')}, "
-        f"{report.size / 1_000_000:.1f} MB in {seconds:.1f} s; "
-        f"{report.hits:,} of {count(report.sources, 'source')} from the cache"
-    )
+    return Bar(console) if console.is_terminal else nullcontext(Lines(console))

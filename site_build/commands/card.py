@@ -6,20 +6,16 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-from rich.console import Console
-
 from site_build import addresses
 from site_build import arguments as options
 from site_build.bridge.plugin import read_frame
-from site_build.commands.build import add_site_url
 from site_build.commands.check import find_dialect
-from site_build.faults import BuildError
+from site_build.faults import BuildError, Diagnostic
 from site_build.making.assets import FONT, design_card, find_font
 from site_build.pictures.card import SIZE, draw_card, has_title
-from site_build.post import Document, Finding
-from site_build.reading.check import inspect
 from site_build.reading.folder import list_content
-from site_build.site import Identity
+from site_build.reading.library import inspect
+from site_build.site import Document, Identity
 from site_build.terminal import open_console, print_findings
 from site_build.text import write_instant
 
@@ -31,11 +27,10 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
     parser.add_argument(
         "--output",
         type=_read_target,
-        default=None,
         metavar="FILE",
         help="PNG file (default: SLUG.png)",
     )
-    add_site_url(parser, settings)
+    options.add_site_url(parser, settings)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,8 +49,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise BuildError(f"the theme has no font for cards; put {theme / FONT} there")
     card = design_card(identity, post)
     output = arguments.output or Path(f"{post.slug}.png")
-    _write(output, draw_card(card, font))
-    _describe(console, identity, post, output)
+    try:
+        output.write_bytes(draw_card(card, font))
+    except OSError as refusal:
+        raise BuildError(f"{output} cannot be written: {refusal.strerror}") from refusal
+    size = f"{SIZE[0]} by {SIZE[1]} pixels, {output.stat().st_size / 1000:.0f} kB"
+    console.print(f"{output} is drawn: {size}")
+    for heading, lines in _list_views(identity, post):
+        console.print(f"\n{heading}")
+        for line in lines:
+            console.print(f"  {line}")
     if not has_title(card, font):
         sys.stderr.write(
             "the card's font cannot write this title, so the card shows the journal's name\n"
@@ -70,13 +73,13 @@ def _read_target(text: str) -> Path:
     return Path(text)
 
 
-def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Finding]]:
+def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Diagnostic]]:
     """Return the post, or the findings of the files in which it may be.
 
     Raises BuildError when no file could have it.
     """
     known: list[str] = []
-    findings: list[Finding] = []
+    findings: list[Diagnostic] = []
     dialect = find_dialect(content)
     for path in list_content(content, dialect.rules).sources:
         inspection = inspect(content, path, dialect)
@@ -93,32 +96,12 @@ def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Finding]
         findings = [each for each in findings if each.severity == "error"]
         sys.stderr.write(f"no post that can be read has the slug {slug!r}; mend these first\n")
         return None, findings
-    raise BuildError(f"no post has the slug {slug!r}; {_guess(slug, known)}")
-
-
-def _guess(slug: str, known: list[str]) -> str:
     near = get_close_matches(slug, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else "`slug` in its front matter tells it"
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as refusal:
-        raise BuildError(f"{path} cannot be written: {refusal.strerror}") from refusal
-
-
-def _describe(console: Console, identity: Identity, post: Document, output: Path) -> None:
-    size = f"{SIZE[0]} by {SIZE[1]} pixels, {output.stat().st_size / 1000:.0f} kB"
-    console.print(f"{output} is drawn: {size}")
-    for heading, lines in _list_views(identity, post):
-        console.print(f"\n{heading}")
-        for line in lines:
-            console.print(f"  {line}")
+    mend = f"did you mean {near[0]!r}?" if near else "`slug` in its front matter tells it"
+    raise BuildError(f"no post has the slug {slug!r}; {mend}")
 
 
 def _list_views(identity: Identity, post: Document) -> Iterator[tuple[str, list[str]]]:
-    """Yield how each kind of reader outside meets the post."""
     url = identity.absolute(post.address)
     state = "  (a draft)" if post.draft else ""
     yield "In search results", [f"{post.title} · {identity.name}{state}", url, post.description]

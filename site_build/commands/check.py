@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from site_build import arguments as options
-from site_build.incremental.spread import count_processors
+from site_build.incremental.parallel import count_processors
 from site_build.markup.convert import Dialect
-from site_build.reading.check import check_content
+from site_build.reading.library import check_content
 from site_build.terminal import count, open_console, print_findings
 
 

@@ -4,22 +4,19 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, get_args
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from site_build import arguments as options
 from site_build.commands.check import find_dialect
-from site_build.post import Document
 from site_build.reading.document import read_document
 from site_build.reading.folder import read_bytes
-from site_build.reading.gather import list_folder
-from site_build.site import UNDATED
-from site_build.source_rules import SourceRules
+from site_build.reading.library import list_folder
+from site_build.site import UNDATED, Document
 from site_build.terminal import count, open_console
 from site_build.text import shorten, write_instant
 
@@ -35,14 +32,6 @@ _NOTHING: Mapping[Question, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What could be read, and how many files could not."""
-
-    documents: tuple[Document, ...]
-    unread: int
-
-
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     parser.add_argument("question", choices=get_args(Question), help="what to list")
@@ -51,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
     parser.add_argument(
         "--older-than",
         type=options.read_days,
-        default=timedelta(days=_DAYS),
+        default=_DAYS,
         metavar="DAYS",
         help=f"for stale: not updated for longer than this (default: {_DAYS})",
     )
@@ -60,21 +49,26 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
-    found = survey(arguments.content)
+    documents, unread = _read(arguments.content)
     now = arguments.now or datetime.now(UTC)
-    chosen = choose(found, arguments.question, now, arguments.older_than)
+    chosen = _choose(documents, arguments.question, now, timedelta(days=arguments.older_than))
     console = open_console()
     if arguments.json:
         console.print(json.dumps([_tell(each, arguments.content) for each in chosen], indent=2))
     elif chosen:
-        _print_table(console, [_HEADINGS, *(_word(each, arguments) for each in chosen)])
+        lines = [_HEADINGS, *(_word(each, arguments) for each in chosen)]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = zip(line, widths, strict=True)
+            padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
+            console.print("  ".join(padded).rstrip())
     else:
         console.print(_NOTHING[arguments.question])
     console.file.flush()
-    if found.unread:
-        files = count(found.unread, "file")
+    if unread:
+        files = count(unread, "file")
         sys.stderr.write(f"{files} could not be read and may be missing here; `check` tells why\n")
-    return int(found.unread > 0)
+    return int(unread > 0)
 
 
 def _tell(document: Document, content: Path) -> dict[str, object]:
@@ -102,29 +96,26 @@ def _write(instant: datetime) -> str | None:
     return write_instant(instant).removesuffix("T00:00:00Z")
 
 
-def _print_table(console: Console, lines: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = zip(line, widths, strict=True)
-        padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
-        console.print("  ".join(padded).rstrip())
-
-
-def survey(content: Path) -> Survey:
-    """Read every source file; raises BuildError when the folder cannot be read."""
+def _read(content: Path) -> tuple[list[Document], int]:
+    """Read every source file; return also how many could not be read. Raises BuildError."""
     rules = find_dialect(content).rules
     paths = list_folder(content, rules).sources
-    found = [document for path in paths if (document := _read(content, path, rules))]
-    return Survey(tuple(found), len(paths) - len(found))
+    found: list[Document] = []
+    for path in paths:
+        with suppress(OSError):
+            document, _ = read_document(path, read_bytes(content, path), rules)
+            found += [document] if document else []
+    return found, len(paths) - len(found)
 
 
-def choose(survey: Survey, question: Question, now: datetime, age: timedelta) -> list[Document]:
+def _choose(
+    documents: Sequence[Document], question: Question, now: datetime, age: timedelta
+) -> list[Document]:
     """Return the documents that a question is about, at `now` (UTC).
 
     Drafts come by their path, future ones by the time when they appear, stale ones, which are
     public and were not updated for longer than `age`, the oldest first.
     """
-    documents = survey.documents
     match question:
         case "drafts":
             return [each for each in documents if each.draft]
@@ -135,11 +126,3 @@ def choose(survey: Survey, question: Question, now: datetime, age: timedelta) ->
             public = [each for each in documents if each.is_public_at(now)]
             old = [each for each in public if each.updated != UNDATED and now - each.updated > age]
             return sorted(old, key=lambda each: (each.updated, each.slug))
-
-
-def _read(content: Path, path: str, rules: SourceRules) -> Document | None:
-    try:
-        document, _ = read_document(path, read_bytes(content, path), rules)
-    except OSError:
-        return None
-    return document

@@ -5,15 +5,16 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import yaml
 
 from site_build import arguments as options
+from site_build.addresses import SourceRules
 from site_build.commands.check import find_dialect
 from site_build.reading.document import read_document
 from site_build.reading.folder import list_content, read_bytes
-from site_build.source_rules import SourceRules
 from site_build.terminal import open_console
 from site_build.text import make_slug
 
@@ -80,23 +81,12 @@ def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = 
 
 
 def _write_head(title: str, slug: str, date: datetime, tags: Sequence[str]) -> str:
-    lines = [
-        _write_entry("title", title),
-        _write_entry("slug", slug),
-        f"date: {date:%Y-%m-%dT%H:%M:%SZ}\n",
-        _write_entry("tags", list(tags)),
-        "description:\n",
-        "status: draft\n",
-    ]
-    return f"---\n{''.join(lines)}---\n\n"
-
-
-def _write_entry(key: str, value: object) -> str:
-    """Return a line of YAML; whatever needs quotes gets them."""
-    flow = None if isinstance(value, list) else False
-    return yaml.safe_dump(
-        {key: value}, allow_unicode=True, default_flow_style=flow, width=sys.maxsize
-    )
+    """Return the front matter; whatever needs quotes in YAML gets them."""
+    write = partial(yaml.safe_dump, allow_unicode=True, width=sys.maxsize)
+    named = write({"title": title, "slug": slug}, default_flow_style=False, sort_keys=False)
+    listed = write({"tags": list(tags)}, default_flow_style=None)
+    instant = f"date: {date:%Y-%m-%dT%H:%M:%SZ}\n"
+    return f"---\n{named}{instant}{listed}description:\nstatus: draft\n---\n\n"
 
 
 def _find_slug(content: Path, slug: str, rules: SourceRules) -> str | None:

@@ -17,10 +17,10 @@ from rich.console import Console
 from site_build import arguments as options
 from site_build.bridge.plugin import list_sources, read_dialect
 from site_build.commands.build import watch_progress
-from site_build.incremental.spread import count_processors
+from site_build.incremental.parallel import count_processors
 from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
-from site_build.preview.stage import Stage, State, Trouble, list_troubles
-from site_build.progress import Observer, Place, Request
+from site_build.preview.stage import Problem, Stage, State, list_problems
+from site_build.progress import Place, Request
 from site_build.terminal import count, open_console
 
 _FOLDER = ".preview"
@@ -52,13 +52,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         help="address (default: 127.0.0.1, this machine alone)",
     )
     parser.add_argument("--open", action="store_true", help="open it in the browser")
-    parser.add_argument(
-        "--jobs",
-        type=options.read_jobs,
-        default=None,
-        metavar="N",
-        help="processes (default: one for each core)",
-    )
+    options.add_jobs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,7 +65,18 @@ def run(arguments: argparse.Namespace) -> int:
         sources = list_sources(arguments.content)
         with watch_progress(console) as observer:
             dialect = read_dialect(arguments.content, origin)
-            stage = Stage(_request(arguments, observer), dialect, sources[1:])
+            folder = arguments.output / _FOLDER
+            place = Place(folder / "site", folder)
+            request = Request(
+                content=arguments.content,
+                place=place,
+                before=place.state,
+                cache=folder / "cache.sqlite",
+                now=_EVERYTHING,
+                jobs=arguments.jobs or count_processors(),
+                observer=observer,
+            )
+            stage = Stage(request, dialect, sources[1:])
         chronicle = _Chronicle(console, arguments.content)
         chronicle.tell(stage.state)
         posts = count(len(stage.state.documents), "document")
@@ -85,25 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _serve_until_told(preview: Preview, listening: socket, sources: list[Path]) -> None:
-    """Serve until SIGINT or SIGTERM comes."""
     ending, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ending.set)
     await serve(preview, listening, sources, ending)
-
-
-def _request(arguments: argparse.Namespace, observer: Observer) -> Request:
-    folder = arguments.output / _FOLDER
-    place = Place(folder / "site", folder)
-    return Request(
-        content=arguments.content,
-        place=place,
-        before=place.state,
-        cache=folder / "cache.sqlite",
-        now=_EVERYTHING,
-        jobs=arguments.jobs or count_processors(),
-        observer=observer,
-    )
 
 
 @dataclass(slots=True)
@@ -112,10 +102,10 @@ class _Chronicle:
 
     console: Console
     content: Path
-    told: list[Trouble] = field(default_factory=list)
+    told: list[Problem] = field(default_factory=list)
 
     def tell(self, state: State) -> None:
-        troubles = list_troubles(state, "", self.content)
+        troubles = list_problems(state, "", self.content)
         if troubles == self.told:
             return
         for trouble in troubles:

@@ -29,7 +29,7 @@ from site_build.incremental.tree import (
     read_rows,
     remove_file,
 )
-from site_build.progress import Observer, Place, Report, Request, Silence
+from site_build.progress import Observer, Place, Report, Request
 
 PREVIOUS_LINK = "previous"
 NEXT_LINK = "next"
@@ -49,16 +49,13 @@ class Order:
 
     content: Path
     output: Path
-    """BUILD_DIR."""
     site_url: str
     """Origin, without a trailing slash."""
     now: datetime
     """UTC; what is published later is left out."""
     jobs: int
-    """Processes."""
     strict: bool = False
-    """Let warnings count as errors."""
-    observer: Observer = field(default_factory=Silence)
+    observer: Observer = field(default_factory=Observer)
 
 
 def build(order: Order) -> Report:
@@ -121,7 +118,8 @@ def _exclusive(output: Path) -> Iterator[None]:
 
 def _make(order: Order) -> Report:
     """Build into a hidden folder and give it its name."""
-    _sweep(order.output)
+    for left in order.output.glob(f"{_STAGING}*"):  # by builds that did not end
+        shutil.rmtree(left, ignore_errors=True)
     output = order.output.absolute()
     before, spare = output / (_follow(output, CURRENT_LINK) or CURRENT_LINK), output / _SPARE
     staging = output / f"{_STAGING}{os.getpid()}"
@@ -129,7 +127,17 @@ def _make(order: Order) -> Report:
         bring_up(spare, before, SITE_FOLDER)
         spare.rename(staging)
     try:
-        report = run_pelican(_make_request(order, staging, before), order.site_url)
+        request = Request(
+            content=order.content,
+            place=Place(staging / SITE_FOLDER, staging),
+            before=before,
+            cache=order.output / _CACHE / "cache.sqlite",
+            now=order.now,
+            jobs=order.jobs,
+            strict=order.strict,
+            observer=order.observer,
+        )
+        report = run_pelican(request, order.site_url)
         _settle(staging, output / report.build_id)
     except ContentError:  # Nothing was written: it still is what it was.
         staging.rename(spare)
@@ -137,19 +145,6 @@ def _make(order: Order) -> Report:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return report
-
-
-def _make_request(order: Order, staging: Path, before: Path) -> Request:
-    return Request(
-        content=order.content,
-        place=Place(staging / SITE_FOLDER, staging),
-        before=before,
-        cache=order.output / _CACHE / "cache.sqlite",
-        now=order.now,
-        jobs=order.jobs,
-        strict=order.strict,
-        observer=order.observer,
-    )
 
 
 def _settle(staging: Path, target: Path) -> None:
@@ -181,19 +176,12 @@ def _follow(output: Path, link: str) -> str | None:
 
 
 def _point(output: Path, link: str, build_id: str) -> None:
-    """Make a link point at a build, in one step."""
     if (output / link).is_dir() and not (output / link).is_symlink():
         raise BuildError(f"{output / link} is a folder, not the link that a build makes; move it")
     partial = output / f".{link}"
     partial.unlink(missing_ok=True)
     partial.symlink_to(build_id)
     partial.replace(output / link)
-
-
-def _sweep(output: Path) -> None:
-    """Clear away what builds left that did not end."""
-    for path in output.glob(f"{_STAGING}*"):
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _prune(output: Path) -> None:
@@ -220,9 +208,11 @@ def bring_up(spare: Path, edition: Path, site: str) -> None:
     A spare has a ledger only while it is as that says: one that was left half done has none, and
     is made anew. Raises OSError.
     """
-    _clear_place(spare)
-    if _is_copy(spare / LEDGER_FILE, edition / LEDGER_FILE) and is_whole(spare):
-        return
+    if spare.is_symlink() or spare.is_file():
+        spare.unlink()  # What a link leads to is left alone.
+    with suppress(OSError):
+        if filecmp.cmp(spare / LEDGER_FILE, edition / LEDGER_FILE) and is_whole(spare):
+            return
     held, wanted = _disown(spare, site), read_rows(edition)
     surplus, missing = read_looks(held - wanted), read_looks(wanted - held)
     for path in _differing(surplus, missing):
@@ -230,19 +220,6 @@ def bring_up(spare: Path, edition: Path, site: str) -> None:
     _link_files(_differing(missing, surplus), edition / site, spare / site)
     with suppress(FileNotFoundError):  # of the first build there is none before
         _link(edition / LEDGER_FILE, spare / LEDGER_FILE)
-
-
-def _clear_place(spare: Path) -> None:
-    """Take away what is no folder of ours; what a link leads to is left alone."""
-    if spare.is_symlink() or spare.is_file():
-        spare.unlink()
-
-
-def _is_copy(ledger: Path, original: Path) -> bool:
-    try:
-        return filecmp.cmp(ledger, original)
-    except OSError:
-        return False
 
 
 def _disown(spare: Path, site: str) -> frozenset[bytes]:

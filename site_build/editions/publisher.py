@@ -7,7 +7,7 @@ it is mended; whatever else stops a build may be over soon, so that is tried aga
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -160,10 +160,16 @@ class Publisher:
         except BusyError:
             return  # Somebody builds by hand; that may be over at the next glance.
         except ContentError as error:
-            self._wait_for_change(now)
+            # Rest until the content changes, or until the next instant, where that is known: what
+            # a check finds depends on it too, since a link to a scheduled post is broken before.
+            self._stale = False
+            self._withdraw()
+            self._backoff.wait_for(now, self._due)
             self._refuse(error, error.findings)
         except BuildError as error:
-            self._retry_later(now)
+            if self._stale:
+                self._withdraw()
+            self._backoff.begin(now, self._due)
             self._refuse(error, str(error))
         else:
             if news:
@@ -176,7 +182,11 @@ class Publisher:
         if self._stale:
             return self._build(now)
         if self._due and self._due <= now:
-            return self._swap(now)
+            if self._ahead and serve_prepared(self._order.output) == self._ahead.build_id:
+                report, self._ahead = self._ahead, None
+                self._due = report.next_instant
+                return Served(report)
+            return self._build(now)  # Somebody has taken away the one that was made ahead.
         if self._due and self._ahead is None:
             self._ahead = prepare(replace(self._order, now=self._due))
             return Prepared(self._ahead)
@@ -188,28 +198,6 @@ class Publisher:
         self._withdraw()
         self._due = report.next_instant
         return Served(report)
-
-    def _swap(self, now: datetime) -> News:
-        """Serve the edition that was made ahead, or build, should somebody have taken it away."""
-        if self._ahead is None or serve_prepared(self._order.output) != self._ahead.build_id:
-            return self._build(now)
-        report, self._ahead = self._ahead, None
-        self._due = report.next_instant
-        return Served(report)
-
-    def _wait_for_change(self, now: datetime) -> None:
-        """Rest until the content changes; its next instant, where it is known, is still tried.
-
-        What a check finds depends on the instant too: a link to a scheduled post is broken before.
-        """
-        self._stale = False
-        self._withdraw()
-        self._backoff.wait_for(now, self._due)
-
-    def _retry_later(self, now: datetime) -> None:
-        if self._stale:
-            self._withdraw()
-        self._backoff.begin(now, self._due)
 
     def _refuse(self, error: BuildError, subject: object) -> None:
         """Report what stopped a build, unless the last report was of the same subject."""
@@ -240,23 +228,7 @@ def publish(
     """
     publisher = Publisher(order, tell)
     is_told = False
-    for changed in _glance(watched):
-        if changed:
-            publisher.note_change()
-        publisher.act(datetime.now(UTC))
-        heart.note(publisher.failure)
-        if heart.is_outdated and not is_told:
-            is_told = True
-            tell(Outdated())
-            if not stays:
-                return
-
-
-def _glance(watched: Iterable[Path]) -> Iterator[bool]:
-    """Yield again and again whether something has changed since the last time.
-
-    The watch goes on while the caller builds, so no change is missed.
-    """
+    # The watch goes on while a build is made, so no change is missed.
     glances = watch(
         *watched,
         debounce=_LONGEST_BURST,
@@ -265,7 +237,15 @@ def _glance(watched: Iterable[Path]) -> Iterator[bool]:
         yield_on_timeout=True,
     )
     for changes in glances:
-        yield bool(changes)
+        if changes:
+            publisher.note_change()
+        publisher.act(datetime.now(UTC))
+        heart.note(publisher.failure)
+        if heart.is_outdated and not is_told:
+            is_told = True
+            tell(Outdated())
+            if not stays:
+                return
 
 
 class Backoff:

@@ -1,4 +1,1 @@
-"""What makes a second build quick: results under the digest of their causes, files linked again.
-
-It knows nothing of what is in them.
-"""
+"""What is kept between builds, and work spread over processes; it knows nothing of sites."""

@@ -9,7 +9,8 @@ import hashlib
 import os
 import pickle
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -44,33 +45,23 @@ class Cache:
         self._connection: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
-        """Open the file."""
         self._connection = self._open()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _open(self) -> sqlite3.Connection:
         """Open the file; start afresh where it cannot be used, in memory where it cannot be."""
-        for attempt in (self._connect, self._connect_afresh):
-            try:
-                return attempt()
-            except (OSError, sqlite3.Error):
-                continue
+        for removed in ((), ("", "-wal", "-shm")):
+            with suppress(OSError, sqlite3.Error):
+                for suffix in removed:
+                    Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                return _prepare(sqlite3.connect(self._path, timeout=_PATIENCE))
         return _prepare(sqlite3.connect(":memory:"))
-
-    def _connect(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        return _prepare(sqlite3.connect(self._path, timeout=_PATIENCE))
-
-    def _connect_afresh(self) -> sqlite3.Connection:
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
-        return self._connect()
 
     def _opened(self) -> sqlite3.Connection:
         """Return a connection of this process: SQLite's do not survive a fork.
@@ -85,12 +76,9 @@ class Cache:
 
     def get(self, stage: str, key: bytes) -> object | None:
         """Return the value kept for `key`, or None."""
+        query = "SELECT value FROM entry WHERE stage = ? AND key = ?"
         try:
-            row = (
-                self._opened()
-                .execute("SELECT value FROM entry WHERE stage = ? AND key = ?", (stage, key))
-                .fetchone()
-            )
+            row = self._opened().execute(query, (stage, key)).fetchone()
         except sqlite3.Error:
             return None
         return _unpack(row[0]) if row else None
@@ -115,7 +103,8 @@ class Cache:
 
     def put(self, stage: str, values: Iterable[tuple[bytes, object]]) -> None:
         """Keep each value under its key; a cache that cannot be written stays as it is."""
-        rows = ((stage, key, _pack(value)) for key, value in values)
+        payloads = ((key, pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) for key, value in values)
+        rows = ((stage, key, _checksum(payload) + payload) for key, payload in payloads)
         try:
             with self._opened() as connection:
                 connection.executemany("REPLACE INTO entry VALUES (?, ?, ?)", rows)
@@ -152,11 +141,6 @@ def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
-def _pack(value: object) -> bytes:
-    payload = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    return _checksum(payload) + payload
-
-
 def _unpack(packed: object) -> object | None:
     """Return the value, or None when it is not what was packed."""
     if not isinstance(packed, bytes):
@@ -171,3 +155,23 @@ def _unpack(packed: object) -> object | None:
 
 def _checksum(payload: bytes) -> bytes:
     return hashlib.blake2b(payload, digest_size=_CHECKSUM_SIZE).digest()
+
+
+IMAGES = "plate"
+
+
+class ImageCache:
+    """Pictures by key, through the cache; `fresh` holds what the cache did not know."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self.fresh: list[tuple[bytes, bytes]] = []
+
+    def fetch(self, key: bytes, make: Callable[[], bytes]) -> bytes:
+        """Return the picture kept for `key`, else what `make` returns; raises what it raises."""
+        kept = self._cache.get(IMAGES, key)
+        if isinstance(kept, bytes):
+            return kept
+        data = make()
+        self.fresh.append((key, data))
+        return data

@@ -21,9 +21,6 @@ from site_build.faults import BuildError
 FORMAT = 3
 LEDGER_FILE = "ledger.json"
 
-_FAULTS = (OSError, ValueError, TypeError, LookupError)
-"""What a ledger raises that is missing, damaged or of another format."""
-
 _HEAD = b'{"format":%d,' % FORMAT
 _BEFORE_ROWS, _BETWEEN_ROWS, _AFTER_ROWS = b',"entries":[\n', b",\n", b"\n]}"
 """What stands around the entries, each of them a row of its own."""
@@ -38,7 +35,6 @@ class Stamp(NamedTuple):
     """How one file on disk looked when it was written."""
 
     suffix: str
-    """One of SUFFIXES."""
     size: int
     """Bytes."""
     mtime: int
@@ -123,13 +119,15 @@ _SIZES, _MTIMES = Entry._fields.index("sizes"), Entry._fields.index("mtimes")
 def read_ledger(folder: Path) -> Ledger:
     """Return the ledger in `folder`, or an empty one when there is none that can be read."""
     try:
-        raw = _read_raw(folder)
+        raw: dict[str, Any] = orjson.loads((folder / LEDGER_FILE).read_bytes())
+        if raw["format"] != FORMAT:
+            return EMPTY
         return Ledger(
             {row[0]: Entry(*row) for row in raw["entries"]},
             {row[0]: Line(*row) for row in raw["lines"]},
             Stamp(*raw["index"]),
         )
-    except _FAULTS:
+    except (OSError, ValueError, TypeError, LookupError):  # missing, or damaged
         return EMPTY
 
 
@@ -167,14 +165,6 @@ def read_looks(rows: Iterable[bytes]) -> dict[str, Look]:
 def list_forms(path: str, look: Look) -> Iterator[str]:
     """Yield the path of each form that a file has, by its look."""
     return Entry(path, "", "", *look).list_paths()
-
-
-def _read_raw(folder: Path) -> dict[str, Any]:
-    """Return what `write_ledger` wrote; raises one of _FAULTS where it did not write that."""
-    raw: dict[str, Any] = orjson.loads((folder / LEDGER_FILE).read_bytes())
-    if raw["format"] != FORMAT:
-        raise ValueError
-    return raw
 
 
 def write_ledger(folder: Path, ledger: Ledger) -> None:
@@ -260,10 +250,9 @@ class Tree:
             )
         self._make_folder(path.rpartition("/")[0])
         forms = _make_forms(path, data)
-        stamps = [
-            self._write(path, suffix, forms[suffix]) for suffix in SUFFIXES if suffix in forms
-        ]
-        sizes, mtimes = _tabulate(stamps)
+        found = {suffix: self._write(path, suffix, form) for suffix, form in forms.items()}
+        sizes = [found[suffix].size if suffix in found else 0 for suffix in SUFFIXES]
+        mtimes = [found[suffix].mtime if suffix in found else 0 for suffix in SUFFIXES]
         return Entry(path, recipe.key, digest, sizes, mtimes, recipe.names, recipe.texts)
 
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
@@ -333,13 +322,6 @@ def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
         forms[".gz"] = gzip.compress(data, _GZIP_LEVEL, mtime=0)
         forms[".br"] = brotli.compress(data, mode=brotli.MODE_TEXT, quality=quality)
     return {suffix: form for suffix, form in forms.items() if not suffix or len(form) < len(data)}
-
-
-def _tabulate(stamps: Iterable[Stamp]) -> tuple[list[int], list[int]]:
-    """Return the sizes and the times of all forms, 0 for those that are not there."""
-    found = {stamp.suffix: stamp for stamp in stamps}
-    sizes = [found[suffix].size if suffix in found else 0 for suffix in SUFFIXES]
-    return sizes, [found[suffix].mtime if suffix in found else 0 for suffix in SUFFIXES]
 
 
 def _write(path: str, suffix: str, data: bytes) -> Stamp:

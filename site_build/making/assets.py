@@ -6,26 +6,24 @@ names. It knows nothing of pages.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
+from typing import NamedTuple
 from urllib.parse import quote
 
 from site_build import addresses
 from site_build.faults import BuildError
 from site_build.incremental.cache import make_key
-from site_build.incremental.tree import Entry, Recipe
-from site_build.making.tasks import FileTask, Kept, Task, Workshop
+from site_build.making.tasks import FileTask, ImageTask, Task
 from site_build.paint import choose_hue
 from site_build.pictures.card import Card, CardPlace, digest_card, draw_card
 from site_build.pictures.encode import ChangedError, Form, Picture, encode, reduce_original
-from site_build.pictures.gallery import Gallery
 from site_build.pictures.lettering import Font, read_font
 from site_build.pictures.measure import UNSHOWN
-from site_build.post import Document
-from site_build.site import Identity, Site
+from site_build.pictures.responsive import Gallery
+from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
 
 FONT = "fonts/SourceSerif4-SemiBold.ttf"
@@ -33,24 +31,6 @@ FONT = "fonts/SourceSerif4-SemiBold.ttf"
 
 _SITE_BANDS = 7
 """Tags in the edge of the site's card: those that most posts carry."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlateTask:
-    """A picture that is made from nothing but what its key tells."""
-
-    path: str
-    key: bytes
-    make: Callable[[], bytes]
-
-    def run(self, workshop: Workshop) -> Entry | Kept:
-        """Link the file of the build before, or write the picture from the cache or anew."""
-        key = self.key.hex()
-        before = workshop.tree.recall(self.path)
-        if before and before.key == key and workshop.tree.keep(before):
-            return Kept(self.path)
-        data = workshop.plates.fetch(self.key, self.make)
-        return workshop.tree.write(self.path, data, Recipe(key))
 
 
 def find_font(theme: Path) -> Font | None:
@@ -80,14 +60,14 @@ def list_cards(site: Site, font: Font) -> Iterator[Task]:
     for post in site.posts:
         cards[addresses.locate_card(post.slug)] = design_card(site.identity, post)
     for path, card in cards.items():
-        yield PlateTask(path, digest_card(card, font), partial(draw_card, card, font))
+        yield ImageTask(path, digest_card(card, font), partial(draw_card, card, font))
 
 
 def list_pictures(content: Path, gallery: Gallery, site: Site) -> Iterator[Task]:
     """Yield a task for each form that the site's pages offer of their pictures."""
     for picture, form in gallery.list_forms(each.path for each in site.posts + site.pages):
         make = partial(_encode, content, picture, form)
-        yield PlateTask(form.path, make_key(form.path), make)
+        yield ImageTask(form.path, make_key(form.path), make)
 
 
 def list_files(content: Path, files: Mapping[str, str], gallery: Gallery) -> Iterator[Task]:
@@ -95,13 +75,12 @@ def list_files(content: Path, files: Mapping[str, str], gallery: Gallery) -> Ite
     for source in (each for each in files if not each.lower().endswith(UNSHOWN)):
         path, picture = files[source], gallery.pictures.get(source)
         if picture and picture.is_reduced:
-            yield PlateTask(path, make_key(picture.reduced_key), partial(_encode, content, picture))
+            yield ImageTask(path, make_key(picture.reduced_key), partial(_encode, content, picture))
         else:
             yield FileTask(path, content / source)
 
 
 def _encode(content: Path, picture: Picture, form: Form | None = None) -> bytes:
-    """Return a form of a picture, or its reduced original."""
     source = content / picture.path
     try:
         return encode(source, picture, form) if form else reduce_original(source, picture)
@@ -131,12 +110,10 @@ _DIGITS = 12
 """Of the digest, hexadecimal: no two versions of a file meet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(NamedTuple):
     """A static file as it is published."""
 
     path: str
-    """Relative to the site's folder."""
     data: bytes
 
 
@@ -171,7 +148,9 @@ class Assets:
         data = self._originals[name].read_bytes()
         if name.endswith(".css"):
             data = self._rename_references((*sheets, name), _drop_comments(data))
-        self.published[name] = Asset(_name_by_digest(name, data), data)
+        path, digest = PurePosixPath(name), hashlib.sha256(data).hexdigest()[:_DIGITS]
+        renamed = path.with_name(f"{path.stem}.{digest}{path.suffix}")
+        self.published[name] = Asset(f"{addresses.THEME}{renamed}", data)
 
     def locate(self, name: str) -> str:
         """Return the address of a static file, from the root; raises BuildError for none."""
@@ -225,9 +204,3 @@ def _list_files(folder: Path) -> dict[str, Path]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.name.startswith(".")
     }
-
-
-def _name_by_digest(name: str, data: bytes) -> str:
-    path = PurePosixPath(name)
-    digest = hashlib.sha256(data).hexdigest()[:_DIGITS]
-    return f"{addresses.THEME}{path.with_name(f'{path.stem}.{digest}{path.suffix}')}"

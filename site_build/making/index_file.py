@@ -7,10 +7,9 @@ file, not through memory: ten thousand posts fill a quarter of a gibibyte.
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from edge_api.schema.index import (
     INDEX_CLOSING,
@@ -22,7 +21,7 @@ from edge_api.schema.index import (
 )
 from site_build.incremental.tree import Ledger, Line, Stamp
 from site_build.markup.sanitize import sanitize
-from site_build.post import Document
+from site_build.site import Document
 
 _SPOOL = ".lines-"
 
@@ -79,14 +78,13 @@ class IndexFile:
             return None
         return Piece(slug, key, line.digest, self._old, line.offset, line.length)
 
-    def spool(self, record: PostRecord, key: str) -> Piece:
+    def spool(self, slug: str, line: bytes, key: str) -> Piece:
         """Put a new line down in a file of this process."""
-        line = write_line(record)
         path = self._folder / f"{_SPOOL}{os.getpid()}"
         with path.open("ab") as file:
             offset = file.tell()
             file.write(line)
-        return make_piece(record.slug, key, line, os.fspath(path), offset)
+        return make_piece(slug, key, line, os.fspath(path), offset)
 
     def assemble(self, head: IndexHead, pieces: Sequence[Piece]) -> tuple[Stamp, dict[str, Line]]:
         """Write the index: the head, then the pieces in their order, a line each."""
@@ -111,11 +109,6 @@ class IndexFile:
                 path.unlink()
 
 
-def write_line(record: PostRecord) -> bytes:
-    """Return the line of a post, without its end."""
-    return record.model_dump_json().encode()
-
-
 def make_piece(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Piece:
     """Return a line as a piece that lies in `source`."""
     return Piece(slug, key, hashlib.sha256(line).hexdigest(), source, offset, len(line))
@@ -127,22 +120,17 @@ def read_records(pieces: Iterable[Piece]) -> list[PostRecord]:
         return [PostRecord.model_validate_json(sources.read(piece)) for piece in pieces]
 
 
-class _Sources:
+class _Sources(ExitStack):
     """The files that pieces lie in, each opened once."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._open: dict[str, int] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for descriptor in self._open.values():
-            os.close(descriptor)
 
     def read(self, piece: Piece) -> bytes:
         if isinstance(piece.source, bytes):
             return piece.source
         if piece.source not in self._open:
             self._open[piece.source] = os.open(piece.source, os.O_RDONLY)
+            self.callback(os.close, self._open[piece.source])
         return os.pread(self._open[piece.source], piece.length, piece.offset)

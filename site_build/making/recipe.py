@@ -64,13 +64,10 @@ class Style:
     overrides: Sequence[Path]
     """Folders whose templates go before the theme's."""
     settings: str
-    """Digest of the settings."""
     leaf_size: int
     """Posts on one leaf of a list."""
     policy: Policy = field(default_factory=Policy)
-    """What programs may do with the site."""
     budget_tiers: Sequence[str] = ()
-    """The budgets that the contact form offers."""
     dialect: Dialect = HOUSE
     once: str = ""
     """Not empty: no page is taken over from the build before where this was another text."""
@@ -110,16 +107,15 @@ def fingerprint_theme(folders: Iterable[Path]) -> str:
 
 def fingerprint_settings(settings: Mapping[str, object]) -> str:
     """Return the digest of the settings that are plain values."""
+    # Of what JSON cannot say the kind counts; code among the settings is digested as a source.
     plain = {
         name: value
         for name, value in sorted(settings.items())
         if name not in _PRIVATE and not name.startswith("BUILD_")
     }
-    return hashlib.blake2b(
-        json.dumps(plain, default=_name_type, sort_keys=True).encode(), digest_size=20
-    ).hexdigest()
-
-
-def _name_type(value: object) -> str:
-    """Stand in for what JSON cannot say; code among the settings is digested as a source."""
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+    written = json.dumps(
+        plain,
+        default=lambda value: f"{type(value).__module__}.{type(value).__qualname__}",
+        sort_keys=True,
+    )
+    return hashlib.blake2b(written.encode(), digest_size=20).hexdigest()

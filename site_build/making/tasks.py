@@ -1,7 +1,7 @@
 """What makes one file of the site each: a template, a renderer, a file that is copied.
 
 A task knows from what its file is made and so whether the one of the build before still fits. It
-may run in any process of the build.
+returns bytes and writes nothing, so it may run in any process of a build, or for a preview.
 """
 
 import re
@@ -10,36 +10,32 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from jinja2 import Template
 from jinja2.exceptions import TemplateSyntaxError
 
 from site_build import addresses
 from site_build.faults import BuildError
-from site_build.incremental.cache import make_key
-from site_build.incremental.plates import Plates
+from site_build.incremental.cache import ImageCache, make_key
 from site_build.incremental.tree import Entry, Recipe, Tree
 from site_build.making.index_file import IndexFile, Piece, make_record
 from site_build.pictures.encode import clean
-from site_build.pictures.gallery import Gallery, link_markdown
 from site_build.pictures.measure import is_picture
-from site_build.post import Document
-from site_build.reading.gather import Texts
-from site_build.views.sight import Sight, UnknownValueError
+from site_build.pictures.responsive import Gallery, link_markdown
+from site_build.reading.library import Texts
+from site_build.site import Document
+from site_build.views.content import InputDigest, UnknownValueError
 
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
     """What every task works with."""
 
-    tree: Tree
-    index: IndexFile
     texts: Texts
     gallery: Gallery
-    plates: Plates
-    sight: Sight
-    documents: Mapping[str, Document]
+    images: ImageCache
+    sight: InputDigest
+    documents: dict[str, Document]
     """By path."""
     seen: dict[str, None]
     """Names that templates have looked up since it was cleared."""
@@ -56,100 +52,127 @@ class Kept(str):
 Result = Entry | Piece | Kept
 
 
-class Task(Protocol):
-    """Makes one file, or takes it over from the build before."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Makes one file."""
 
-    @property
-    def path(self) -> str:
-        """Where the file goes, or the page that it is about; one process does all of a folder."""
+    path: str
+    """Where the file goes, or the page that it is about; one process does all of a folder."""
 
-    def run(self, workshop: Workshop) -> Result:
-        """Do it, and return what the ledger has to know."""
+    def find_key(self, workshop: Workshop, names: str, texts: str) -> str:  # noqa: ARG002
+        """Return the digest of all that the file is made from; empty: it is made every time.
+
+        `names` and `texts` are what was looked up for it, a line each, as the ledger has them.
+        """
+        return ""
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the file."""
+        raise NotImplementedError
+
+    def recall(self, workshop: Workshop, tree: Tree) -> Kept | None:
+        """Take the file over from the build before, where what it is made from is as it was."""
+        before = tree.recall(self.path)
+        if before is None or not before.key:
+            return None
+        is_same = before.key == self.find_key(workshop, before.names, before.texts)
+        return Kept(self.path) if is_same and tree.keep(before) else None
+
+    def run(self, workshop: Workshop, tree: Tree, _index: IndexFile) -> Result:
+        """Take the file over, or make and write it; return what the ledger has to know."""
+        if kept := self.recall(workshop, tree):
+            return kept
+        key = self.find_key(workshop, "", "")
+        return tree.write(self.path, self.make(workshop), Recipe(key))
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateTask:
-    """A page that a template makes."""
+class TemplateTask(Task):
+    """A page that a template makes, unless what its templates looked at is as it was."""
 
-    path: str
     template: Template
     shared: Mapping[str, object]
     """What all pages are given."""
     own: Mapping[str, object]
     """What this page is given besides."""
 
-    def run(self, workshop: Workshop) -> Entry | Kept:
-        """Render the page unless what its templates looked at is as it was."""
-        values = {**self.shared, **self.own, "output_file": self.path}
-        before = workshop.tree.recall(self.path)
-        if before:
-            key = self._digest(workshop, values, before.names, before.texts)
-            if key and key == before.key and workshop.tree.keep(before):
-                return Kept(self.path)
-        workshop.seen.clear()
-        workshop.texts.asked.clear()
-        data = render_page(self.template, values, self.path).encode()
-        names, texts = "\n".join(workshop.seen), "\n".join(workshop.texts.asked)
-        recipe = Recipe(self._digest(workshop, values, names, texts), names, texts)
-        return workshop.tree.write(self.path, data, recipe)
+    def list_values(self) -> dict[str, object]:
+        """Return all that the template is given."""
+        return {**self.shared, **self.own, "output_file": self.path}
 
-    def _digest(
-        self, workshop: Workshop, values: Mapping[str, object], names: str, texts: str
-    ) -> str:
-        """Return the key for what was looked at; an empty one, never reused, if it defies telling.
-
-        `names` and `texts` are lines, as the ledger has them.
-        """
+    def find_key(self, workshop: Workshop, names: str, texts: str) -> str:
+        """Return the key for what was looked at; an empty one if it defies telling."""
         documents = workshop.documents
         paths = texts.split("\n") if texts else []
         digests = [documents[path].digest if path in documents else "" for path in paths]
         try:
-            seen = workshop.sight.digest(names.split("\n"), values)
+            seen = workshop.sight.digest(names.split("\n"), self.list_values())
         except UnknownValueError:
             return ""
         return make_key(workshop.method, self.template.name, self.path, seen, digests).hex()
 
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the page, and note in the workshop what was looked up for it."""
+        workshop.seen.clear()
+        workshop.texts.asked.clear()
+        return render_page(self.template, self.list_values(), self.path).encode()
+
+    def run(self, workshop: Workshop, tree: Tree, _index: IndexFile) -> Result:
+        """Do as for any file; what was looked up is known once the page is rendered."""
+        if kept := self.recall(workshop, tree):
+            return kept
+        data = self.make(workshop)
+        names, texts = "\n".join(workshop.seen), "\n".join(workshop.texts.asked)
+        recipe = Recipe(self.find_key(workshop, names, texts), names, texts)
+        return tree.write(self.path, data, recipe)
+
 
 @dataclass(frozen=True, slots=True)
-class TextTask:
+class TextTask(Task):
     """A file that a renderer makes; without `sources` it is made every time."""
 
-    path: str
     render: Callable[[Texts], str | bytes]
     sources: bytes | None = None
     """Digest of all that it is made from."""
 
-    def run(self, workshop: Workshop) -> Entry | Kept:
-        """Render the file unless its sources are as they were."""
-        if kept := self.keep(workshop):
-            return kept
-        data = self.render(workshop.texts)
-        data = data.encode() if isinstance(data, str) else data
-        return workshop.tree.write(self.path, data, Recipe(self._make_key(workshop)))
-
-    def keep(self, workshop: Workshop) -> Kept | None:
-        """Take the file over from the build before, where its sources are as they were."""
-        key, before = self._make_key(workshop), workshop.tree.recall(self.path)
-        is_same = bool(key) and before is not None and before.key == key
-        return Kept(self.path) if before and is_same and workshop.tree.keep(before) else None
-
-    def _make_key(self, workshop: Workshop) -> str:
+    def find_key(self, workshop: Workshop, _names: str, _texts: str) -> str:
+        """Return the digest of the sources."""
         return make_key(workshop.method, self.path, self.sources).hex() if self.sources else ""
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return what the renderer returns."""
+        data = self.render(workshop.texts)
+        return data.encode() if isinstance(data, str) else data
 
 
 @dataclass(frozen=True, slots=True)
-class FileTask:
+class FileTask(Task):
     """A file of the content folder; of a picture, whatever its name, the metadata is left out."""
 
-    path: str
     source: Path
 
-    def run(self, workshop: Workshop) -> Entry:
-        """Write the file unless it is there already."""
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the file's bytes."""
         data = self.source.read_bytes()
         if is_picture(self.path) or data[4:8] != b"ftyp":  # as films also begin
             data = clean(data, workshop.gallery.pictures.get(self.path))
-        return workshop.tree.write(self.path, data, Recipe(""))
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTask(Task):
+    """A picture that is made from nothing but what its key tells, and kept in the cache."""
+
+    key: bytes
+    build: Callable[[], bytes]
+
+    def find_key(self, _workshop: Workshop, _names: str, _texts: str) -> str:
+        """Return the key."""
+        return self.key.hex()
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the picture from the cache, or made anew."""
+        return workshop.images.fetch(self.key, self.build)
 
 
 RECORD = ".record"
@@ -157,28 +180,33 @@ RECORD = ".record"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordTask:
+class RecordTask(Task):
     """A post's line in the posts index."""
 
-    path: str
     document: Document
     minutes: int
     url: str
 
-    def run(self, workshop: Workshop) -> Piece:
-        """Make the line unless the post is as it was."""
+    def find_key(self, workshop: Workshop, _names: str, _texts: str) -> str:
+        """Return the digest of the post, its pictures, and where people read it."""
         document = self.document
         pictures = workshop.gallery.list_digests(document.path)
         causes = (workshop.method, document.path, document.digest, self.url, pictures)
-        sources = make_key(*causes).hex()
-        if before := workshop.index.recall(self.document.slug, sources):
-            return before
+        return make_key(*causes).hex()
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the line, without its end."""
+        document, gallery = self.document, workshop.gallery
         text = workshop.texts.read(document)
-        gallery = workshop.gallery
-        html = gallery.state_sizes(text.conversion.html, document.address, document.path)
+        html = gallery.add_sizes(text.conversion.html, document.address, document.path)
         markdown = link_markdown(text.markdown, gallery.links.get(document.path, {}))
         record = make_record(document, markdown, html, self.minutes, self.url)
-        return workshop.index.spool(record, sources)
+        return record.model_dump_json().encode()
+
+    def run(self, workshop: Workshop, _tree: Tree, index: IndexFile) -> Result:
+        """Take the line over from the index of the build before, or put a new one down."""
+        key, slug = self.find_key(workshop, "", ""), self.document.slug
+        return index.recall(slug, key) or index.spool(slug, self.make(workshop), key)
 
 
 def render_page(template: Template, values: Mapping[str, object], path: str) -> str:
@@ -191,19 +219,15 @@ def render_page(template: Template, values: Mapping[str, object], path: str) -> 
         raise
     except Exception as error:
         # Whatever a template's expression trips over, its author can only be told where.
-        raise BuildError(f"{_find_place(error, template)}: {error} (for {path})") from error
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [f"{each.filename}:{each.lineno}" for each in frames if ".html" in each.filename]
+        place = lines[-1] if lines else str(template.filename)
+        raise BuildError(f"{place}: {error} (for {path})") from error
 
 
 def explain_syntax(error: TemplateSyntaxError) -> BuildError:
     """Return a template's fault as a sentence with its place."""
     return BuildError(f"{error.filename or error.name}:{error.lineno}: {error.message}")
-
-
-def _find_place(error: Exception, template: Template) -> str:
-    """Return the innermost line of a template that led to the error."""
-    frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if ".html" in frame.filename]
-    return places[-1] if places else str(template.filename)
 
 
 _PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")

@@ -207,7 +207,6 @@ class _Walk:
             self._marks.append(Mark(element, line))
 
     def _take_text(self, line: int) -> str:
-        """Return the next inline text."""
         text = self._tokens[self._at].content
         self._at += 1
         if "~" in text or "<" in text:
@@ -244,7 +243,8 @@ class _Walk:
         text = self._take_text(start).replace("\n", " ")
         self._at += 1
         # Python-Markdown takes any number of signs at the end for the heading's own.
-        return [f"{'#' * int(token.tag[1])} {re.sub('#+$', _escape_signs, text)}"]
+        text = re.sub("#+$", lambda found: "\\#" * len(found[0]), text)
+        return [f"{'#' * int(token.tag[1])} {text}"]
 
     def _write_list(self, block: _Block) -> list[str]:
         token = block.token
@@ -350,7 +350,6 @@ class _Walk:
         return [f"{sign} {body[0] if body else ''}", *_indent(body[1:])]
 
     def _write_terms(self, block: _Block) -> list[str]:
-        """Return a list of terms with their definitions."""
         written: list[str] = []
         while (token := self._tokens[self._at]).nesting > 0:
             self._at += 1
@@ -389,7 +388,3 @@ _TIGHT: Final = {"bullet_list_open", "ordered_list_open", "fence", "html_block",
 
 def _indent(lines: list[str]) -> list[str]:
     return [f"{_INDENT}{line}" if line else "" for line in lines]
-
-
-def _escape_signs(found: re.Match[str]) -> str:
-    return "".join(f"\\{sign}" for sign in found[0])

@@ -13,12 +13,11 @@ from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
 
 from edge_api.schema.code_markup import CodeFormatter
-from site_build.markup.accessibility import BACKLINK
+from site_build.addresses import SourceRules
 from site_build.markup.github import GITHUB, GitHub
-from site_build.markup.house_rules import HouseRules
+from site_build.markup.house_rules import BACKLINK, HouseRules
 from site_build.markup.structure import Fault
-from site_build.post import Document
-from site_build.source_rules import SourceRules
+from site_build.site import Document
 
 _TOC_LEVELS = "2-3"
 """Deeper headings would make a table of contents longer than it helps."""
@@ -134,7 +133,6 @@ class _Formatters:
         self._known: dict[str, CodeFormatter] = {}
 
     def __call__(self, **options: Any) -> CodeFormatter:
-        """Return it for the options of a block."""
         name = repr(sorted(options.items()))
         if name not in self._known:
             if len(self._known) == self._MOST:  # Lines to be marked may differ for ever.
@@ -144,7 +142,6 @@ class _Formatters:
 
 
 def _name_heading(text: str, separator: str) -> str:
-    """Return the id of a heading with this text."""
     name: str = slugify_unicode(text, separator)
     return f"{name}{separator}section" if name in THEME_IDS else name
 

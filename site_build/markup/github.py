@@ -1,26 +1,98 @@
 """What GitHub reads in a text, as one extension of Python-Markdown: blocks, formulas, line breaks.
 
+Formulas in TeX, `$…$` and `$$…$$`, become MathML, which browsers show without a script.
 Strikethrough, tasks' boxes and bare links come from pymdown-extensions, beside this one.
 """
 
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from html import escape, unescape
 from typing import Final
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, tostring
 
-from markdown import Markdown
+from latex2mathml.converter import convert_to_element
+from markdown import Markdown, inlinepatterns, treeprocessors
 from markdown.extensions import Extension
 from markdown.extensions.attr_list import get_attrs_and_remainder
-from markdown.inlinepatterns import SubstituteTagInlineProcessor
 from markdown.preprocessors import Preprocessor
-from markdown.treeprocessors import InlineProcessor
 from markdown.util import AtomicString
 
 from site_build.markup.blocks import BlockReader, Makers, Reading
-from site_build.markup.formulas import Formulas
 from site_build.markup.structure import Fault, compare
+
+LONGEST: Final = 4000
+_INLINE: Final = (
+    r"(?<![\w\\$])\$(?![\s$])((?:\\.|[^\\$\x02\x03\n]|\n(?!\n)){1,4000}?)(?<![\s\\])\$(?![\w$])"
+)
+_PRICE: Final = re.compile(r"\d[\d.,]*\s[^\\^_={}]*")
+"""What begins with a number and goes on in words: two prices in one sentence."""
+_COMMAND: Final = re.compile(r"\\[A-Za-z]+")
+_BRACES: Final = re.compile(r"\\.|([{}])", re.DOTALL)
+_FAULTS: Final = {
+    "ExtraLeftOrMissingRightError": r"`\left` and `\right` are no pair",
+    "MissingEndError": r"`\begin` has no `\end`",
+    "MissingSuperScriptOrSubscriptError": "nothing stands behind `^` or `_`",
+    "DoubleSubscriptsError": "two `_` follow each other; put the first part in braces",
+    "DoubleSuperscriptsError": "two `^` follow each other; put the first part in braces",
+}
+
+
+class FormulaError(ValueError):
+    """A formula that cannot be read; the message says why."""
+
+
+class Formulas(inlinepatterns.InlineProcessor):
+    """Makes the formulas of texts, and keeps those that it cannot read."""
+
+    def __init__(self, md: Markdown) -> None:
+        super().__init__(_INLINE, md)
+        self.faults: list[tuple[str, str]] = []
+        """Each formula that could not be read, with what is wrong."""
+
+    def handleMatch(  # type: ignore[override]  # noqa: N802 - the name is Python-Markdown's
+        self, m: re.Match[str], data: str
+    ) -> tuple[str | None, int | None, int | None]:
+        """Return what stands for a formula within a line."""
+        del data
+        if _PRICE.fullmatch(m[1]):
+            return None, None, None
+        return self.make(m[1], "inline"), m.start(), m.end()
+
+    def make(self, tex: str, display: str = "block") -> str:
+        """Return what stands for a formula; one that cannot be read is shown as code."""
+        try:
+            html = write_mathml(tex, display)
+        except FormulaError as fault:
+            self.faults.append((tex, str(fault)))
+            html = f"<code>{escape(tex, quote=False)}</code>"
+        return self.md.htmlStash.store(html)
+
+
+def write_mathml(tex: str, display: str) -> str:
+    """Return a formula as MathML, `inline` or as a `block`; raises FormulaError."""
+    if len(tex) > LONGEST:
+        raise FormulaError(f"it has more than {LONGEST} characters")
+    opened = 0
+    for brace in _BRACES.findall(tex):
+        opened += {"{": 1, "}": -1}.get(brace, 0)
+        if opened < 0:
+            break
+    if opened:
+        raise FormulaError("`{` and `}` are no pairs")
+    try:
+        root = convert_to_element(tex, display=display)
+    except RecursionError:
+        raise FormulaError("its brackets are nested too deeply") from None
+    except Exception as refusal:  # noqa: BLE001 - the library raises what it happens to
+        what = _FAULTS.get(type(refusal).__name__, "something is missing at its end")
+        raise FormulaError(what) from None
+    for element in root.iter():
+        element.text = unescape(element.text or "")  # the library writes some signs as entities
+        if _COMMAND.fullmatch(element.text):
+            raise FormulaError(f"`{element.text}` is no command that is known here")
+    return tostring(root, encoding="unicode", short_empty_elements=False)
+
 
 _LANGUAGE: Final = re.compile(r"\.?([\w#.+-]*)")
 _TITLE: Final = re.compile(r"""(?<!\S)title=(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)')""")
@@ -62,14 +134,12 @@ def _read_info(info: str) -> tuple[str, str]:
     language = _LANGUAGE.match(rest)
     name = language[1] if language else ""
     ranges = [found for pair in _POINTED.findall(rest) for found in pair] or _RANGES.findall(rest)
-    pointed = " ".join(str(line) for line in _list_lines(" ".join(ranges)))
+    pointed = " ".join(
+        str(line)
+        for first, last in _RANGE.findall(" ".join(ranges))
+        for line in range(int(first), min(int(last or first), int(first) + _LONGEST_RANGE) + 1)
+    )
     return _join(*titles[-1:]), f'{name} hl_lines="{pointed}"' if pointed else name
-
-
-def _list_lines(ranges: str) -> Iterator[int]:
-    """Yield each line of numbers and ranges, such as `1, 3-5`."""
-    for first, last in _RANGE.findall(ranges):
-        yield from range(int(first), min(int(last or first), int(first) + _LONGEST_RANGE) + 1)
 
 
 def _join(*words: str) -> str:
@@ -121,7 +191,7 @@ class GitHub(Extension):
         md.ESCAPED_CHARS = list(string.punctuation)
         md.preprocessors.register(self.blocks, "blocks", 27)
         md.inlinePatterns.register(self.formulas, "formula", 189)
-        line_break = SubstituteTagInlineProcessor(r"\\\n", "br")
+        line_break = inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br")
         md.inlinePatterns.register(line_break, "backslash_break", 185)
         md.treeprocessors.register(QuickInline(md), "inline", 20)
 
@@ -158,7 +228,7 @@ class Blocks(Preprocessor):
         return self.reading.lines
 
 
-class QuickInline(InlineProcessor):
+class QuickInline(treeprocessors.InlineProcessor):
     """Python-Markdown's step for what stands within lines: does what its base does, to the letter.
 
     It tries a pattern only where it may fit: each needs a sign that few pieces of text hold, and to
@@ -182,18 +252,11 @@ class QuickInline(InlineProcessor):
         """Return `data` with placeholders where patterns from `patternIndex` on have fitted."""
         if isinstance(data, AtomicString):
             return data
-        for index, pattern in self._choose(data, patternIndex):
-            matched, start = True, 0
+        whole = data  # placeholders hold no signs, so that it tells for all patterns
+        for index, signs in enumerate(self._signs[patternIndex:], patternIndex):
+            matched, start = any(sign in whole for sign in signs), 0
             while matched:
                 data, matched, start = self._InlineProcessor__applyPattern(  # type: ignore[attr-defined]
-                    pattern, data, index, start
+                    self.inlinePatterns[index], data, index, start
                 )
         return data
-
-    def _choose(self, data: str, first: int) -> Iterator[tuple[int, object]]:
-        """Yield the patterns that may fit; placeholders hold no signs, so `data` tells for all."""
-        for index, signs in enumerate(self._signs[first:], first):
-            for sign in signs:
-                if sign in data:
-                    yield index, self.inlinePatterns[index]
-                    break

@@ -1,11 +1,13 @@
 """What this site asks of every page's HTML, as one extension of Python-Markdown.
 
 The page's title is its only `h1`, so headings of a text that uses `h1` move one level down; links
-that leave the site say so. Footnotes and tables have a module of their own. Inline styles
-and event handlers are taken out, since the content security policy forbids them.
+that leave the site say so. Footnotes get roles, names, and ids that HTML takes (DPUB-ARIA 1.1);
+tables scroll on their own, by keyboard too. Inline styles and event handlers are taken out, since
+the content security policy forbids them.
 """
 
 import re
+from collections.abc import Container
 from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element, SubElement
 
@@ -14,7 +16,6 @@ from markdown.extensions import Extension
 from markdown.postprocessors import Postprocessor
 from markdown.treeprocessors import Treeprocessor
 
-from site_build.markup.accessibility import mend_footnotes, mend_tables
 from site_build.markup.blocks import APART
 
 _SUSPECT = re.compile(r"[\s\"'/](?:style|on[a-z]+)\s*=", re.IGNORECASE)
@@ -67,19 +68,13 @@ class _Tree(Treeprocessor):
                 self._mark_external(element)
 
     def _mark_external(self, link: Element) -> None:
-        target = _split(link.get("href", ""))
-        if target in {"", self._host} or "rel" in link.attrib:
+        try:
+            target = urlsplit(link.get("href", ""))
+        except ValueError:
             return
-        link.set("rel", "external")
-
-
-def _split(url: str) -> str:
-    """Return the host that an http link names, or an empty string."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ""
-    return parts.netloc if parts.scheme in {"http", "https"} else ""
+        is_outside = target.scheme in {"http", "https"} and target.netloc not in {"", self._host}
+        if is_outside and "rel" not in link.attrib:
+            link.set("rel", "external")
 
 
 class _Text(Postprocessor):
@@ -91,11 +86,11 @@ class _Text(Postprocessor):
         if _BOX in text:
             for box, html in _BOXES.items():
                 text = text.replace(box, html)
-        return _TAG.sub(_strip, text) if _SUSPECT.search(text) else text
-
-
-def _strip(tag: re.Match[str]) -> str:
-    return _ATTRIBUTE.sub(lambda found: found["value"] or "", tag[0])
+        if not _SUSPECT.search(text):
+            return text
+        return _TAG.sub(
+            lambda tag: _ATTRIBUTE.sub(lambda found: found["value"] or "", tag[0]), text
+        )
 
 
 def frame_images(root: Element) -> None:
@@ -118,3 +113,75 @@ def _find_only_image(parent: Element) -> Element | None:
         return None
     child = parent[0]
     return _find_only_image(child) if child.tag == "a" else child if child.tag == "img" else None
+
+
+BACKLINK = "&#8617;&#xFE0E;"
+"""An arrow; the second sign asks for a letter, where telephones would show a picture."""
+SCROLLER = "table-scroll"
+"""The class of what stands around a table. The table itself stays one for those who hear it:
+one that scrolls by itself would need another `display`, and lose its rows and columns."""
+
+
+def mend_footnotes(root: Element) -> None:
+    """Name the notes and the links to and fro; take out links back to where no mark stands."""
+    marks = [mark for mark in root.iter("sup") if mark.find("a[@class='footnote-ref']") is not None]
+    written = {mark.get("id", "") for mark in marks}
+    for notes in root.findall(".//div[@class='footnote']"):
+        notes.set("role", "doc-endnotes")
+        notes.set("aria-label", "Footnotes")
+        for note in notes.findall("ol/li"):
+            _mend_note(note, written)
+    for mark in marks:
+        _close_up(mark, "id")
+        mark[0].set("role", "doc-noteref")
+        _close_up(mark[0], "href")
+
+
+def _mend_note(note: Element, marks: Container[str]) -> None:
+    """Give each link back a name, with its place where a note has several."""
+    _close_up(note, "id")
+    for parent in list(note.iter()):
+        for link in parent.findall("a[@class='footnote-backref']"):
+            if link.get("href", "")[1:] not in marks:
+                parent.remove(link)
+    for number, link in enumerate(note.findall(".//a[@class='footnote-backref']"), 1):
+        link.attrib.pop("title", None)
+        link.set("role", "doc-backlink")
+        link.set("aria-label", "Back to the text" + (f", place {number}" if number > 1 else ""))
+        _close_up(link, "href")
+
+
+def _close_up(element: Element, attribute: str) -> None:
+    """Put hyphens for blanks, which no id may hold (HTML, section 3.2.6)."""
+    element.set(attribute, "-".join(element.get(attribute, "").split()))
+
+
+def mend_tables(root: Element) -> None:
+    """Put each table in a box that scrolls, and mend its cells."""
+    for cell in list(root.iter("th")):
+        if not len(cell) and not (cell.text or "").strip():
+            cell.tag = "td"  # an empty one, as in a corner, heads nothing
+        elif "scope" not in cell.attrib:
+            cell.set("scope", "col")
+    for cell in (each for name in ("td", "th") for each in root.iter(name)):
+        if alignment := cell.attrib.pop("align", None):
+            cell.set("class", f"{cell.get('class', '')} align-{alignment}".strip())
+    for table in list(root.iter("table")):
+        _wrap(table)
+
+
+def _wrap(table: Element) -> None:
+    """Make `table` the box, since its parent is not known, and put a table like it inside.
+
+    What can be reached by keyboard needs a role and a name (WCAG 2.2, 4.1.2); a group is no
+    landmark, of which a page should have few.
+    """
+    inner = Element("table", table.attrib)
+    inner.text, inner[:] = table.text, table[:]
+    inner.tail = "\n"
+    tail = table.tail
+    table.clear()
+    table.tag, table.text, table.tail = "div", "\n", tail
+    table.attrib.update({"class": SCROLLER, "role": "group", "aria-label": "Table"})
+    table.set("tabindex", "0")
+    table.append(inner)

@@ -1,14 +1,79 @@
-"""HTML for strangers: what feeds and the API hand out is reduced to an allow-list here.
+"""HTML that is safe around it: repaired so that it stays within its page, and for strangers.
 
-Consumers embed it in pages of their own, so nothing may run, nothing may be styled, and every
-address is absolute. It knows neither Markdown nor files.
+Authors may write HTML, and an element without its end, or an end without its element, changes how
+a browser reads the rest of the page. What feeds and the API hand out is also reduced to an
+allow-list: nothing may run, nothing may be styled, and every address is absolute.
 """
 
 import re
+from functools import cache
+from html import escape
+from typing import Final
 
 import nh3
+from selectolax.lexbor import LexborHTMLParser
 
-from site_build.markup.accessibility import SCROLLER
+from site_build.markup.house_rules import SCROLLER
+from site_build.text import strip_control_characters
+
+_PARENTS: Final = ("main", "article", "section", "aside", "header", "footer", "nav", "figure")
+"""Elements that themes put texts into, and that a stray end tag could close."""
+_OPENING: Final = "".join(f"<{name}>" for name in _PARENTS)
+_INSIDE, _BELOW = "repair-inside", "repair-below"
+_END: Final = f"<section id={_INSIDE}></section><i id={_INSIDE}></i></div><b id={_BELOW}></b>"
+"""What follows a text, without quotes and comments, so that it ends none of the text's own. Open
+formatting goes on in the `<i>`, and any other open element holds the `<section>`."""
+_OF_PAGES: Final = re.compile(r"</?(?:html|head|body|frameset|plaintext)\b", re.IGNORECASE)
+"""Tags that a parser applies to the whole page."""
+_BEGINNING: Final = re.compile(
+    r"<(?P<raw>!--|(?:script|style|textarea|title|iframe|noembed|noframes|noscript|xmp|plaintext)"
+    r"(?=[\s/>]))|<(?P<torn>/?[a-z])(?:[^>\"']++|\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))*+(?P<end>>?)",
+    re.IGNORECASE,
+)
+"""What reads everything up to its end as letters, or a tag, which may lack its `>`."""
+_ATTEMPTS: Final = 3
+
+
+def repair(html: str) -> str:
+    """Return HTML that stays within its page: the same where it does already.
+
+    Elements are closed, ends without elements are removed, and the beginnings of comments,
+    scripts and the like that would hide the rest of the text become letters.
+    """
+    if "<" not in html or _is_contained(html):
+        return html
+    repaired = _escape_unterminated(html)
+    for _ in range(_ATTEMPTS):
+        repaired = LexborHTMLParser(repaired, is_fragment=True).html or ""
+        if _is_contained(repaired):
+            return repaired
+    return escape(html)
+
+
+def _is_contained(html: str) -> bool:
+    if _OF_PAGES.search(html):
+        return False
+    page = LexborHTMLParser(f"{_OPENING}<div id={_INSIDE}>{html}{_END}")
+    found = page.css(f"#{_INSIDE},#{_BELOW}")
+    if [node.tag for node in found] != ["div", "section", "i", "b"]:
+        return False
+    text, block, run, below = found
+    return block.parent == run.parent == text and below.parent == text.parent
+
+
+def _escape_unterminated(html: str) -> str:
+    """Escape the `<` of comments, raw text elements and tags that have no end."""
+    lower = html.lower()
+    find_last = cache(lower.rfind)
+
+    def show(found: re.Match[str]) -> str:
+        raw = (found["raw"] or "").lower()
+        end = "-->" if raw == "!--" else f"</{raw}"
+        has_end = raw != "plaintext" and find_last(end) >= found.end() if raw else found["end"]
+        return found[0] if has_end else found[0].replace("<", "&lt;")
+
+    return _BEGINNING.sub(show, html)
+
 
 _TAGS = """
 a abbr aside b bdi bdo blockquote br caption cite code col colgroup dd del details dfn div dl
@@ -47,9 +112,6 @@ _SCHEMES = {"http", "https", "mailto"}
 _ANCHOR = re.compile(r'<a class="heading-anchor"[^>]*>#</a>')
 """The mark that the converter puts behind a heading; it means nothing outside the page."""
 
-# HTML can name them by number, and no XML, so no feed, can carry them (XML 1.0, section 2.2).
-_UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f\\ufffe\\uffff]")
-
 
 def sanitize(html: str, base_url: str) -> str:
     """Return `html` by the allow-list, relative addresses made absolute against `base_url`."""
@@ -63,4 +125,4 @@ def sanitize(html: str, base_url: str) -> str:
         url_relative=("rewrite_with_base", base_url),
         link_rel="noopener",
     )
-    return _UNPRINTABLE.sub("", cleaned)
+    return strip_control_characters(cleaned)  # HTML can name them by number

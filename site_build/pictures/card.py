@@ -14,9 +14,15 @@ from pathlib import Path
 from PIL import Image, ImageDraw, features
 
 from site_build import paint
-from site_build.pictures import glyphs, lettering, png
-from site_build.pictures.glyphs import Pen, write_line
-from site_build.pictures.lettering import Font, Lines, fit, keep_writable, line_height
+from site_build.pictures import lettering, png
+from site_build.pictures.lettering import (
+    Font,
+    Pen,
+    fit,
+    keep_writable,
+    line_height,
+    write_line,
+)
 from site_build.pictures.png import write_png
 
 SIZE = (1200, 630)
@@ -34,11 +40,9 @@ _BANDS = 24
 
 _MARGIN = 88
 _EDGE = 96
-"""Width of the painted edge."""
 _LEAF, _CUT = 9, 3
 """Every so many pixels a leaf of the book ends, in a cut as wide."""
 _GAP = 3
-"""Paper between two bands."""
 
 _SMALL = 34
 _SOFT = 178
@@ -90,26 +94,20 @@ def draw_card(card: Card, font: Font) -> bytes:
 
 
 def _write(sheet: Image.Image, card: Card, title: str | None, font: Font) -> None:
-    """Write all that the card says, in steps of the ramp."""
+    """Write all that the card says, in steps of the ramp, the title from the top of its box."""
     site = keep_writable(card.site, font) or ""
     small = Pen(font, _SMALL, _RAMP - 1, _SOFT)
     if title:
         write_line(sheet, (_MARGIN, _MARGIN), site, small)
     write_line(sheet, (_MARGIN, SIZE[1] - _MARGIN + 20), card.day, small)
-    _write_title(sheet, fit(title or site, font, _TITLE_SIZES, _TITLE_BOX), font)
-
-
-def _write_title(sheet: Image.Image, title: Lines, font: Font) -> None:
-    """Write the title's lines from the top of its box."""
-    pen = Pen(font, title.size, _RAMP - 1)
-    pitch = line_height(title.size)
-    for number, line in enumerate(title.lines):
-        place = (_MARGIN, _TITLE_TOP + round(title.size * 0.74) + number * pitch)
-        write_line(sheet, place, line, pen)
+    fitted = fit(title or site, font, _TITLE_SIZES, _TITLE_BOX)
+    top = _TITLE_TOP + round(fitted.size * 0.74)
+    for number, line in enumerate(fitted.lines):
+        place = (_MARGIN, top + number * line_height(fitted.size))
+        write_line(sheet, place, line, Pen(font, fitted.size, _RAMP - 1))
 
 
 def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
-    """Paint a band for each tag down the side, and the cuts of the leaves over all."""
     draw = ImageDraw.Draw(sheet)
     left, right, bottom = SIZE[0] - _EDGE, SIZE[0] - 1, SIZE[1]
     count = max(1, len(hues))
@@ -124,18 +122,12 @@ def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
 
 def _make_palette(hues: tuple[int, ...]) -> list[int]:
     """Return the colours of the ramp and of the bands; a book without tags is unpainted."""
-    colours = [*_make_ramp()]
+    colours = [paint.blend(_INK, _PAPER, step / (_RAMP - 1)) for step in range(_RAMP)]
     for hue in hues:
         colours += [paint.mix_paint(hue), paint.blend(paint.mix_paint(hue), _PAPER, 0.76)]
     if not hues:
         colours += [_PAPER, _HAIRLINE]
     return [channel for colour in colours for channel in colour]
-
-
-@cache
-def _make_ramp() -> tuple[paint.Colour, ...]:
-    """Return the colours from paper to ink."""
-    return tuple(paint.blend(_INK, _PAPER, step / (_RAMP - 1)) for step in range(_RAMP))
 
 
 @cache
@@ -145,6 +137,6 @@ def _fingerprint() -> str:
     for library in ("freetype2", "raqm"):
         digest.update(f"{library} {features.version(library)}\n".encode())
     digest.update(f"zlib {zlib.ZLIB_RUNTIME_VERSION}\n".encode())
-    for source in (__file__, glyphs.__file__, lettering.__file__, png.__file__, paint.__file__):
+    for source in (__file__, lettering.__file__, png.__file__, paint.__file__):
         digest.update(Path(source).read_bytes())
     return digest.hexdigest()

@@ -7,7 +7,7 @@ import hashlib
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -101,11 +101,13 @@ def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     size = (max(1, round(width * share)), max(1, round(height * share)), len(data))
     still = not moves and kind != "gif"
     picture = Picture(path, digest, kind, *size, still, moves, is_reduced=share < 1)
-    return Measured(picture, remarks=tuple(_list_remarks(picture)))
+    if len(data) <= HEAVY or picture.is_reduced:
+        return Measured(picture)
+    weight = f"{len(data) / 1e6:.1f} MB; save it below {HEAVY // 1_000_000}"
+    return Measured(picture, remarks=(f"the picture weighs {weight}",))
 
 
 def _open(data: bytes) -> Image.Image:
-    """Open a picture without unpacking it."""
     try:
         with warnings.catch_warnings():
             # What is too large is told below, by our own measure.
@@ -122,11 +124,6 @@ def _open(data: bytes) -> Image.Image:
 
 def _explain_size(count: str) -> str:
     return f"has {count} pixels, which no build unpacks; save it with fewer than {MOST_PIXELS:,}"
-
-
-def _list_remarks(picture: Picture) -> Iterator[str]:
-    if picture.size > HEAVY and not picture.is_reduced:
-        yield f"the picture weighs {picture.size / 1e6:.1f} MB; save it below {HEAVY // 1_000_000}"
 
 
 def _measure_drawing(path: str, data: bytes, digest: str) -> Measured:

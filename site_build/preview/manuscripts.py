@@ -5,41 +5,29 @@ while its author mends it. It knows no pages.
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from datetime import datetime
-from typing import NamedTuple
 
 from site_build.checks.cross import find_repeated_slugs
+from site_build.faults import Diagnostic
 from site_build.incremental.cache import Cache
 from site_build.markup.convert import Dialect
 from site_build.pictures.measure import Album
-from site_build.post import Finding
 from site_build.progress import Request
-from site_build.reading.folder import Listing
-from site_build.reading.gather import (
-    Gathered,
+from site_build.reading.folder import Listing, measure_pictures
+from site_build.reading.library import (
+    Content,
     Reading,
-    hold,
+    collect,
     judge,
     keep_text,
     list_folder,
     read_source,
     read_sources,
 )
-from site_build.reading.measures import measure_pictures
 
-
-class _Stamp(NamedTuple):
-    """How a file looked when it was read; a file that was replaced has another inode."""
-
-    mtime: int
-    size: int
-    inode: int
-    ctime: int
-    """When anything about it was last changed, such as who may read it."""
-
-
-_GONE = _Stamp(0, 0, 0, 0)
+_Stamp = tuple[int, int, int, int]
+_GONE: _Stamp = (0, 0, 0, 0)
 
 
 class Manuscripts:
@@ -84,9 +72,13 @@ class Manuscripts:
             for path in listing.sources
             if path not in self._readings or stamps[path] != self._stamps.get(path)
         ]
+        fresh = {}
         with self._cache:
-            fresh = {path: self._read(path) for path in changed}
-            if [stamps[path] for path in listing.files] != self._list_stamps():
+            for path in changed:
+                fresh[path], text = read_source(self._request.content, self._dialect, path)
+                keep_text(self._cache, self._code, self._dialect, fresh[path], text)
+            before = [self._stamps[path] for path in self._listing.files]
+            if [stamps[path] for path in listing.files] != before:
                 self._album = self._measure(listing)
         known = {**self._readings, **fresh}
         self._readings = {path: known[path] for path in listing.sources}
@@ -95,33 +87,31 @@ class Manuscripts:
         self._listing, self._stamps = listing, stamps
         return True
 
-    def list_errors(self) -> tuple[Finding, ...]:
+    def list_errors(self) -> tuple[Diagnostic, ...]:
         """Return what would stop a build, sorted by place."""
         found = [each for each in self._listing.findings if each.severity == "error"]
         usable = []
         for reading in self._readings.values():
-            if errors := list(_list_errors(reading)):
+            if errors := _list_errors(reading):
                 found += errors
             else:
                 usable.append(reading.inspection.document)
         found += find_repeated_slugs(document for document in usable if document)
         return tuple(sorted(found))
 
-    def judge(self, now: datetime) -> tuple[Finding, ...]:
+    def judge(self, now: datetime) -> tuple[Diagnostic, ...]:
         """Return every finding about the content as readers would see it at `now` (UTC)."""
-        judged = judge(self._readings, self._listing.files, self._album, now, self._dialect.rules)
-        found = [*self._listing.findings, *judged]
-        return tuple(sorted(found))
+        inspections = [each.inspection for each in self._readings.values()]
+        return judge(inspections, self._listing, self._album, now, self._dialect.rules)
 
-    def gather(self) -> Gathered:
+    def collect(self) -> Content:
         """Return what can be shown; of files that want the same address, the first."""
-        shown = dict(_drop_repeated(self._good.items()))
-        return hold(shown, self._listing.files, self._album, self._hits, self._dialect.rules)
-
-    def _read(self, path: str) -> Reading:
-        reading, text = read_source(self._request.content, self._dialect, path)
-        keep_text(self._cache, self._code, self._dialect, reading, text)
-        return reading
+        shown: dict[tuple[str, str], tuple[str, Reading]] = {}
+        for path, reading in sorted(self._good.items()):
+            if document := reading.inspection.document:
+                shown.setdefault((document.kind, document.slug), (path, reading))
+        good = dict(shown.values())
+        return collect(good, self._listing.files, self._album, self._hits, self._dialect.rules)
 
     def _measure(self, listing: Listing) -> Album:
         request = self._request
@@ -129,41 +119,28 @@ class Manuscripts:
             request.content, listing.files, request.jobs, self._cache, self._code
         )
 
-    def _list_stamps(self) -> list[_Stamp]:
-        """Return how the files looked that are published as they are."""
-        return [self._stamps[path] for path in self._listing.files]
-
     def _stamp(self, listing: Listing) -> dict[str, _Stamp]:
         folder = os.fspath(self._request.content)
         return {path: _stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
 
 
 def _stamp(path: str) -> _Stamp:
+    """Return how a file looks: one that was replaced has another inode.
+
+    The last instant tells of whatever else was changed, such as who may read it.
+    """
     try:
         found = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
     except OSError:
         return _GONE
-    return _Stamp(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
-def _list_errors(reading: Reading) -> Iterator[Finding]:
-    inspection = reading.inspection
-    yield from (each for each in inspection.findings if each.severity == "error")
-    if inspection.document and inspection.facts:
-        path = inspection.document.path
-        for note in inspection.facts.notes:
-            if note.severity == "error":
-                yield Finding(path, note.line, note.column, note.severity, note.message)
+def _list_errors(reading: Reading) -> list[Diagnostic]:
+    _, facts, findings, _ = reading.inspection
+    notes = facts.notes if facts else ()
+    return [each for each in (*findings, *notes) if each.severity == "error"]
 
 
 def _is_usable(reading: Reading) -> bool:
-    return reading.inspection.document is not None and not any(_list_errors(reading))
-
-
-def _drop_repeated(readings: Iterable[tuple[str, Reading]]) -> Iterator[tuple[str, Reading]]:
-    taken = set()
-    for path, reading in sorted(readings):
-        document = reading.inspection.document
-        if document and (document.kind, document.slug) not in taken:
-            taken.add((document.kind, document.slug))
-            yield path, reading
+    return reading.inspection.document is not None and not _list_errors(reading)

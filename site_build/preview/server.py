@@ -7,11 +7,13 @@ stage goes through one thread.
 import asyncio
 import json
 import os
+import re
 import socket
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
+from html import escape
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
@@ -24,8 +26,97 @@ from edge_api.schema.site_policy import EMBEDDED_HERE, SITE_HEADERS, media_type
 from site_build import addresses
 from site_build.checks.ground import is_of_edge
 from site_build.faults import BuildError
-from site_build.preview.pages import EVENTS, draw_page, equip, mark_page, name_hidden, read_files
-from site_build.preview.stage import Stage, State, tell_state
+from site_build.preview.stage import Stage, State, describe_state
+from site_build.site import Document
+
+PREFIX = "/.preview/"
+EVENTS = f"{PREFIX}events"
+
+_SCRIPT, _SHEET = "preview.js", "preview.css"
+_FOLDER = Path(__file__).parent / "static"
+
+_FRAME = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+</head>
+<body class="preview-page">
+<main>
+<h1>{title}</h1>
+{paragraphs}
+</main>
+</body>
+</html>
+"""
+_LINK = re.compile(r"<a\b[^>]*?\shref=\"/(?P<address>[^\"#?]*)[^\"]*\"[^>]*>.*?</a>", re.DOTALL)
+_BODY = re.compile(r"<body\b[^>]*>")
+_HEADING = re.compile(r"<h1\b.*?</h1>", re.DOTALL)
+
+
+def read_files() -> Mapping[str, tuple[str, bytes]]:
+    """Return what the preview serves besides the site: media type and bytes by path."""
+    return {
+        f"{PREFIX}{name}": (media_type(name), (_FOLDER / name).read_bytes())
+        for name in (_SCRIPT, _SHEET)
+    }
+
+
+def equip(html: str, version: str) -> str:
+    """Return a page that loads itself again when the site has another version than this one."""
+    sheet = f'<link rel="stylesheet" href="{PREFIX}{_SHEET}">\n'
+    script = f'<script src="{PREFIX}{_SCRIPT}" data-version="{version}" defer></script>\n'
+    head, opening, rest = html.partition("</head>")
+    if not opening:
+        return f"{html}\n{sheet}{script}"
+    return f"{head}{sheet}{script}{opening}{rest}"
+
+
+def draw_page(title: str, *sentences: str) -> str:
+    """Return a page of the preview's own."""
+    paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+    return _FRAME.format(title=escape(title), paragraphs=paragraphs)
+
+
+def name_hidden(documents: Iterable[Document], now: datetime) -> dict[str, str]:
+    """Return what to write on each document that is not public at `now` (UTC), by its address."""
+    return {each.address: _word(each) for each in documents if not each.is_public_at(now)}
+
+
+def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
+    """Return the page at `address` with a mark on its heading and behind links to what is hidden.
+
+    The theme knows nothing of it, so no build can ever carry such a mark. `hidden` says what to
+    write, by address.
+    """
+    if not hidden:
+        return html
+    body = _BODY.search(html)
+    start = body.end() if body else 0
+
+    def mark(link: re.Match[str]) -> str:
+        words = hidden.get(link["address"])
+        return f"{link[0]} {_draw(words)}" if words else link[0]
+
+    shown = _LINK.sub(mark, html[start:])
+    if own := hidden.get(address):
+        shown = _HEADING.sub(lambda heading: f"{heading[0]}\n<p>{_draw(own)}</p>", shown, count=1)
+    return f"{html[:start]}{shown}"
+
+
+def _draw(words: str) -> str:
+    return f'<small class="preview-badge" lang="en" dir="ltr">{words}</small>'
+
+
+def _word(document: Document) -> str:
+    if document.draft:
+        return "Draft"
+    at = document.published
+    day = f"{at.day} {at:%B %Y}"
+    has_time = (at.hour, at.minute, at.second) != (0, 0, 0)
+    return f"Appears on {day}{f', {at:%H:%M} UTC' if has_time else ''}"
+
 
 DEFAULT_PORT = 8001
 
@@ -138,12 +229,11 @@ class Preview:
         async with aclosing(watch(places)) as glances:
             async for changes in glances:
                 is_news = await self._ask(self._stage.refresh, changes)
-                if is_news or (changes is None and await self._catch_up()):
+                if not is_news and changes is None:
+                    is_news = await self._ask(self._stage.settle)
+                    is_news |= await self._ask(self._stage.check)
+                if is_news:
                     self._announce()
-
-    async def _catch_up(self) -> bool:
-        """Do what was left for a quiet moment; tell whether browsers should hear of it."""
-        return await self._ask(self._stage.gc_freeze) | await self._ask(self._stage.check)
 
     def end(self) -> None:
         """Let every stream end."""
@@ -158,7 +248,6 @@ class Preview:
         return await asyncio.get_running_loop().run_in_executor(self._hand, question, *values)
 
     def _announce(self) -> None:
-        """Wake every stream."""
         self._tell(self._stage.state)
         self._news.set()
         self._news = asyncio.Event()
@@ -205,7 +294,7 @@ class Preview:
         with suppress(ConnectionError):
             while not self._is_ending:
                 news = self._news
-                said = json.dumps(tell_state(self._stage.state, page, self._content))
+                said = json.dumps(describe_state(self._stage.state, page, self._content))
                 line = f"event: state\ndata: {said}\n\n" if said != told else ": still here\n\n"
                 await response.write(line.encode())
                 told = said
@@ -287,7 +376,6 @@ async def _watch_these(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
 
 
 def _identify(places: Sequence[Path]) -> list[tuple[int, int] | None]:
-    """Return which folder stands at each place, None where there is none."""
     found: list[tuple[int, int] | None] = []
     for place in places:
         try:

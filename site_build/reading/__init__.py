@@ -1,4 +1,1 @@
-"""From the content folder to checked documents: every file read, every defect found.
-
-It knows neither Pelican nor what pages look like.
-"""
+"""From the content folder to checked documents; it knows neither Pelican nor pages."""

@@ -8,20 +8,26 @@ import codecs
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from site_build.checks.burden import find_burden
+from site_build.addresses import SourceRules
+from site_build.checks.complexity import find_excess
 from site_build.checks.examine import render
-from site_build.post import Alias, Document, Finding, Kind
+from site_build.faults import Diagnostic
+from site_build.reading.entries import (
+    HANDLER,
+    Entry,
+    YamlFaultError,
+    read_entries,
+    read_pelican_head,
+)
 from site_build.reading.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
 from site_build.reading.head import Fault, find_members, find_value, read_head
-from site_build.reading.located_yaml import HANDLER, Entry, YamlFaultError, read_entries
-from site_build.reading.pelican_head import read_pelican_head
-from site_build.source_rules import SourceRules
-from site_build.text import Places, count_control_characters, find_control_character, make_slug
+from site_build.site import UNDATED, Alias, Document, Kind
+from site_build.text import Places, find_control_characters, make_slug
 
 _BEGINNING_TAGS = 4_000
 """Code points in which the first paragraph is looked for."""
@@ -34,8 +40,12 @@ def summarise(document: Document, longest: int) -> str:
 
     Never raises, whatever the text.
     """
-    beginning = _cut_beginning(document.markdown)
-    if find_burden(beginning):
+    beginning = document.markdown
+    if len(beginning) > _BEGINNING_TAGS:  # with the definitions of links that stand further down
+        end = beginning.rfind("\n\n", 0, _BEGINNING_TAGS)
+        end = end if end > 0 else _BEGINNING_TAGS
+        beginning = "\n".join([beginning[:end], "", *_DEFINITION.findall(beginning, end)])
+    if find_excess(beginning):
         return ""
     try:
         page = render(document, beginning)
@@ -45,37 +55,21 @@ def summarise(document: Document, longest: int) -> str:
         for mark in paragraph.css("sup, script, style"):
             mark.decompose()
         if text := " ".join(paragraph.text().split()):
-            return _shorten(text, longest)
+            if len(text) <= longest:
+                return text
+            words = text[:longest].rpartition(" ")[0] or text[: longest - 1]
+            return words.rstrip(" ,;:.\u2013\u2014-") + "\u2026"
     return ""
-
-
-def _cut_beginning(text: str) -> str:
-    """Return the first paragraphs, with the definitions of links that stand further down."""
-    if len(text) <= _BEGINNING_TAGS:
-        return text
-    end = text.rfind("\n\n", 0, _BEGINNING_TAGS)
-    end = end if end > 0 else _BEGINNING_TAGS
-    definitions = _DEFINITION.findall(text, end)
-    return "\n".join([text[:end], "", *definitions])
-
-
-def _shorten(text: str, longest: int) -> str:
-    if len(text) <= longest:
-        return text
-    words = text[:longest].rpartition(" ")[0] or text[: longest - 1]
-    return words.rstrip(" ,;:.\u2013\u2014-") + "\u2026"
 
 
 LARGEST_FILE = 2 * 1024 * 1024
 """Bytes; some three hundred thousand words."""
 
 _RULES = SourceRules()
-_EPOCH = datetime.fromtimestamp(0, UTC)
 _BEGINNING = "begin it with `---`, the keys title, slug and date, and `---` again"
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(NamedTuple):
     """The front matter and the body of a text, and their offsets in it."""
 
     entries: list[Entry]
@@ -86,7 +80,7 @@ class _Parts:
 
 def read_document(
     path: str, raw: bytes, rules: SourceRules = _RULES
-) -> tuple[Document | None, list[Finding]]:
+) -> tuple[Document | None, list[Diagnostic]]:
     """Return the document, or None where errors forbid one, with all findings about the file.
 
     `path` is relative to the content folder, with `/`. Never raises, whatever the bytes.
@@ -97,7 +91,7 @@ def read_document(
         document, faults = _read_text(path, text, hashlib.sha256(raw).hexdigest(), rules)
     places = Places(text)
     return document, sorted(
-        Finding(path, *places.locate(fault.offset), fault.severity, fault.message)
+        Diagnostic(path, *places.locate(fault.offset), fault.severity, fault.message)
         for fault in faults
     )
 
@@ -106,34 +100,22 @@ def _decode(raw: bytes) -> tuple[str, list[Fault]]:
     r"""Return the text with `\n` line ends; what cannot be decoded ends it, with a fault."""
     if len(raw) > LARGEST_FILE:
         return "", [Fault(0, f"the file is larger than {LARGEST_FILE} bytes; split it")]
-    raw = raw.removeprefix(codecs.BOM_UTF8)
+    raw = raw.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
         text = raw.decode()
     except UnicodeDecodeError as fault:
-        text = _unify_line_ends(raw[: fault.start].decode())
-        return text, [Fault(len(text), _explain_encoding(raw, fault.start))]
-    text = _unify_line_ends(text)
-    return text, _find_control_characters(text)
-
-
-def _unify_line_ends(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _explain_encoding(raw: bytes, offset: int) -> str:
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "the file is UTF-16; save it as UTF-8"
-    return f"byte 0x{raw[offset]:02X} is not UTF-8; save the file as UTF-8"
-
-
-def _find_control_characters(text: str) -> list[Fault]:
-    at = find_control_character(text)
-    if at is None:
-        return []
-    name = "NUL" if text[at] == "\0" else f"the control character U+{ord(text[at]):04X}"
-    count = count_control_characters(text)
-    more = f" (the first of {count})" if count > 1 else ""
-    return [Fault(at, f"the text holds {name}{more}; take it out")]
+        message = f"byte 0x{raw[fault.start]:02X} is not UTF-8; save the file as UTF-8"
+        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            message = "the file is UTF-16; save it as UTF-8"
+        text = raw[: fault.start].decode()
+        return text, [Fault(len(text), message)]
+    found = find_control_characters(text)
+    if not found:
+        return text, []
+    sign = text[found[0]]
+    name = "NUL" if sign == "\0" else f"the control character U+{ord(sign):04X}"
+    more = f" (the first of {len(found)})" if len(found) > 1 else ""
+    return text, [Fault(found[0], f"the text holds {name}{more}; take it out")]
 
 
 def _read_text(
@@ -223,7 +205,8 @@ def _make_document(
 ) -> Document:
     markdown, line = body
     kind: Kind = "page" if rules.is_page(path) else "post"
-    published = head.date or _EPOCH
+    published = head.date or UNDATED
+    folder = PurePosixPath(path).parent.name if rules.folder_is_category else ""
     document = Document(
         path=path,
         kind=kind,
@@ -237,7 +220,7 @@ def _make_document(
         tags=head.tags,
         series=head.series if kind == "post" else "",
         author=head.author,
-        category=_find_category(path, kind, head, rules),
+        category=head.category or folder or rules.category if kind == "post" else "",
         lang=head.lang,
         draft=head.status == "draft",
         markdown=markdown,
@@ -250,13 +233,7 @@ def _make_document(
     return replace(document, description=description, excerpt=document.excerpt or description)
 
 
-def _find_category(path: str, kind: Kind, head: PageFrontMatter, rules: SourceRules) -> str:
-    folder = PurePosixPath(path).parent.name if rules.folder_is_category else ""
-    return head.category or folder or rules.category if kind == "post" else ""
-
-
 def _locate(document: Document, rules: SourceRules) -> str:
-    """Return the address of a document by the settings' forms."""
     return rules.addresses.locate(
         document.kind,
         document.slug,

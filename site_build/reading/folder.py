@@ -1,17 +1,23 @@
-"""The content folder: which files are in it, and which of them cannot be used.
+"""The content folder: which files are in it, which cannot be used, and measures of its pictures.
 
-It looks at names and kinds of files; what is in them is for others to say.
+It looks at names and kinds of files; what is in texts is for others to say. A picture is unpacked
+once, to see that it can be; after that its digest tells.
 """
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from site_build.post import Finding
+from site_build.addresses import SourceRules
+from site_build.faults import Diagnostic
+from site_build.incremental.cache import Cache, make_key
+from site_build.incremental.parallel import map_unordered
+from site_build.pictures.measure import LARGEST_FILE as LARGEST_PICTURE
+from site_build.pictures.measure import Measured, is_picture, measure
 from site_build.reading.document import LARGEST_FILE
-from site_build.source_rules import SourceRules
 
 _FOREIGN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
 _OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
@@ -27,7 +33,7 @@ class Listing:
     """Markdown files."""
     files: tuple[str, ...]
     """Files that are published as they are."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Diagnostic, ...]
 
 
 def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
@@ -39,7 +45,7 @@ def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
     os.scandir(folder).close()
     for path, fault in _walk(folder):
         if fault:
-            findings.append(Finding(show_path(path), 1, 1, "error", fault))
+            findings.append(Diagnostic(show_path(path), 1, 1, "error", fault))
         elif path.endswith(".md"):
             if rules.is_source(path):
                 sources.append(path)
@@ -48,7 +54,7 @@ def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
         elif (suffix := Path(path).suffix.lower()) in _OTHER_SUFFIXES and rules.is_source(path):
             mend = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
             message = f"the file is not built; {mend} the suffix .md"
-            findings.append(Finding(show_path(path), 1, 1, "warning", message))
+            findings.append(Diagnostic(show_path(path), 1, 1, "warning", message))
     return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)))
 
 
@@ -69,10 +75,10 @@ def digest_file(folder: Path, path: str, largest: int = LARGEST_FILE) -> str:
         return ""
 
 
-def explain_refusal(path: str, refusal: OSError) -> Finding:
+def explain_refusal(path: str, refusal: OSError) -> Diagnostic:
     """Return the finding for a file that the disk would not give."""
     message = f"the file cannot be read ({refusal.strerror}); mend its permissions"
-    return Finding(show_path(path), 1, 1, "error", message)
+    return Diagnostic(show_path(path), 1, 1, "error", message)
 
 
 def show_path(path: str) -> str:
@@ -106,18 +112,46 @@ def _walk(folder: Path) -> Iterator[tuple[str, str | None]]:
 def _find_fault(entry: os.DirEntry[str], home: Path) -> str | None:
     if show_path(entry.name) != entry.name:
         return "the file's name holds signs that are no text; rename it"
-    if entry.is_symlink() and (fault := _find_link_fault(Path(entry.path), home)):
-        return fault
-    if not entry.is_file():
-        return "this is no plain file; take it away"
-    return None
+    if entry.is_symlink():
+        try:
+            target = Path(entry.path).resolve(strict=True)
+        except (OSError, RuntimeError):
+            return "the link leads nowhere; put the file itself here"
+        if not target.is_relative_to(home):
+            return "the link leads out of the content folder; put the file itself here"
+        if target.is_dir():
+            return "a linked folder is not followed; put its files here"
+    return None if entry.is_file() else "this is no plain file; take it away"
 
 
-def _find_link_fault(link: Path, home: Path) -> str | None:
+_MEASURES = "measure"
+
+
+def measure_pictures(
+    content: Path, files: Sequence[str], jobs: int, cache: Cache | None = None, code: str = ""
+) -> dict[str, Measured]:
+    """Return the measures of every picture among `files`, by path.
+
+    `code` says which program measures; without a cache every picture is looked at.
+    """
+    paths = [path for path in files if is_picture(path)]
+    keys, known = {}, {}
+    if cache:
+        digests = {path: digest_file(content, path, LARGEST_PICTURE) for path in paths}
+        keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
+        known = cache.recall(_MEASURES, keys, Measured)
+    unknown = [path for path in paths if path not in known]
+    fresh = {
+        unknown[at]: each for at, each in map_unordered(partial(_measure, content), unknown, jobs)
+    }
+    if cache:
+        cache.put(_MEASURES, [(keys[path], measured) for path, measured in fresh.items()])
+        cache.keep_only(_MEASURES, keys.values())
+    return {path: known.get(path) or fresh[path] for path in paths}
+
+
+def _measure(content: Path, path: str) -> Measured:
     try:
-        target = link.resolve(strict=True)
-    except (OSError, RuntimeError):
-        return "the link leads nowhere; put the file itself here"
-    if not target.is_relative_to(home):
-        return "the link leads out of the content folder; put the file itself here"
-    return "a linked folder is not followed; put its files here" if target.is_dir() else None
+        return measure(path, read_bytes(content, path, LARGEST_PICTURE))
+    except OSError as refusal:
+        return Measured(None, f"cannot be read ({refusal.strerror}); mend its permissions")

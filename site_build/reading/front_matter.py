@@ -4,6 +4,7 @@ Only values come in here; where they stand in the file is `site_build.reading.do
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import Annotated, Literal
 
@@ -21,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from edge_api.schema.index import PostSummary
-from site_build.text import find_control_character, make_slug, shorten
+from site_build.text import find_control_characters, make_slug, shorten
 
 LONGEST_SERIES = 100
 """Code points; it stands on one line above the parts."""
@@ -74,8 +75,8 @@ def _require_text(value: object) -> str:
     if not isinstance(value, str):
         mend = "put it in quotes" if isinstance(value, int | float | date) else "write it as text"
         raise _fault("is empty; fill it in" if value is None else f"is {name_kind(value)}; {mend}")
-    if (control := find_control_character(value)) is not None:
-        raise _fault(f"holds the control character U+{ord(value[control]):04X}; take it out")
+    for at in find_control_characters(value):
+        raise _fault(f"holds the control character U+{ord(value[at]):04X}; take it out")
     text = " ".join(value.split())
     if not text:
         raise _fault("is empty; fill it in")
@@ -162,19 +163,16 @@ def _require_list(value: object, info: ValidationInfo) -> object:
     return tuple(value)
 
 
-def _require_alias(value: object) -> object:
-    text = _require_text(value)
-    if not re.fullmatch(_ALIAS, text):
-        mend = "a former slug, or a path such as `/2019/old-post/` or `/2019/old.html`"
-        raise _fault(f"is {shorten(text)!r}; write {mend}")
-    return text
+def _require(test: Callable[[str], object], explain: Callable[[str], str]) -> BeforeValidator:
+    """Return what refuses a text that does not pass a test, with a sentence about the text."""
 
+    def validate(value: object) -> str:
+        text = _require_text(value)
+        if not test(text):
+            raise _fault(explain(text))
+        return text
 
-def _require_tag(value: object) -> str:
-    text = _require_text(value)
-    if not make_slug(text):
-        raise _fault(f"is {text!r}, which gives no address; use a letter or a digit")
-    return text
+    return BeforeValidator(validate)
 
 
 def _drop_repeated(tags: tuple[str, ...]) -> tuple[str, ...]:
@@ -192,31 +190,36 @@ def _require_status(value: object) -> object:
     return value
 
 
-def _require_series(value: object) -> object:
-    text = _require_text(value)
-    if len(text) > LONGEST_SERIES:
-        raise _fault(f"has {len(text)} characters; shorten it to {LONGEST_SERIES} at most")
-    return text
-
-
-def _require_language(value: object) -> object:
-    text = _require_text(value)
-    if not re.fullmatch(_LANGUAGE, text):
-        raise _fault(f"is {text[:40]!r}; write a language tag such as `lang: en` or `lang: pt-BR`")
-    return text
-
+_tag = _require(
+    make_slug, lambda text: f"is {text!r}, which gives no address; use a letter or a digit"
+)
+_alias = _require(
+    re.compile(_ALIAS).fullmatch,
+    lambda text: (
+        f"is {shorten(text)!r}; write a former slug, or a path such as `/2019/old-post/` or "
+        "`/2019/old.html`"
+    ),
+)
+_series = _require(
+    lambda text: len(text) <= LONGEST_SERIES,
+    lambda text: f"has {len(text)} characters; shorten it to {LONGEST_SERIES} at most",
+)
+_language = _require(
+    re.compile(_LANGUAGE).fullmatch,
+    lambda text: f"is {text[:40]!r}; write a language tag such as `lang: en` or `lang: pt-BR`",
+)
 
 Text = Annotated[str, BeforeValidator(_require_text)]
 Slug = Annotated[str, PostSummary.model_fields["slug"], BeforeValidator(_require_slug)]
 Instant = Annotated[datetime, BeforeValidator(_require_instant)]
 Revision = Annotated[datetime, BeforeValidator(_require_revision)]
-Tag = Annotated[str, BeforeValidator(_require_tag)]
+Tag = Annotated[str, _tag]
 Tags = Annotated[tuple[Tag, ...], AfterValidator(_drop_repeated), BeforeValidator(_require_list)]
-Alias = Annotated[str, Field(pattern=f"^{_ALIAS}$"), BeforeValidator(_require_alias)]
+Alias = Annotated[str, Field(pattern=f"^{_ALIAS}$"), _alias]
 Aliases = Annotated[tuple[Alias, ...], BeforeValidator(_require_list)]
 Status = Annotated[Literal["published", "draft"], BeforeValidator(_require_status)]
-Series = Annotated[str, Field(max_length=LONGEST_SERIES), BeforeValidator(_require_series)]
-Language = Annotated[str, Field(pattern=f"^{_LANGUAGE}$"), BeforeValidator(_require_language)]
+Series = Annotated[str, Field(max_length=LONGEST_SERIES), _series]
+Language = Annotated[str, Field(pattern=f"^{_LANGUAGE}$"), _language]
 
 
 class PageFrontMatter(BaseModel):

@@ -3,15 +3,15 @@
 Every defect becomes a sentence with its mend at its place. It knows nothing of the text below.
 """
 
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
 from site_build import addresses
-from site_build.post import Kind
+from site_build.addresses import SourceRules
+from site_build.reading.entries import Entry
 from site_build.reading.front_matter import (
     ALIASES,
     EXAMPLES,
@@ -20,8 +20,7 @@ from site_build.reading.front_matter import (
     PageFrontMatter,
     PostFrontMatter,
 )
-from site_build.reading.located_yaml import Entry
-from site_build.source_rules import SourceRules
+from site_build.site import Kind
 from site_build.text import make_slug, shorten
 
 RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
@@ -59,8 +58,7 @@ OTHER_NAMES = {
 DRAFT_KEYS = frozenset({"draft", "hidden", "private", "published", "unlisted"})
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """A finding before its line is known; the offset counts code points of the file's text."""
 
     offset: int
@@ -113,16 +111,12 @@ def _sort_out(entries: list[Entry]) -> tuple[dict[str, Entry], list[Fault]]:
         if name not in PageFrontMatter.model_fields:
             faults.append(_explain_unknown(entry))
         elif name in known:
-            faults.append(Fault(entry.key_at, _explain_repeated(entry.key, known[name].key)))
+            first = known[name].key
+            says = "is given twice" if entry.key == first else f"says the same as `{first}`"
+            faults.append(Fault(entry.key_at, f"`{entry.key}` {says}; keep one of them"))
         else:
             known[name] = entry
     return known, faults
-
-
-def _explain_repeated(key: str, first: str) -> str:
-    if key == first:
-        return f"`{key}` is given twice; keep one of them"
-    return f"`{key}` says the same as `{first}`; keep one of them"
 
 
 def _explain_unknown(entry: Entry) -> Fault:
@@ -147,7 +141,10 @@ def _explain_refusal(
         name, member = str(complaint["loc"][0]), complaint["loc"][1:2]
         entry = known.get(name)
         if entry is None:
-            fault = Fault(fence_at, f"`{name}` is missing; add a line {_exemplify(name, known)}")
+            title = known.get("title")
+            slug = make_slug(title.value) if title and isinstance(title.value, str) else ""
+            example = slug if name == "slug" and slug else EXAMPLES[name]
+            fault = Fault(fence_at, f"`{name}` is missing; add a line `{name}: {example}`")
         elif member and isinstance(member[0], int):
             noun = "an alias" if name == "aliases" else "a tag"
             fault = Fault(entry.members_at[member[0]], f"{noun} {complaint['msg']}")
@@ -155,14 +152,6 @@ def _explain_refusal(
             fault, member = Fault(entry.value_at, f"`{entry.key}` {complaint['msg']}"), ()
         faults.setdefault((name, *member), fault)
     return list(faults.values())
-
-
-def _exemplify(name: str, known: dict[str, Entry]) -> str:
-    """Return a line that gives the key `name`, made from the title where that helps."""
-    title = known.get("title")
-    slug = make_slug(title.value) if title and isinstance(title.value, str) else ""
-    example = slug if name == "slug" and slug else EXAMPLES[name]
-    return f"`{name}: {example}`"
 
 
 def _check_values(

@@ -12,8 +12,7 @@ from xml.sax.saxutils import escape
 from edge_api.schema import paths
 from edge_api.schema.paths import DOCS_PAGES
 from site_build import addresses
-from site_build.post import Document
-from site_build.site import UNDATED, Identity, Policy, Site
+from site_build.site import UNDATED, Document, Identity, Policy, Site
 from site_build.text import write_instant
 
 AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(
@@ -52,20 +51,17 @@ _Row = tuple[str, datetime]
 
 def render_robots(identity: Identity, policy: Policy) -> str:
     """Return `robots.txt`: who may read what and for which use, and where the sitemap is."""
-    signal = ", ".join(f"{name}={_spell(policy.signals[name])}" for name, _ in _SENSE)
+    said = {name: "yes" if policy.signals[name] else "no" for name, _ in _SENSE}
+    signal = ", ".join(f"{name}={value}" for name, value in said.items())
+    senses = [f"#   {name}: {sense}" for name, sense in _SENSE]
+    note = "\n".join(["# What this site may be used for (contentsignals.org):", *senses, ""])
     groups = [
         _write_group(agents, signal, allowed=policy.signals[name])
         for name, agents in AGENTS.items()
     ]
     everyone = _write_group(["*"], signal, allowed=True)
     sitemap = f"Sitemap: {identity.absolute(addresses.SITEMAP)}\n"
-    return "\n".join([_explain(), everyone, *groups, sitemap])
-
-
-def _explain() -> str:
-    """Say what the signals mean, for whoever looks into the file."""
-    lines = [f"#   {name}: {sense}" for name, sense in _SENSE]
-    return "\n".join(["# What this site may be used for (contentsignals.org):", *lines, ""])
+    return "\n".join([note, everyone, *groups, sitemap])
 
 
 def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
@@ -73,10 +69,6 @@ def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
     lines = [f"User-agent: {agent}" for agent in agents]
     lines += [f"Content-Signal: {signal}", *(rules if allowed else ["Disallow: /"])]
     return "\n".join([*lines, ""])
-
-
-def _spell(allowed: bool) -> str:  # noqa: FBT001 - it is the value that is spelled
-    return "yes" if allowed else "no"
 
 
 def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
@@ -136,12 +128,9 @@ def _render(kind: str, item: str, site: Site, rows: Sequence[_Row]) -> str:
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<{kind} xmlns="{_NAMESPACE}">',
-        *(_render_row(item, site.identity.absolute(path), instant) for path, instant in rows),
-        f"</{kind}>",
     ]
-    return "\n".join(lines) + "\n"
-
-
-def _render_row(item: str, url: str, instant: datetime) -> str:
-    dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"
-    return f"<{item}><loc>{escape(url)}</loc>{dated}</{item}>"
+    for path, instant in rows:
+        url = escape(site.identity.absolute(path))
+        dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"
+        lines.append(f"<{item}><loc>{url}</loc>{dated}</{item}>")
+    return "\n".join([*lines, f"</{kind}>"]) + "\n"

@@ -3,10 +3,8 @@
 The records come from the posts index, so feed and API say the same of a post.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -15,7 +13,7 @@ import orjson
 from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.site import UNDATED, Identity, Site, Tag
-from site_build.text import write_instant
+from site_build.text import strip_control_characters, write_instant
 
 NEWEST = 50
 """Posts in the feed of the journal."""
@@ -25,8 +23,6 @@ _JSON_FEED = "https://jsonfeed.org/version/1.1"
 _ATOM = "http://www.w3.org/2005/Atom"
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _STYLE = {"type": "html"}
-_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""What no XML document can hold, not even escaped (XML 1.0, section 2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,6 @@ class Channel:
     most: int
     """Posts that the feed holds at most."""
     has_cards: bool = False
-    """Whether each post has a card."""
 
     @property
     def page_url(self) -> str:
@@ -57,12 +52,9 @@ class Channel:
 
     def describe(self) -> str:
         """Say what the site is, and how much of it the feed holds."""
-        return f"{self.identity.description} {self._tell_extent()}".strip()
-
-    def _tell_extent(self) -> str:
-        if self.total <= self.most:
-            return f"All {self.subject}, in full."
-        return f"The newest {self.most} of {self.total} {self.subject}, in full."
+        is_whole = self.total <= self.most
+        extent = "All" if is_whole else f"The newest {self.most} of {self.total}"
+        return f"{self.identity.description} {extent} {self.subject}, in full.".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +101,6 @@ def open_tag(identity: Identity, tag: Tag, *, has_cards: bool = False) -> Channe
     )
 
 
-def find_latest(items: Sequence[Item]) -> datetime:
-    """Return when any of the posts was last revised: the age of the feed, whatever the clock."""
-    return max((item.record.updatedAt for item in items), default=UNDATED)
-
-
 def render_json_feed(channel: Channel, items: Sequence[Item]) -> bytes:
     """Return JSON Feed 1.1 (jsonfeed.org) of `items`, which come newest first."""
     identity = channel.identity
@@ -153,10 +140,12 @@ def render_atom(channel: Channel, items: Sequence[Item]) -> bytes:
     ET.register_namespace("", _ATOM)
     feed = ET.Element(f"{{{_ATOM}}}feed", {_LANG: channel.identity.lang})
     own = channel.locate(addresses.FEED)
+    # The age of the feed, whatever the clock.
+    latest = max((item.record.updatedAt for item in items), default=UNDATED)
     _add(feed, "id", own)
     _add(feed, "title", channel.title)
     _add(feed, "subtitle", channel.describe())
-    _add(feed, "updated", write_instant(find_latest(items)))
+    _add(feed, "updated", write_instant(latest))
     _add(feed, "link", rel="self", type="application/atom+xml", href=own)
     _add(feed, "link", rel="alternate", type="text/html", href=channel.page_url)
     author = _add(feed, "author")
@@ -180,16 +169,12 @@ def _add_entry(feed: ET.Element, item: Item) -> None:
     _add(entry, "updated", write_instant(record.updatedAt))
     _add(entry, "link", rel="alternate", type="text/html", hreflang=item.lang, href=item.url)
     for tag in record.tags:
-        _add(entry, "category", term=_clean(tag))
+        _add(entry, "category", term=strip_control_characters(tag))
     _add(entry, "summary", record.excerpt)
     _add(entry, "content", record.content_html, **_STYLE)
 
 
 def _add(parent: ET.Element, name: str, text: str | None = None, **attributes: str) -> ET.Element:
     element = ET.SubElement(parent, f"{{{_ATOM}}}{name}", attributes)
-    element.text = text and _clean(text)
+    element.text = text and strip_control_characters(text)
     return element
-
-
-def _clean(text: str) -> str:
-    return _UNWRITABLE.sub("", text)

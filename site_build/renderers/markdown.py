@@ -1,11 +1,20 @@
-"""Small pieces of Markdown that several renderers write, safe for any title."""
+"""The Markdown twin of every page: the same words for readers that want no HTML.
+
+A twin lies in the folder of its page, so relative links in it mean the same.
+"""
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from itertools import groupby
+from urllib.parse import quote
 
+from edge_api.schema import paths
+from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.post import Document
-from site_build.site import Identity
+from site_build.site import UNDATED, Document, Identity, Site, Tag
 
 _SPECIAL = re.compile(r"([\\\[\]`*_<>])")
 
@@ -23,18 +32,14 @@ def write_link(text: str, url: str) -> str:
 def list_posts(identity: Identity, posts: Sequence[Document]) -> list[str]:
     """Return one line for each post: its twin, its day and what it is about."""
     return [
-        f"- {write_link(post.title, _locate_twin(identity, post))}"
-        f" ({post.published:%Y-%m-%d}): {escape_text(post.description)}"
+        f"- {_link(identity, post)} ({post.published:%Y-%m-%d}): {escape_text(post.description)}"
         for post in posts
     ]
 
 
 def list_pages(identity: Identity, pages: Sequence[Document]) -> list[str]:
     """Return one line for each page: its twin and what it is about."""
-    return [
-        f"- {write_link(page.title, _locate_twin(identity, page))}: {escape_text(page.description)}"
-        for page in pages
-    ]
+    return [f"- {_link(identity, page)}: {escape_text(page.description)}" for page in pages]
 
 
 def list_overviews(identity: Identity) -> list[tuple[str, str, str]]:
@@ -48,5 +53,186 @@ def list_overviews(identity: Identity) -> list[tuple[str, str, str]]:
     return [(title, addresses.name_twin(path), words) for title, path, words in known if path]
 
 
-def _locate_twin(identity: Identity, document: Document) -> str:
-    return identity.absolute(addresses.name_twin(document.address))
+def _link(identity: Identity, document: Document) -> str:
+    url = identity.absolute(addresses.name_twin(document.address))
+    return write_link(document.title, url)
+
+
+NEWEST = 10
+"""Posts on the twin of the home page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One leaf of a list that fills several: its posts and its place among the leaves."""
+
+    title: str
+    folder: str
+    """Address of the first leaf."""
+    number: int
+    """From 1."""
+    count: int
+    posts: Sequence[Document]
+
+
+def render_document(
+    identity: Identity, document: Document, text: str, path: str, more: Sequence[str] = ()
+) -> str:
+    """Return the twin of the post or page at `path`, whose Markdown is `text`.
+
+    `more` are facts about it that only the site knows, such as its place in a series.
+    """
+    lang = document.lang or identity.lang
+    stated = _state_facts(document.published, document.updated, document.tags, lang)
+    facts = [*stated, *more]
+    source = f"Source: {identity.absolute(path)}"
+    return _render(document.title, document.description, [*facts, source], text)
+
+
+def render_record(record: PostRecord, lang: str) -> str:
+    """Return the twin of a post from its record in the posts index."""
+    facts = _state_facts(record.publishedAt, record.updatedAt, record.tags, lang)
+    return _render(
+        record.title, record.description, [*facts, f"Source: {record.url}"], record.content
+    )
+
+
+def _state_facts(
+    published: datetime, updated: datetime, tags: Sequence[str], lang: str
+) -> list[str]:
+    facts = [] if published == UNDATED else [f"Published: {published:%Y-%m-%d}"]
+    if updated.date() > published.date():
+        facts.append(f"Updated: {updated:%Y-%m-%d}")
+    if tags:
+        facts.append(f"Tags: {', '.join(tags)}")
+    return [*facts, f"Language: {lang}"]
+
+
+def _render(title: str, description: str, facts: list[str], text: str) -> str:
+    head = [f"# {escape_text(title)}"]
+    if description:
+        head.append(f"> {escape_text(description)}")
+    head.append("\n".join(f"- {escape_text(fact)}" for fact in facts))
+    return "\n\n".join([*head, text.strip()]) + "\n"
+
+
+def render_home(site: Site) -> str:
+    """Return the twin of the home page."""
+    identity = site.identity
+    more = [
+        f"- {write_link(title, identity.absolute(path))}"
+        for title, path in (
+            *((title, path) for title, path, _ in list_overviews(identity)),
+            ("llms.txt", addresses.LLMS),
+            ("Atom feed", addresses.FEED),
+            ("JSON Feed", addresses.FEED_JSON),
+        )
+    ]
+    return _join(
+        f"# {escape_text(identity.name)}",
+        f"> {escape_text(identity.description)}",
+        "## Latest posts",
+        "\n".join(list_posts(identity, site.posts[:NEWEST])) or "None yet.",
+        "## More",
+        "\n".join([*more, *list_pages(identity, site.pages)]),
+    )
+
+
+def render_leaf(identity: Identity, leaf: Leaf) -> str:
+    """Return the twin of one leaf of a list of posts."""
+    place = "" if leaf.count == 1 else f", page {leaf.number} of {leaf.count}"
+    ways = [
+        f"- {write_link(way, identity.absolute(addresses.name_twin(path)))}"
+        for way, number in (("Newer", leaf.number - 1), ("Older", leaf.number + 1))
+        if 1 <= number <= leaf.count
+        for path in (addresses.locate_leaf(leaf.folder, number),)
+    ]
+    return _join(
+        f"# {escape_text(leaf.title)}{place}",
+        "\n".join(list_posts(identity, leaf.posts)) or "No posts yet.",
+        "\n".join(ways),
+    )
+
+
+def render_tags(identity: Identity, tags: Sequence[Tag]) -> str:
+    """Return the twin of the list of tags."""
+    lines = [
+        f"- {write_link(tag.name, identity.absolute(path))} ({len(tag.posts)})"
+        for tag in tags
+        for path in (addresses.name_twin(tag.address),)
+    ]
+    return _join("# Tags", "\n".join(lines) or "No tags yet.")
+
+
+def render_archive(identity: Identity, posts: Sequence[Document]) -> str:
+    """Return the twin of the archive: every post by its year."""
+    years = [
+        f"## {year}\n\n" + "\n".join(list_posts(identity, list(found)))
+        for year, found in groupby(posts, key=lambda post: post.published.year)
+    ]
+    return _join("# Archive", *(years or ["No posts yet."]))
+
+
+def render_missing(identity: Identity) -> str:
+    """Return the twin of the page that stands in for a missing one."""
+    ways = (
+        ("llms.txt", addresses.LLMS, "every page, and what there is for programs"),
+        *list_overviews(identity),
+        (
+            "Search",
+            f"{paths.SEARCH.lstrip('/')}?q=",
+            "posts by their words, put behind it",
+        ),
+    )
+    return _join(
+        "# Not found",
+        "There is no page at this address. From here you find what there is:",
+        "\n".join(
+            f"- {write_link(title, identity.absolute(path))}: {sentence}"
+            for title, path, sentence in ways
+        ),
+    )
+
+
+def render_moved(identity: Identity, title: str, path: str) -> str:
+    """Return the HTML page that stands at a former address and leads to `path`."""
+    shown, address = escape(title), f"/{quote(path)}"
+    return (
+        f'<!DOCTYPE html>\n<html lang="{escape(identity.lang)}">\n<meta charset="utf-8">\n'
+        f"<title>{shown}</title>\n"
+        f'<link rel="canonical" href="{escape(identity.url)}{address}">\n'
+        f'<meta http-equiv="refresh" content="0; url={address}">\n'
+        f'<body><p><a href="{address}">{shown}</a></p>\n</html>\n'
+    )
+
+
+def render_thanks(identity: Identity) -> str:
+    """Return the twin of the page that a sent message leads to."""
+    journal = identity.absolute(addresses.name_twin(identity.addresses.journal or addresses.HOME))
+    return _join(
+        "# Thank you",
+        "Your message has arrived and is stored. A person reads it and answers to the address you"
+        " gave.",
+        f"Meanwhile, there is {write_link('the journal', journal)}.",
+    )
+
+
+def render_contact(twin: str, identity: Identity) -> str:
+    """Return the twin of the contact page: its own text, and the forms as programs fill them."""
+    leads = f"{identity.url}{paths.AUDIENCES['rest']}/leads"
+    skill = identity.absolute(f"{addresses.SKILLS}send-an-enquiry/SKILL.md")
+    return _join(
+        twin.strip(),
+        "## Send a message from a program",
+        f"`POST {leads}` takes what the form takes, as JSON: `name`, `email`, `budget_tier` and"
+        " `message`, all of them strings and all needed. No key is needed unless the answer is"
+        f" 401. {write_link('send-an-enquiry', skill)} has the whole request. Send nothing that"
+        " the person has not seen: it cannot be taken back.",
+        "## Ask for access from a program",
+        f"`POST {identity.url}{paths.REQUEST_ACCESS}` asks for an API key or an access token;"
+        f" {write_link('auth.md', identity.absolute(addresses.AUTH))} tells how.",
+    )
+
+
+def _join(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,4 +1,1 @@
-"""How close posts are to each other, by their words and tags.
-
-It knows neither files nor pages.
-"""
+"""How close posts are to each other, by their words and tags; it knows neither files nor pages."""

@@ -18,8 +18,8 @@ from typing import Final, TypeAlias
 from zlib import crc32
 
 from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.spread import beside
-from site_build.post import Document
+from site_build.incremental.parallel import in_background
+from site_build.site import Document
 
 MOST_TERMS: Final = 64
 """Of one post, the most frequent ones: the others say little and cost as much."""
@@ -51,23 +51,18 @@ def count_terms(document: Document) -> Terms:
     ):
         for word in _list_words(text):
             counts[word] += weight
-    ranked = sorted(counts.items(), key=_rank)[:MOST_TERMS]
-    tags = [(f"#{tag.casefold()}", _AS_TAG) for tag in document.tags]
-    return array("Q", (_pack(name, count) for name, count in [*tags, *ranked]))
+    ranked = sorted(counts.items(), key=lambda term: (-term[1], term[0]))[:MOST_TERMS]
+    terms = [*((f"#{tag.casefold()}", _AS_TAG) for tag in document.tags), *ranked]
+    numbers = (
+        crc32(name.encode()) << _COUNT_BITS | min(count, LARGEST_COUNT) for name, count in terms
+    )
+    return array("Q", numbers)
 
 
 def unpack(terms: Terms) -> tuple[list[int], list[int]]:
     """Return the numbers of the terms, and their counts from 1 to LARGEST_COUNT."""
     counts = [term & LARGEST_COUNT for term in terms]
     return [term >> _COUNT_BITS for term in terms], counts
-
-
-def _rank(term: tuple[str, int]) -> tuple[int, str]:
-    return -term[1], term[0]
-
-
-def _pack(name: str, count: int) -> int:
-    return crc32(name.encode()) << _COUNT_BITS | min(count, LARGEST_COUNT)
 
 
 def _list_prose(markdown: str) -> Iterator[str]:
@@ -84,13 +79,16 @@ def _list_prose(markdown: str) -> Iterator[str]:
 
 
 def _list_words(text: str) -> list[str]:
+    """Return the words, or pairs of signs where the script has no blanks between words."""
     words: list[str] = _WORD.findall(_NOISE.sub(" ", text).casefold())
-    return [part for word in words for part in _part(word)] if _DENSE.search(text) else words
-
-
-def _part(word: str) -> list[str]:
-    """Return the word, or its pairs of signs where the script has no blanks between words."""
-    return [word[at : at + 2] for at in range(len(word) - 1)] if _DENSE.match(word) else [word]
+    if not _DENSE.search(text):
+        return words
+    pairs = ([word[at : at + 2] for at in range(len(word) - 1)] for word in words)
+    return [
+        part
+        for word, parts in zip(words, pairs, strict=True)
+        for part in (parts if _DENSE.match(word) else [word])
+    ]
 
 
 MOST_CLOSE: Final = 12
@@ -135,7 +133,9 @@ def relating(
         yield lambda: kept
         return
 
-    with beside(partial(find_related, posts, terms), jobs if len(posts) > _FEW else 1) as found:
+    with in_background(
+        partial(find_related, posts, terms), jobs if len(posts) > _FEW else 1
+    ) as found:
 
         def keep() -> Related:
             related = found()
@@ -161,7 +161,6 @@ def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Relat
 
 
 def _find_closest(number: int, vector: Vector, holders: Holders) -> list[int]:
-    """Return the numbers of the posts closest to one."""
     closeness: dict[int, float] = {}
     so_far = closeness.get  # This is what takes longest: two hundred times for each post.
     for term, weight in vector:
@@ -194,7 +193,6 @@ def _weigh(terms: Iterable[Terms]) -> list[Vector]:
 
 
 def _index(vectors: Sequence[Vector]) -> Holders:
-    """Return the posts that hold each term, with its weights in them."""
     holders: defaultdict[int, Vector] = defaultdict(list)
     for number, vector in enumerate(vectors):
         for term, weight in vector:

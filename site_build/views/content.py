@@ -2,30 +2,33 @@
 
 Pelican's own objects work out slugs, dates and addresses anew on each use and hold every text;
 ten thousand of them take longer than all the rest of a rebuild. These have the same attributes,
-said once, and read a text only when a template asks for it.
+said once, and read a text only when a template asks for it. While a page is rendered, every name
+that its templates look up is noted: it needs no rendering while these stand for the same values.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from html import unescape
 from zoneinfo import ZoneInfo
 
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 from pelican.contents import Article as PelicanArticle  # type: ignore[import-untyped]
 from pelican.contents import Page as PelicanPage
-from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
+from pelican.paginator import Page as Leaf  # type: ignore[import-untyped]
+from pelican.paginator import Paginator
+from pelican.urlwrappers import Author, Category, URLWrapper  # type: ignore[import-untyped]
 from pelican.urlwrappers import Tag as PelicanTag
 
 from edge_api.schema.reading import count_words
 from site_build import addresses
 from site_build.addresses import FEED, FEED_JSON
 from site_build.incremental.cache import make_key
-from site_build.pictures.gallery import Gallery
-from site_build.post import Document
-from site_build.reading.gather import Texts
-from site_build.site import UNDATED, Part
+from site_build.pictures.responsive import Gallery
+from site_build.reading.library import Texts
+from site_build.site import UNDATED, Document, Part
 
 _MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)
 
@@ -80,26 +83,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a post's page shows of other posts."""
-
-    earlier: Neighbour | None = None
-    later: Neighbour | None = None
-    series: Series | None = None
-    related: tuple[Neighbour, ...] = ()
-    """The closest first."""
-
-    def seal(self) -> bytes:
-        """Return a digest of all of it."""
-        beside = [each and each.digest for each in (self.earlier, self.later)]
-        series = self.series
-        place = series and (series.name, series.number, series.count)
-        parts = [part.digest for part in series.shown] if series else []
-        return make_key(beside, place, parts, [post.digest for post in self.related])
-
-
-@dataclass(frozen=True, slots=True)
-class BuildManager:
+class RenderContext:
     """What all posts and pages of one build share."""
 
     settings: Mapping[str, object]
@@ -118,12 +102,12 @@ class BuildManager:
 
 def make_neighbour(post: Document, tags: Mapping[str, Tag], zone: tzinfo = UTC) -> Neighbour:
     """Return what a link to the post shows; `tags` are by every spelling of their names."""
-    url = post.address
     published, updated = post.published.astimezone(zone), post.updated.astimezone(zone)
     own = tuple(tags[name] for name in post.tags if name in tags)
-    said = (post.title, url, post.description, published.isoformat(), updated.isoformat())
-    digest = make_key(said, [(tag.name, tag.slug) for tag in own])
-    return Neighbour(post.title, url, post.description, published, updated, own, digest)
+    said = (post.title, post.address, post.description)
+    instants = (published.isoformat(), updated.isoformat())
+    digest = make_key(*said, *instants, [(tag.name, tag.slug) for tag in own])
+    return Neighbour(*said, published, updated, own, digest)
 
 
 def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
@@ -146,23 +130,22 @@ class _Light:
     digest: bytes
     metadata: dict[str, object]
 
-    def _describe(self, document: Document, shelf: BuildManager) -> None:
-        self.document = document
-        self.settings = shelf.settings
-        self._texts, self._gallery = shelf.texts, shelf.gallery
+    def _describe(self, document: Document, context: RenderContext) -> None:
+        self.document, self.settings = document, context.settings
+        self._texts, self._gallery = context.texts, context.gallery
         self.source_path = self.relative_source_path = document.path
         self.slug, self.title = document.slug, document.title
         self.url, self.save_as = document.address, addresses.name_file(document.address)
         self.twin_url = f"/{addresses.name_twin(self.url)}"
         self.description, self.excerpt = document.description, document.excerpt
-        self.published = document.published.astimezone(shelf.zone)
-        self.updated = document.updated.astimezone(shelf.zone)
-        self.reading_minutes = shelf.minutes[document.path]
-        self.tags = [shelf.tags[name] for name in document.tags if name in shelf.tags]
-        self.lang = document.lang or str(shelf.settings["DEFAULT_LANG"])
+        self.published = document.published.astimezone(context.zone)
+        self.updated = document.updated.astimezone(context.zone)
+        self.reading_minutes = context.minutes[document.path]
+        self.tags = [context.tags[name] for name in document.tags if name in context.tags]
+        self.lang = document.lang or str(context.settings["DEFAULT_LANG"])
         self.byline = document.author
-        names = split_authors(self.byline) or [next(iter(shelf.authors))]
-        self.authors = [shelf.authors[name] for name in names]
+        names = split_authors(self.byline) or [next(iter(context.authors))]
+        self.authors = [context.authors[name] for name in names]
         self.author = self.authors[0]
         self.status, self.in_default_lang = "published", True
         self.translations: list[object] = []
@@ -178,7 +161,7 @@ class _Light:
             if document.updated != document.published:
                 self.metadata["modified"] = self.updated
         if document.category:
-            self.metadata["category"] = shelf.categories[document.category]
+            self.metadata["category"] = context.categories[document.category]
         self.take_metadata()
 
     def take_metadata(self) -> None:
@@ -212,7 +195,7 @@ class _Light:
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
         html = self._texts.read(self.document).conversion.html
-        return self._gallery.dress(html, self.url, self.source_path)
+        return self._gallery.make_responsive(html, self.url, self.source_path)
 
     @_content.setter
     def _content(self, html: str) -> None:
@@ -255,12 +238,24 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
     url = ""
     save_as = ""
 
-    def __init__(self, document: Document, shelf: BuildManager, surroundings: Surroundings) -> None:
-        self._describe(document, shelf)
+    def __init__(  # noqa: PLR0913
+        self,
+        document: Document,
+        context: RenderContext,
+        *,
+        earlier: Neighbour | None,
+        later: Neighbour | None,
+        series: Series | None,
+        related: tuple[Neighbour, ...],
+    ) -> None:
+        self._describe(document, context)
         self.template = "article"
-        self.prev_article, self.next_article = surroundings.earlier, surroundings.later
-        self.series, self.related = surroundings.series, surroundings.related
-        self._seal(surroundings.seal())
+        self.prev_article, self.next_article = earlier, later
+        self.series, self.related = series, related
+        beside = [each and each.digest for each in (earlier, later)]
+        place = series and (series.name, series.number, series.count)
+        parts = [part.digest for part in series.shown] if series else []
+        self._seal(beside, place, parts, [post.digest for post in related])
 
 
 class Page(_Light, PelicanPage):  # type: ignore[misc]
@@ -269,7 +264,84 @@ class Page(_Light, PelicanPage):  # type: ignore[misc]
     url = ""
     save_as = ""
 
-    def __init__(self, document: Document, shelf: BuildManager, template: str) -> None:
-        self._describe(document, shelf)
+    def __init__(self, document: Document, context: RenderContext, template: str) -> None:
+        self._describe(document, context)
         self.template = template
         self._seal(template)
+
+
+_LONG = 50
+"""Lists above this length are shared by many pages, so their digests are remembered."""
+
+_ABSENT = b"absent"
+
+
+class UnknownValueError(Exception):
+    """A template looked at something whose content cannot be told."""
+
+
+def track_lookups(seen: dict[str, None]) -> type[Context]:
+    """Return a kind of template context that notes in `seen` every name looked up."""
+
+    class TrackingContext(Context):
+        def resolve_or_missing(self, key: str) -> object:
+            # What a template has set itself was made from names that were noted then; it may hide
+            # one that all pages are given, such as the list of all tags.
+            if key not in self.vars:
+                seen[key] = None
+            return super().resolve_or_missing(key)
+
+    return TrackingContext
+
+
+class InputDigest:
+    """Digests of the values that templates are given."""
+
+    def __init__(self) -> None:
+        self._remembered: dict[int, tuple[object, bytes]] = {}
+
+    def digest(self, names: Sequence[str], values: Mapping[str, object]) -> bytes:
+        """Return the digest of what `names` stand for.
+
+        Raises UnknownValueError when one of them stands for something that cannot be told.
+        """
+        return make_key(
+            [self._digest(values[name]) if name in values else _ABSENT for name in names]
+        )
+
+    def _digest(self, value: object) -> bytes:
+        match value:
+            case None | bool() | int() | float() | str() | datetime():
+                return repr(value).encode()
+            case Article() | Page():
+                return value.digest
+            case list() | tuple():
+                return self._digest_list(value)
+            case Mapping():
+                return make_key([(name, self._digest(each)) for name, each in value.items()])
+            case _:
+                return self._digest_other(value)
+
+    def _digest_other(self, value: object) -> bytes:
+        match value:
+            case URLWrapper():
+                return make_key(value.name, value.slug)
+            case Leaf():
+                place = (value.number, value.url, value.paginator.num_pages)
+                return make_key(place, self._digest(value.object_list))
+            case Paginator():
+                # Of a paginator templates show the counts; its leaves they are given one by one.
+                return make_key(value.count, value.per_page, value.num_pages)
+            case Callable():
+                # What a function does is part of the code, and that is digested elsewhere.
+                return make_key(value.__module__, getattr(value, "__qualname__", ""))
+            case _:
+                raise UnknownValueError(type(value).__name__)
+
+    def _digest_list(self, values: list[object] | tuple[object, ...]) -> bytes:
+        if known := self._remembered.get(id(values)):
+            return known[1]
+        digest = make_key([self._digest(each) for each in values])
+        if len(values) > _LONG:
+            self._remembered[id(values)] = (values, digest)  # Held, so that its id stays its own.
+        return digest

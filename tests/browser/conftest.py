@@ -97,7 +97,7 @@ def browser(chromium: str) -> Iterator[Browser]:
         yield running
 
 
-def gc_freeze(page: Page) -> None:
+def settle(page: Page) -> None:
     """Wait until a page can all that it can do beyond being read: that comes after its paint."""
     page.locator(".lamp[aria-pressed]").wait_for()
     page.evaluate(_MODULES)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import ARGUMENTS, Journal, gc_freeze
+from tests.browser.conftest import ARGUMENTS, Journal, settle
 from tests.edge.edge_process import free_port
 
 pytestmark = pytest.mark.size("test")
@@ -22,7 +22,7 @@ THANKS = "**/contact/thanks/"
 def fill(page: Page, url: str, **changes: str) -> None:
     """Open the contact page and fill in the form."""
     page.goto(f"{url}/contact/")
-    gc_freeze(page)
+    settle(page)
     type_in(page, **changes)
 
 
@@ -84,7 +84,7 @@ def test_every_fault_is_told_at_its_field(journal: Journal, page: Page) -> None:
 def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None:
     """What is required is told by the service too, at every field."""
     page.goto(f"{journal.url}/contact/")
-    gc_freeze(page)
+    settle(page)
     send(page)
 
     expect(page.locator("#contact-form .field .fault")).to_have_count(3)
@@ -116,7 +116,7 @@ def test_a_page_that_came_back_is_taken_up(journal: Journal, browser: Browser, p
     plain.context.close()
     page.route("**/contact/", lambda route: _once(route, body))
     page.goto(f"{journal.url}/contact/")
-    gc_freeze(page)
+    settle(page)
     expect(page.locator("#email-fault")).to_have_count(1)
 
     page.locator("#message").fill("")

@@ -9,7 +9,7 @@ import brotli
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Journal, gc_freeze
+from tests.browser.conftest import Journal, settle
 from tests.edge.conftest import run_build
 from tests.edge.edge_process import ROOT, Installation, free_port
 from tests.sizes import in_ci
@@ -32,7 +32,7 @@ def open_search(page: Page, journal: Journal, words: str = "") -> list[str]:
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(f"{journal.url}/search" + (f"?q={words}" if words else ""))
-    gc_freeze(page)
+    settle(page)
     return complaints
 
 
@@ -308,7 +308,7 @@ def test_the_limit_is_told_as_it_is(journal: Journal, page: Page) -> None:
     limited: Installation = journal.installation.changed(**changed, RATE_SEARCH="1/minute")
     with limited.serving():
         page.goto(f"{url}/search?q=sheet")
-        gc_freeze(page)
+        settle(page)
         page.get_by_label("Words").fill("painted")
         told(page, re.compile(r"^Too many searches from here: try again in \d+ seconds\.$"))
         assert len(results(page)) == 2
@@ -343,7 +343,7 @@ def test_words_that_look_like_markup_are_text(
         page.on("request", lambda request: loaded.append(request.url))
         page.goto(f"{hostile}/search")
         if scripts:
-            gc_freeze(page)
+            settle(page)
         page.get_by_label("Words").fill(HOSTILE)
         if not scripts:
             page.keyboard.press("Enter")
@@ -441,7 +441,7 @@ def test_the_script_is_small() -> None:
 def test_an_agent_of_the_browser_finds_a_tool(journal: Journal, agent_page: Page) -> None:
     """It says what it is for and what it takes, and is called without a person's doing."""
     agent_page.goto(f"{journal.url}/search")
-    gc_freeze(agent_page)
+    settle(agent_page)
     (tool,) = agent_page.evaluate(
         "async () => (await document.modelContext.getTools())"
         ".map(({name, description, inputSchema}) => ({name, description, inputSchema}))"
@@ -457,7 +457,7 @@ def test_an_agent_of_the_browser_finds_a_tool(journal: Journal, agent_page: Page
 def test_an_agent_gets_results_as_data(journal: Journal, agent_page: Page) -> None:
     """And the person sees the same."""
     agent_page.goto(f"{journal.url}/search")
-    gc_freeze(agent_page)
+    settle(agent_page)
     said = agent_page.evaluate(
         """async () => {
           const [tool] = await document.modelContext.getTools();

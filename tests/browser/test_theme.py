@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import ARGUMENTS, Journal, gc_freeze
+from tests.browser.conftest import ARGUMENTS, Journal, settle
 from tests.browser.watching import OVERFLOW
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, free_port
@@ -187,7 +187,7 @@ def test_modules_wait_for_the_paint(journal: Journal, page: Page) -> None:
     page.on("request", lambda request: asked.append(request.url))
     page.route(f"**{POST}", give_with_a_stranger)
     page.goto(f"{journal.url}{POST}")
-    gc_freeze(page)
+    settle(page)
     waited, begun = page.evaluate(_ORDER)
 
     assert page.get_by_text("Strange.").count() == 1

@@ -5,8 +5,7 @@ from xml.etree import ElementTree as ET
 
 from edge_api.schema.index import PostRecord
 from site_build.addresses import HOUSE
-from site_build.post import Document
-from site_build.site import Identity
+from site_build.site import Document, Identity
 
 ME = Identity("https://journal.test", "A & B", "Of <things>.", "Ann", "en")
 DAY = datetime(2026, 3, 1, tzinfo=UTC)

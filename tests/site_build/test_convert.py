@@ -10,8 +10,8 @@ from selectolax.lexbor import LexborHTMLParser
 from site_build.checks.examine import study
 from site_build.markup.convert import Conversion, Converter, Dialect
 from site_build.markup.sanitize import sanitize
-from site_build.post import Document
 from site_build.reading.document import read_document
+from site_build.site import Document
 from tests.shared_material import find_posts
 
 NOON = datetime(2026, 3, 1, tzinfo=UTC)

@@ -8,8 +8,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from site_build.checks.examine import study
 from site_build.markup.convert import Dialect
-from site_build.markup.repair import repair
-from site_build.post import Document
+from site_build.markup.sanitize import repair
+from site_build.site import Document
 from tests.site_build.workbench import Desk, find
 
 BROKEN = {

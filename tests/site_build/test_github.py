@@ -16,8 +16,7 @@ from site_build.checks.examine import study
 from site_build.faults import BuildError
 from site_build.markup.blocks import DEEPEST
 from site_build.markup.convert import Converter, Dialect
-from site_build.markup.formulas import FormulaError, write_mathml
-from site_build.markup.github import GITHUB
+from site_build.markup.github import GITHUB, FormulaError, write_mathml
 from site_build.markup.sanitize import sanitize
 from site_build.markup.structure import find_elements
 from tests.shared_material import find_posts

@@ -14,7 +14,7 @@ import pytest
 
 from site_build.bridge.plugin import contained
 from site_build.faults import BuildError
-from site_build.incremental.spread import beside
+from site_build.incremental.parallel import in_background
 from site_build.incremental.tree import (
     EMPTY,
     LEDGER_FILE,
@@ -82,14 +82,14 @@ def test_of_a_damaged_ledger_no_row_is_believed(
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_work_goes_on_beside(jobs: int) -> None:
     """In a process of its own where more than one may be at work; its fault is raised here."""
-    with beside(os.getpid, jobs) as wait:
+    with in_background(os.getpid, jobs) as wait:
         assert (wait() == os.getpid()) == (jobs == 1)
     assert multiprocessing.active_children() == []
 
     def fail() -> Any:
         raise BuildError("no")
 
-    with pytest.raises(BuildError, match="no"), beside(fail, jobs) as wait:
+    with pytest.raises(BuildError, match="no"), in_background(fail, jobs) as wait:
         wait()
 
 
@@ -103,7 +103,7 @@ def test_the_body_goes_on_while_the_work_is_done(tmp_path: Path) -> None:
             time.sleep(0.01)
         return False
 
-    with beside(look, 2) as wait:
+    with in_background(look, 2) as wait:
         (tmp_path / "given").touch()
         assert wait()
 
@@ -115,7 +115,7 @@ def test_work_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
         time.sleep(5)
         (tmp_path / "done").touch()
 
-    with pytest.raises(ContentlessError), beside(work, 2):
+    with pytest.raises(ContentlessError), in_background(work, 2):
         raise ContentlessError
     assert multiprocessing.active_children() == []
     assert not (tmp_path / "done").exists()
@@ -126,7 +126,7 @@ def test_a_signal_while_a_process_is_started_is_answered(instant: str) -> None:
     """Python loses what a handler raises in a hook of fork; a publisher that lost it went on."""
     script = f"""
 import os, signal
-from site_build.incremental.spread import spread
+from site_build.incremental.parallel import spread
 
 def hear(*_):
     raise SystemExit(7)

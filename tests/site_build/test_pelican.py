@@ -18,9 +18,9 @@ from edge_api.schema.edge_pages import FORMS, FRAMES, PAGES, REFERENCE
 from site_build.bridge.plugin import Journal, contained, make_request
 from site_build.bridge.settings import IGNORED, REFUSED, load_settings
 from site_build.faults import BuildError
-from site_build.making.production import Production
+from site_build.making.build import SiteBuild
 from site_build.making.tasks import TemplateTask
-from site_build.reading.pelican_head import read_pelican_head
+from site_build.reading.entries import read_pelican_head
 from tests.site_build.workbench import NOW, ROOT, SITE_URL, find, run
 
 pytestmark = pytest.mark.size("test")
@@ -422,7 +422,7 @@ def test_heads_of_pelican(head: str, entries: dict[str, object]) -> None:
     assert found[1] == len(head)
 
 
-class Recording(Production):
+class Recording(SiteBuild):
     """A build that remembers its pages."""
 
     pages: list[TemplateTask]

@@ -4,6 +4,7 @@ import gc
 import io
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,12 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.index import PostIndex, PostRecord
 from site_build.faults import ContentError
-from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.plates import PLATES
+from site_build.incremental.cache import IMAGES, Cache, make_key
 from site_build.pictures import measure as measuring
-from site_build.pictures.dress import dress, resolve, state_sizes
 from site_build.pictures.encode import Picture, encode, list_forms
 from site_build.pictures.measure import measure
-from site_build.reading.check import check_content
+from site_build.pictures.responsive import Gallery, resolve
+from site_build.reading.library import check_content
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 
 pytestmark = pytest.mark.size("test")
@@ -292,10 +292,11 @@ def test_what_an_author_set_stays() -> None:
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
     pictures = {picture.path: picture}
 
-    own_width = dress('<img src="/images/a.jpg" width="200" loading="eager">', "x/", pictures)
-    own_choice = dress('<picture><img src="/images/a.jpg"></picture>', "x/", pictures)
-    own_set = dress('<img src="/images/a.jpg" srcset="/b.jpg 2x">', "x/", pictures)
-    unread = dress('<!-- <img src="/images/a.jpg"> --><p>', "x/", pictures)
+    dress = partial(Gallery(pictures, {}, {}).make_responsive, page="x/", document="")
+    own_width = dress('<img src="/images/a.jpg" width="200" loading="eager">')
+    own_choice = dress('<picture><img src="/images/a.jpg"></picture>')
+    own_set = dress('<img src="/images/a.jpg" srcset="/b.jpg 2x">')
+    unread = dress('<!-- <img src="/images/a.jpg"> --><p>')
 
     assert 'height="100"' in own_width
     assert "200px" in own_width
@@ -324,10 +325,10 @@ def test_what_is_no_image_of_ours_gets_no_forms(tag: str) -> None:
     """Images of other sites, tags without an end and code about images offer nothing of ours."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
 
-    made = dress(tag, "journal/x/", {picture.path: picture})
+    made = Gallery({picture.path: picture}, {}, {}).make_responsive(tag, "journal/x/", "")
 
     assert "/pictures/" not in made
-    assert state_sizes(tag, "journal/x/", {picture.path: picture}) == tag
+    assert Gallery({picture.path: picture}, {}, {}).add_sizes(tag, "journal/x/", "") == tag
 
 
 def test_addresses_mean_what_a_browser_takes_them_for() -> None:
@@ -358,7 +359,7 @@ def test_a_form_comes_from_the_cache(desk: Desk) -> None:
     first = take(desk.build() / "site" / "pictures")
     (desk.output / "current").unlink()
     with Cache(desk.output / ".cache" / "cache.sqlite") as cache:
-        cache.put(PLATES, [(make_key(f"pictures/{path}"), b"kept") for path in first])
+        cache.put(IMAGES, [(make_key(f"pictures/{path}"), b"kept") for path in first])
 
     second = take(desk.build() / "site" / "pictures")
 
@@ -475,7 +476,7 @@ def test_a_heavy_picture_is_a_warning(desk: Desk) -> None:
 
 def test_a_missing_picture_is_told_with_the_one_that_is_meant(desk: Desk) -> None:
     """A name in other letters, or with a slip, leads to a suggestion at the place."""
-    put(desk, "Query.png", pack(draw(20, 20), "PNG"))
+    put(desk, "Plan.png", pack(draw(20, 20), "PNG"))
     desk.post("shown", text="![A](/images/plan.PNG)\n\n![B](/images/Pln.png)")
     report = check_content(desk.content, desk.order().now)
 

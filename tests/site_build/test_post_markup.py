@@ -5,7 +5,7 @@ import re
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.checks.examine import examine, study
+from site_build.checks.examine import study
 from site_build.markup.convert import THEME_IDS, Converter, Dialect
 from site_build.markup.sanitize import sanitize
 from tests.site_build.test_convert import URL, convert, make_document
@@ -71,7 +71,7 @@ def test_a_figure_by_hand_stays_as_it_is_written() -> None:
 
 def test_a_caption_is_no_text_in_place_of_the_image() -> None:
     """An image without alt text is a finding, with a caption too."""
-    (note,) = examine(make_document('![](/a.png "Caption")')).notes
+    (note,) = study(make_document('![](/a.png "Caption")')).facts.notes
 
     assert note.message == "the image has no alt text; describe it between the brackets"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
-from site_build.views.sight import watch
+from site_build.views.content import track_lookups
 from tests.site_build.workbench import (
     NOW,
     THEME,
@@ -465,7 +465,7 @@ def test_what_a_template_sets_itself_hides_what_all_pages_are_given() -> None:
     """A page does not hang on the list of all tags because its template calls its own ones so."""
     seen: dict[str, None] = {}
     environment = Environment(autoescape=True)
-    environment.context_class = watch(seen)
+    environment.context_class = track_lookups(seen)
     page = environment.from_string(
         "{% set tags = article.tags %}{% block main %}{{ tags }}, {{ name }}{% endblock %}"
     )

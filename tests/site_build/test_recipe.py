@@ -10,7 +10,6 @@ from site_build.making.recipe import PACKAGES, SOURCES, list_sources
 
 EXCUSED = {
     "aiohttp": "carries the preview",
-    "email-validator": "judges who writes to the journal",
     "limits": "counts who asks the edge",
     "python-dotenv": "reads where to build",
     "rich": "speaks on terminals",

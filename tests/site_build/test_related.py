@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.post import Document
 from site_build.similarity.nearest import (
     LARGEST_COUNT,
     MOST_CLOSE,
@@ -18,6 +17,7 @@ from site_build.similarity.nearest import (
     find_related,
     unpack,
 )
+from site_build.site import Document
 from tests.site_build.test_convert import make_document
 from tests.site_build.workbench import ROOT, Desk, compare, find, list_inodes, run_journal, take
 

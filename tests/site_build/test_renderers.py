@@ -8,8 +8,8 @@ import pytest
 from edge_api.auth.secrets import mint
 from edge_api.schema.credentials import PREFIXES, SCOPES, SecretKind
 from edge_api.schema.paths import DOCS_PAGES
-from site_build.renderers import llms, twins
-from site_build.renderers.auth import render_auth
+from site_build.renderers import agents, markdown
+from site_build.renderers.agents import render_auth
 from site_build.renderers.crawlers import render_sitemaps
 from site_build.renderers.feed import Item
 from site_build.renderers.markdown import escape_text
@@ -63,7 +63,7 @@ def test_llms_txt_has_the_form_of_its_norm() -> None:
     """A heading, a quotation, then sections of links to the Markdown of each page."""
     documents = [make("a", title="[Brackets] *here*"), make("about", UNDATED, kind="page")]
 
-    lines = llms.render_llms(publish(ME, documents, DAY)).splitlines()
+    lines = agents.render_llms(publish(ME, documents, DAY)).splitlines()
 
     assert lines[0] == "# A & B"
     assert lines[2] == "> Of <things>."
@@ -85,7 +85,7 @@ def test_llms_txt_has_the_form_of_its_norm() -> None:
 )
 def test_the_full_text_says_how_much_it_holds(given: int, count: int, sentence: str) -> None:
     """A reader of the full text knows whether there is more."""
-    text = llms.render_llms_full(
+    text = agents.render_llms_full(
         ME, [Item(record(f"p-{number}"), "en") for number in range(given)], count
     )
 
@@ -97,7 +97,7 @@ def test_a_twin_tells_the_facts_and_the_text() -> None:
     """Title, description, days, tags and source stand above the author's Markdown."""
     post = make("a", updated=DAY + timedelta(days=1), tags=("x", "y_z"))
 
-    text = twins.render_document(ME, post, "Some *Markdown*.\n", "journal/a/")
+    text = markdown.render_document(ME, post, "Some *Markdown*.\n", "journal/a/")
 
     assert text == (
         "# Title of a\n\n> About a.\n\n- Published: 2026-03-01\n- Updated: 2026-03-02\n"
@@ -108,7 +108,7 @@ def test_a_twin_tells_the_facts_and_the_text() -> None:
 
 def test_a_page_without_a_date_shows_none() -> None:
     """The epoch stands for no date, and is never printed."""
-    text = twins.render_document(ME, make("about", UNDATED, kind="page"), "Words.", "about/")
+    text = markdown.render_document(ME, make("about", UNDATED, kind="page"), "Words.", "about/")
 
     assert "1970" not in text
     assert "Published" not in text
@@ -116,8 +116,8 @@ def test_a_page_without_a_date_shows_none() -> None:
 
 def test_leaves_lead_to_each_other() -> None:
     """A leaf in the middle of a list names its neighbours; the first has no newer one."""
-    middle = twins.render_leaf(ME, twins.Leaf("Journal", "journal/", 2, 3, [make("a")]))
-    first = twins.render_leaf(ME, twins.Leaf("Journal", "journal/", 1, 3, [make("a")]))
+    middle = markdown.render_leaf(ME, markdown.Leaf("Journal", "journal/", 2, 3, [make("a")]))
+    first = markdown.render_leaf(ME, markdown.Leaf("Journal", "journal/", 1, 3, [make("a")]))
 
     assert "# Journal, page 2 of 3" in middle
     assert "[Newer](https://journal.test/journal/index.md)" in middle
@@ -129,10 +129,10 @@ def test_an_empty_site_has_every_overview() -> None:
     """A journal without posts says so."""
     empty = publish(ME, [], DAY)
 
-    assert "None yet." in twins.render_home(empty)
-    assert "No tags yet." in twins.render_tags(ME, empty.tags)
-    assert "No posts yet." in twins.render_archive(ME, empty.posts)
-    assert "None yet." in llms.render_llms(empty)
+    assert "None yet." in markdown.render_home(empty)
+    assert "No tags yet." in markdown.render_tags(ME, empty.tags)
+    assert "No posts yet." in markdown.render_archive(ME, empty.posts)
+    assert "None yet." in agents.render_llms(empty)
 
 
 def test_posts_come_newest_first_and_by_slug() -> None:

@@ -13,10 +13,10 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from benchmarks.corpus import find_corpus
-from site_build.post import Kind
+from site_build.commands.schema import describe_front_matter
 from site_build.reading.document import read_document
-from site_build.reading.editor_settings import describe_front_matter
 from site_build.reading.front_matter import ALIASES, PageFrontMatter
+from site_build.site import Kind
 from tests.site_build.workbench import JOURNAL, ROOT
 
 

@@ -68,7 +68,7 @@ def test_what_was_shown_at_once_is_what_a_new_start_shows(desk: Desk, stage: Sta
     at_once = {path: show(stage, path) for path in paths}
     version = stage.state.version
 
-    assert not stage.gc_freeze()
+    assert not stage.settle()
     assert stage.state.version == version
     assert {path: show(stage, path) for path in paths} == at_once
 
@@ -93,7 +93,7 @@ def test_posts_like_a_new_one_are_found_in_a_quiet_moment(desk: Desk, stage: Sta
     stage.refresh()
     assert 'id="related"' not in show(stage, page)
 
-    assert stage.gc_freeze()
+    assert stage.settle()
     assert 'href="/journal/another-island/"' in show(stage, page).partition('id="related"')[2]
 
 
@@ -109,7 +109,7 @@ def test_a_file_that_was_not_told_is_seen_with_the_next_look(desk: Desk, stage: 
 def test_nothing_changed_is_no_news(stage: Stage) -> None:
     """Without a change browsers are left alone."""
     assert not stage.refresh()
-    assert not stage.gc_freeze()
+    assert not stage.settle()
 
 
 def test_a_text_that_was_mended_is_shown(desk: Desk, stage: Stage) -> None:
@@ -150,7 +150,7 @@ def test_settling_is_one_step_to_whoever_looks_on(desk: Desk, stage: Stage) -> N
     with ThreadPoolExecutor(1) as onlooker:
         is_over = Event()
         looking = onlooker.submit(look_on, stage, seen, is_over)
-        stage.gc_freeze()
+        stage.settle()
         is_over.set()
         looking.result()
 
@@ -188,7 +188,7 @@ def test_settling_keeps_the_faults_that_are_left(desk: Desk, stage: Stage) -> No
         show(stage, "images/dot.svg")
         if is_mended:
             away.rename(picture)
-        stage.gc_freeze()
+        stage.settle()
         assert bool(stage.state.faults) != is_mended
         if not is_mended:
             away.rename(picture)
@@ -276,7 +276,7 @@ def test_the_cache_does_not_grow_with_every_save(desk: Desk, stage: Stage) -> No
         stage.refresh({str(source)})
         show(stage)
         assert stage.show("cards/first-light.png").data
-        stage.gc_freeze()
+        stage.settle()
 
     save(0)
     before = count_kept(desk)

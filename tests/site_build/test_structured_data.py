@@ -9,12 +9,13 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.renderers.structured_data import Vocabulary, write_script
+from site_build.site import Identity
+from site_build.views.structured_data import StructuredData, write_script
 from tests.page_scripts import has_own_scripts_alone
 from tests.site_build.records import DAY, ME
 from tests.site_build.workbench import SITE_URL, Desk
@@ -162,7 +163,7 @@ def test_no_text_ends_a_script(site: Path, page: str) -> None:
 
 def test_what_is_escaped_means_the_same() -> None:
     """JSON readers get the text back; HTML readers see no sign that means something to them."""
-    script = write_script([{"name": NASTY}])
+    script = write_script({"name": NASTY})
     inner = script.removeprefix('<script type="application/ld+json">').removesuffix("</script>")
 
     assert not set("<>&\u2028\u2029") & set(inner)
@@ -170,8 +171,8 @@ def test_what_is_escaped_means_the_same() -> None:
 
 
 @dataclass
-class Note:
-    """A post, as much as is said of it."""
+class Post:
+    """As much of a post as is said of it."""
 
     title: str = "A"
     slug: str = "a"
@@ -186,10 +187,15 @@ class Note:
     tags: tuple[Any, ...] = ()
 
 
+def describe(identity: Identity, byline: str = "") -> dict[str, Any]:
+    """Return the node of a post on a site without cards."""
+    return StructuredData(identity, lambda _: None).describe_post(cast("Any", Post(byline=byline)))
+
+
 @pytest.mark.parametrize(("author", "kind"), [("Ann", "Person"), (ME.name, "Organization")])
 def test_an_author_who_is_not_the_site_is_a_person(author: str, kind: str) -> None:
     """A site that is its own author is an organisation."""
-    node = Vocabulary(replace(ME, author=author)).describe_post(Note(), None)
+    node = describe(replace(ME, author=author))
 
     assert node["author"] == {"@type": kind, "name": author, "url": "https://journal.test/"}
     assert "logo" not in node["publisher"]
@@ -198,7 +204,7 @@ def test_an_author_who_is_not_the_site_is_a_person(author: str, kind: str) -> No
 
 def test_a_post_may_have_an_author_of_its_own() -> None:
     """Who is named is a person, of whom nothing else is known; the site's author is as ever."""
-    bob, ann = (Vocabulary(ME).describe_post(Note(byline=name), None) for name in ("Bob", "Ann"))
+    bob, ann = (describe(ME, name) for name in ("Bob", "Ann"))
 
     assert bob["author"] == {"@type": "Person", "name": "Bob"}
     assert ann["author"] == {"@type": "Person", "name": "Ann", "url": "https://journal.test/"}

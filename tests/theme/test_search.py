@@ -5,7 +5,7 @@ from typing import Any
 import jinja2
 import pytest
 
-from site_build.making.samples import sample_page
+from site_build.making.edge_templates import PAGE_SAMPLES
 from tests.theme.html_page import Page
 
 HOSTILE = '"><script>alert(1)</script><mark>'
@@ -16,10 +16,10 @@ def render(templates: jinja2.Environment, values: Any) -> Page:
     return Page(templates.get_template("search.html").render(values))
 
 
-@pytest.mark.parametrize("number", range(len(sample_page("search"))))
+@pytest.mark.parametrize("number", range(len(PAGE_SAMPLES["search"])))
 def test_the_form_can_be_used_by_everybody(templates: jinja2.Environment, number: int) -> None:
     """Whatever was found, there is a field with a name and a hint, and a place for what is said."""
-    page = render(templates, sample_page("search")[number])
+    page = render(templates, PAGE_SAMPLES["search"][number])
     field = page.one("input").attributes
     ids = {each.attributes["id"] for each in page.elements if "id" in each.attributes}
 
@@ -32,7 +32,7 @@ def test_the_form_can_be_used_by_everybody(templates: jinja2.Environment, number
 
 def test_results_are_numbered_through_their_pages(templates: jinja2.Environment) -> None:
     """The second page of ten begins with the eleventh, and leads both ways."""
-    page = render(templates, sample_page("search")[0])
+    page = render(templates, PAGE_SAMPLES["search"][0])
 
     assert page.one("ol", id="results").attributes["start"] == "11"
     assert {each.attributes["rel"] for each in page.all("a") if "rel" in each.attributes} == {
@@ -44,8 +44,8 @@ def test_results_are_numbered_through_their_pages(templates: jinja2.Environment)
 
 def test_another_spelling_is_a_link(templates: jinja2.Environment) -> None:
     """It stands below what was found, and is not there where there is none."""
-    page = render(templates, sample_page("search")[2])
-    without = render(templates, sample_page("search")[0])
+    page = render(templates, PAGE_SAMPLES["search"][2])
+    without = render(templates, PAGE_SAMPLES["search"][0])
 
     assert page.one("p", id="search-suggestion").text == "Did you mean edge?"
     assert without.one("p", id="search-suggestion").text == ""
@@ -53,7 +53,7 @@ def test_another_spelling_is_a_link(templates: jinja2.Environment) -> None:
 
 def test_nothing_that_is_said_becomes_markup(templates: jinja2.Environment) -> None:
     """Words, titles, snippets and tags are text."""
-    values = sample_page("search")[0]
+    values = PAGE_SAMPLES["search"][0]
     found: Any = values["results"]
     pieces = [(HOSTILE, True), (HOSTILE, False)]
     result = {**found["results"][0], "title": pieces, "snippet": pieces, "tags": (HOSTILE,)}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from site_build.reading.front_matter import KEYS, LONGEST_SERIES
-from site_build.text import find_control_character, make_slug
+from site_build.text import make_slug, strip_control_characters
 from tests.judges.pages.sample import CONTACT, PICTURE
 
 _FENCE = "`" * 8
@@ -22,9 +22,7 @@ FIELD, BODY = "field", "body"
 
 def spelled(payload: str) -> str:
     """Return a payload as a text can hold it."""
-    while (at := find_control_character(payload)) is not None:
-        payload = payload[:at] + payload[at + 1 :]
-    return payload
+    return strip_control_characters(payload)
 
 
 def tamed(payload: str) -> str:

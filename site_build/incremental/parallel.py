@@ -12,7 +12,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import TypeVar, cast
@@ -38,7 +37,7 @@ def count_processors() -> int:
     return os.cpu_count() or 1
 
 
-def spread(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
+def map_unordered(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
     """Yield the index and the result of `work` for each item, in no particular order.
 
     Raises what `work` raised, and BuildError when a process dies.
@@ -51,10 +50,10 @@ def spread(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[tu
 
 
 @contextmanager
-def beside(work: Callable[[], R], jobs: int) -> Iterator[Callable[[], R]]:
+def in_background(work: Callable[[], R], jobs: int) -> Iterator[Callable[[], R]]:
     """Do `work` in a process of its own while the body goes on; yields what waits for its result.
 
-    With one job it is done when it is waited for. Waiting raises what `spread` does.
+    With one job it is done when it is waited for. Waiting raises what `map_unordered` does.
     """
     if jobs <= 1:
         yield work
@@ -87,7 +86,11 @@ def _hired(
         yield crew
     finally:
         gc.unfreeze()
-        _dismiss(crew)
+        for receiver, worker in crew.items():
+            worker.terminate()
+            worker.join()
+            worker.close()
+            receiver.close()
 
 
 @contextmanager
@@ -110,13 +113,6 @@ def _signals_held() -> Iterator[None]:
             signal.signal(number, handler)
         for came in held:
             signal.raise_signal(came)
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """What a process ends with when its work raised."""
-
-    error: Exception
 
 
 def _labour(
@@ -145,7 +141,7 @@ def _labour(
     except BrokenPipeError:
         return  # The parent is gone, and with it whoever wanted the results.
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
-        sender.send(_Failure(error))
+        sender.send(error)
 
 
 def _collect(crew: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
@@ -154,8 +150,8 @@ def _collect(crew: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
     while busy:
         for receiver in cast("list[Connection]", wait(busy)):
             message = _receive(receiver, crew[receiver])
-            if isinstance(message, _Failure):
-                raise message.error
+            if isinstance(message, Exception):
+                raise message
             if message is None:
                 busy.discard(receiver)
             else:
@@ -167,19 +163,8 @@ def _receive(receiver: Connection, process: BaseProcess) -> object:
         return receiver.recv()
     except EOFError:
         process.join()
+        code = process.exitcode or 0
+        end = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         raise BuildError(
-            f"a process of the build died ({_name_exit(process.exitcode)}); is there memory enough?"
-            " Try again with --jobs 1"
+            f"a process of the build died ({end}); is there memory enough? Try again with --jobs 1"
         ) from None
-
-
-def _name_exit(code: int | None) -> str:
-    return signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
-
-
-def _dismiss(crew: dict[Connection, BaseProcess]) -> None:
-    for receiver, process in crew.items():
-        process.terminate()
-        process.join()
-        process.close()
-        receiver.close()

@@ -1,11 +1,11 @@
-"""Reads the content folder: documents without their texts, and a text when a page needs it.
+"""The content library: source files read and checked, and a text when a page needs it.
 
-What it returns is light: documents without their
-texts, which `site_build.reading.gather` reads when a page needs them.
+It opens files, starts processes and prints nothing. What builds are given is light: documents
+without their texts, which `Texts` reads when a page needs them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -13,26 +13,96 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edge_api.schema.reading import reading_minutes
+from site_build.addresses import SourceRules
+from site_build.checks.cross import cross_check
 from site_build.checks.examine import study
-from site_build.checks.ground import judge_pictures, link_sources, list_shown, list_targets
-from site_build.faults import BuildError
+from site_build.checks.ground import (
+    Facts,
+    judge_pictures,
+    link_sources,
+    list_shown,
+    list_targets,
+)
+from site_build.faults import BuildError, Diagnostic
 from site_build.incremental.cache import Cache, make_key
-from site_build.incremental.spread import spread
-from site_build.markup.convert import Conversion, Dialect
-from site_build.pictures.gallery import Gallery
+from site_build.incremental.parallel import map_unordered
+from site_build.markup.convert import HOUSE, Conversion, Dialect
 from site_build.pictures.measure import Album
-from site_build.post import Document, Finding
+from site_build.pictures.responsive import Gallery
 from site_build.progress import Request
-from site_build.reading.check import Facts, Inspection, cross_check, inspect
 from site_build.reading.document import read_document
-from site_build.reading.folder import Listing, digest_file, list_content
-from site_build.reading.measures import measure_pictures
+from site_build.reading.folder import (
+    Listing,
+    digest_file,
+    explain_refusal,
+    list_content,
+    measure_pictures,
+    read_bytes,
+)
 from site_build.similarity.nearest import NO_TERMS, Terms, count_terms
-from site_build.source_rules import SourceRules
+from site_build.site import Document
 
 TEXTS = "text"
+_INSPECTIONS = "inspection"
 _REMEMBERED = 4
 """Texts kept in memory: a post's page, twin and record are made one after the other."""
+
+
+class Inspection(NamedTuple):
+    """What one source file gives by itself."""
+
+    document: Document | None
+    """None where errors forbid one."""
+    facts: Facts | None
+    findings: tuple[Diagnostic, ...]
+    conversion: Conversion | None = None
+    """The text as HTML, where it was asked for and the text can be converted at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check found."""
+
+    files: int
+    findings: tuple[Diagnostic, ...]
+    """Sorted by place."""
+
+    def count(self, severity: str) -> int:
+        """Return how many findings are of that severity."""
+        return sum(finding.severity == severity for finding in self.findings)
+
+    def stops(self, *, strict: bool) -> bool:
+        """Tell whether a build must not go on."""
+        return bool(self.findings if strict else self.count("error"))
+
+
+def check_content(
+    folder: Path, now: datetime, jobs: int = 1, dialect: Dialect = HOUSE
+) -> CheckReport:
+    """Return every finding about the content in `folder` as readers would see it at `now` (UTC).
+
+    Raises OSError when the folder itself cannot be read.
+    """
+    listing = list_content(folder, dialect.rules)
+    found = dict(map_unordered(partial(inspect, folder, dialect=dialect), listing.sources, jobs))
+    inspections = [found[at] for at in sorted(found)]
+    album = measure_pictures(folder, listing.files, jobs)
+    return CheckReport(len(found), judge(inspections, listing, album, now, dialect.rules))
+
+
+def inspect(
+    folder: Path, path: str, dialect: Dialect = HOUSE, *, convert_too: bool = False
+) -> Inspection:
+    """Read and examine one source file; `convert_too` keeps its HTML."""
+    try:
+        raw = read_bytes(folder, path)
+    except OSError as refusal:
+        return Inspection(None, None, (explain_refusal(path, refusal),))
+    document, findings = read_document(path, raw, dialect.rules)
+    if document is None:
+        return Inspection(None, None, tuple(findings))
+    studied = study(document, dialect, convert_too=convert_too)
+    return Inspection(document, studied.facts, tuple(findings), studied.conversion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +113,7 @@ class Text:
     conversion: Conversion
 
 
-def make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
+def _make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
     """Return the key for the text of a document on one site, as the program `code` makes it."""
     # Where pages stand changes no text.
     return make_key(code, dialect._replace(rules=SourceRules()), document.path, document.digest)
@@ -64,7 +134,7 @@ class Texts:
 
     def key(self, document: Document) -> bytes:
         """Return the key under which the document's text is kept."""
-        return make_text_key(self._code, self._dialect, document)
+        return _make_text_key(self._code, self._dialect, document)
 
     def read(self, document: Document) -> Text:
         """Return the document's text.
@@ -73,49 +143,29 @@ class Texts:
         """
         self.asked[document.path] = None
         key = self.key(document)
-        text = self._remembered.get(key) or self._find(key, document)
+        text = self._remembered.get(key) or self._cache.get(TEXTS, key)
+        if not isinstance(text, Text):
+            text = self._convert(document)
+            self.fresh.append((key, text))
         self._remembered[key] = text
         self._remembered.move_to_end(key)
         if len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
         return text
 
-    def _find(self, key: bytes, document: Document) -> Text:
-        kept = self._cache.get(TEXTS, key)
-        if isinstance(kept, Text):
-            return kept
-        text = self._convert(document)
-        self.fresh.append((key, text))
-        return text
-
     def _convert(self, document: Document) -> Text:
-        whole = self._load(document)
-        studied = study(whole, self._dialect, convert_too=True)
-        if studied.conversion is None:
-            raise BuildError(f"{document.path} cannot be converted; `check` tells why")
-        return Text(whole.markdown, studied.conversion)
-
-    def _load(self, document: Document) -> Document:
+        path = document.path
         try:
-            raw = (self._content / document.path).read_bytes()
-            whole, _ = read_document(document.path, raw, self._dialect.rules)
+            raw = (self._content / path).read_bytes()
+            whole, _ = read_document(path, raw, self._dialect.rules)
         except OSError as error:
-            raise BuildError(
-                f"{document.path} cannot be read any more: {error.strerror}"
-            ) from error
+            raise BuildError(f"{path} cannot be read any more: {error.strerror}") from error
         if whole is None or whole.digest != document.digest:
-            raise BuildError(
-                f"{document.path} was changed while the site was being built; build again"
-            )
-        return whole
-
-
-def drop_text(document: Document) -> Document:
-    """Return the document without its text, as builds hold it in memory."""
-    return replace(document, markdown="")
-
-
-_INSPECTIONS = "inspection"
+            raise BuildError(f"{path} was changed while the site was being built; build again")
+        conversion = study(whole, self._dialect, convert_too=True).conversion
+        if conversion is None:
+            raise BuildError(f"{path} cannot be converted; `check` tells why")
+        return Text(whole.markdown, conversion)
 
 
 class Reading(NamedTuple):
@@ -130,11 +180,10 @@ class Reading(NamedTuple):
     minutes: int
     """Whole minutes that the text takes to read."""
     terms: Terms
-    """What the text is about."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class Content:
     """The content folder, read."""
 
     documents: tuple[Document, ...]
@@ -151,47 +200,44 @@ class Gathered:
     """Source files that the cache knew."""
 
 
-AuthorizationServer = Callable[[], tuple[Finding, ...]]
+Check = Callable[[], tuple[Diagnostic, ...]]
 """Finds all that is wrong in a content folder, sorted by place, once it is called."""
 
 
-def gather(
+def read_content(
     request: Request, cache: Cache, code: str, dialect: Dialect
-) -> tuple[Gathered, AuthorizationServer]:
+) -> tuple[Content, Check]:
     """Return all that is in the content folder; `code` says which program reads it.
 
     Texts that the check has converted on its way are put into the cache for the build.
 
     Raises BuildError when the folder cannot be read.
     """
-    listing = list_folder(request.content, dialect.rules)
+    listing, rules = list_folder(request.content, dialect.rules), dialect.rules
     readings, hits = read_sources(request, listing.sources, cache, code, dialect)
     album = measure_pictures(request.content, listing.files, request.jobs, cache, code)
-
-    def find() -> tuple[Finding, ...]:
-        judged = judge(readings, listing.files, album, request.now, dialect.rules)
-        return tuple(sorted([*listing.findings, *judged]))
-
-    return hold(readings, listing.files, album, hits, dialect.rules), find
+    inspections = [each.inspection for each in readings.values()]
+    check = partial(judge, inspections, listing, album, request.now, rules)
+    return collect(readings, listing.files, album, hits, rules), check
 
 
-def hold(
+def collect(
     readings: Mapping[str, Reading],
     files: tuple[str, ...],
     album: Album,
     hits: int,
     rules: SourceRules,
-) -> Gathered:
+) -> Content:
     """Return what a build is given; of the `readings`, the cache knew `hits`."""
-    whole = [each for each in readings.values() if each.inspection.document]
-    documents = [each.inspection.document for each in whole if each.inspection.document]
+    found = (each.inspection.document for each in readings.values())
+    documents = tuple(document for document in found if document)
     paths = [document.path for document in documents]
-    return Gathered(
-        tuple(documents),
-        {path: reading.minutes for path, reading in zip(paths, whole, strict=True)},
-        {path: reading.terms for path, reading in zip(paths, whole, strict=True)},
+    return Content(
+        documents,
+        {path: readings[path].minutes for path in paths},
+        {path: readings[path].terms for path in paths},
         rules.list_paths(files),
-        _hang(readings, files, album, rules),
+        _make_gallery(readings, files, album, rules),
         len(readings),
         hits,
     )
@@ -215,12 +261,14 @@ def read_sources(
     """
     content, observer = request.content, request.observer
     reader = make_key(code, dialect._replace(site_url=""))
-    known, unknown = _recall(content, paths, cache, reader)
+    keys = {path: make_key(reader, path, digest_file(content, path)) for path in paths}
+    known = cache.recall(_INSPECTIONS, keys, Reading)
+    unknown = [path for path in paths if path not in known]
     readings = dict(known)
     fresh = []
     observer.begin("reading", len(unknown))
     read = partial(read_source, content, dialect)
-    for index, (reading, text) in spread(read, unknown, request.jobs):
+    for index, (reading, text) in map_unordered(read, unknown, request.jobs):
         readings[unknown[index]] = reading
         if reading.digest:
             fresh.append((make_key(reader, unknown[index], reading.digest), reading))
@@ -238,17 +286,8 @@ def keep_text(
 ) -> None:
     """Put a text that came with a reading into the cache, where pages look for it."""
     if text and reading.inspection.document:
-        key = make_text_key(code, dialect, reading.inspection.document)
+        key = _make_text_key(code, dialect, reading.inspection.document)
         cache.put(TEXTS, [(key, text)])
-
-
-def _recall(
-    content: Path, paths: tuple[str, ...], cache: Cache, reader: bytes
-) -> tuple[dict[str, Reading], list[str]]:
-    """Part the files that the cache knows, as they are now, from those it does not."""
-    keys = {path: make_key(reader, path, digest_file(content, path)) for path in paths}
-    known = cache.recall(_INSPECTIONS, keys, Reading)
-    return known, [path for path in paths if path not in known]
 
 
 def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Text | None]:
@@ -257,40 +296,41 @@ def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Te
     document, conversion = inspection.document, inspection.conversion
     if document is None:
         return Reading(inspection, digest_file(content, path), 0, NO_TERMS), None
-    light = inspection._replace(document=drop_text(document), conversion=None)
+    light = inspection._replace(document=replace(document, markdown=""), conversion=None)
     minutes = reading_minutes(document.markdown)
     reading = Reading(light, document.digest, minutes, count_terms(document))
     return reading, Text(document.markdown, conversion) if conversion else None
 
 
 def judge(
-    readings: Mapping[str, Reading],
-    files: tuple[str, ...],
+    inspections: Iterable[Inspection],
+    listing: Listing,
     album: Album,
     now: datetime,
     rules: SourceRules,
-) -> list[Finding]:
-    """Return the findings about each file, and those that only all files together show."""
-    found = [finding for reading in readings.values() for finding in reading.inspection.findings]
-    documents, facts = _list_facts(readings)
-    complete = len(documents) == len(readings)
-    crossed = cross_check(documents, facts, files, now, rules, complete=complete)
-    return [*found, *crossed, *judge_pictures(documents, facts, album, rules.list_paths(files))]
+) -> tuple[Diagnostic, ...]:
+    """Return what is wrong with each file, and what only all together show, sorted by place."""
+    every, files = list(inspections), listing.files
+    documents, facts = _list_facts(every)
+    complete = len(documents) == len(every)
+    findings = [*listing.findings, *(finding for each in every for finding in each.findings)]
+    findings += cross_check(documents, facts, files, now, rules, complete=complete)
+    findings += judge_pictures(documents, facts, album, rules.list_paths(files))
+    return tuple(sorted(findings))
 
 
-def _hang(
+def _make_gallery(
     readings: Mapping[str, Reading], files: tuple[str, ...], album: Album, rules: SourceRules
 ) -> Gallery:
     """Return the pictures that can be shown, and who shows them."""
     pictures = {path: each.picture for path, each in album.items() if each.picture}
-    documents, facts = _list_facts(readings)
+    documents, facts = _list_facts(each.inspection for each in readings.values())
     paths = list_targets(documents, files, rules)
     links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
     return Gallery(pictures, list_shown(documents, facts, album, paths), links)
 
 
-def _list_facts(readings: Mapping[str, Reading]) -> tuple[list[Document], dict[str, Facts]]:
-    whole = [reading.inspection for reading in readings.values()]
-    documents = [each.document for each in whole if each.document and each.facts]
-    facts = {each.document.path: each.facts for each in whole if each.document and each.facts}
-    return documents, facts
+def _list_facts(inspections: Iterable[Inspection]) -> tuple[list[Document], dict[str, Facts]]:
+    whole = [(each.document, each.facts) for each in inspections]
+    found = [(document, facts) for document, facts in whole if document and facts]
+    return [document for document, _ in found], {document.path: facts for document, facts in found}

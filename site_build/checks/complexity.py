@@ -16,23 +16,17 @@ MOST_STEPS = 5_000_000
 MOST_COPIES = 200_000_000
 """Lines that begin something new, times the length of the paragraph that each is cut out of."""
 
-MOST_NOTE_MARKS = 2_000
-"""Marks of footnotes in one text."""
-
-MOST_CONTENTS = 10
-"""Tables of contents in one text."""
-
-MOST_ABBREVIATIONS = 500
-"""Abbreviations that one text explains."""
-
 _FENCE = re.compile(r"^(?:`{3,}|~{3,})", re.MULTILINE)
 _PARAGRAPH = re.compile(r"^(?:[^\S\n]*+\S[^\n]*+(?:\n|\Z))+", re.MULTILINE)
 _BEGINNING = re.compile(
     r"^[ \t>]*+(?:[=*_-][=*_ \t-]*$|#|:[ \t]|!!!|\*?\[[^\]\n]*\]:)", re.MULTILINE
 )
-_NOTE_MARK = re.compile(r"\[\^")
-_ABBREVIATION = re.compile(r"^[ \t>]*\*\[", re.MULTILINE)
-_CONTENTS = re.compile(r"^[ \t>]*\[TOC\]", re.MULTILINE)
+_COUNTED = (
+    (re.compile(r"\[\^"), 2_000, "marks of footnotes"),
+    (re.compile(r"^[ \t>]*\[TOC\]", re.MULTILINE), 10, "tables of contents"),
+    (re.compile(r"^[ \t>]*\*\[", re.MULTILINE), 500, "abbreviations"),
+)
+"""Signs, and how many of them may stand in one text."""
 _PAIRS = {
     "[": re.compile(r"\\.|(?P<open>\[)|\]"),
     "](": re.compile(r"\\.|(?P<open>\]\()|\)"),
@@ -41,14 +35,12 @@ _PAIRS = {
 _TAG_ENDS = re.compile(r"(?P<open><)|>")
 
 
-def find_burden(markdown: str) -> tuple[int, str] | None:
+def find_excess(markdown: str) -> tuple[int, str] | None:
     """Return the offset of the first thing that is too much, and what to do, or None."""
     text, loose = _blank_fences(markdown)
     copies = MOST_COPIES // (len(text) + 1)
     return (
-        _count(text, _NOTE_MARK, MOST_NOTE_MARKS, "marks of footnotes")
-        or _count(text, _CONTENTS, MOST_CONTENTS, "tables of contents")
-        or _count(text, _ABBREVIATION, MOST_ABBREVIATIONS, "abbreviations")
+        next(filter(None, (_count(text, *each) for each in _COUNTED)), None)
         or _count(text, _FENCE, 5 * copies, "fences")
         or _count(text, _FENCE, copies, "fences without their ends", loose)
         or _weigh(text, "<", _TAG_ENDS, 0)

@@ -1,15 +1,18 @@
-"""YAML mappings whose every key and value remembers its place in the text.
+"""Entries of front matter, each with its place in the text: from YAML, or as Pelican's sites do it.
 
-It knows YAML and offsets, and nothing of what the keys mean. What no front matter needs (anchors,
-tags, deep nesting) is refused before libyaml composes it: its composer recurses on the C stack and
-takes the interpreter down with it.
+It knows nothing of what the keys mean. What no front matter needs (anchors, tags, deep nesting) is
+refused before libyaml composes it: its composer recurses on the C stack and takes the interpreter
+down with it. Pelican's own sites have lines `Key: value`, up to the first empty one.
 """
 
 import re
 from dataclasses import dataclass
+from datetime import date, datetime
 from functools import partial
 
 import yaml
+from dateutil.parser import ParserError  # type: ignore[import-untyped]
+from dateutil.parser import parse as parse_date
 from frontmatter.default_handlers import YAMLHandler
 from yaml.constructor import ConstructorError
 
@@ -82,21 +85,17 @@ def read_entries(text: str, start: int = 0) -> list[Entry]:
     Raises YamlFaultError.
     """
     try:
-        return _load(text, start)
-    except YamlFaultError as fault:
-        raise YamlFaultError(start + fault.offset, str(fault)) from None
-
-
-def _load(text: str, start: int) -> list[Entry]:
-    if len(text) > LONGEST_TEXT:
-        raise YamlFaultError(0, f"is longer than {LONGEST_TEXT} characters; shorten it")
-    try:
         _refuse_extravagance(text)
         return HANDLER.load(text, Loader=partial(_EntryLoader, start)) or []
+    except YamlFaultError as fault:
+        offset, message = fault.offset, str(fault)
     except yaml.MarkedYAMLError as fault:
-        raise _explain(fault, text) from None
+        offset, message = _explain(fault, text)
     except yaml.YAMLError:
-        raise _name_unprintable(text) from None
+        offset, message = 0, f"cannot be read; {_ANY_MEND}"
+        if found := _UNPRINTABLE.search(text):
+            offset, message = found.start(), f"holds U+{ord(found[0]):04X}, unseen; take it out"
+    raise YamlFaultError(start + offset, message)
 
 
 class _EntryLoader(yaml.CSafeLoader):
@@ -133,6 +132,8 @@ class _EntryLoader(yaml.CSafeLoader):
 
 
 def _refuse_extravagance(text: str) -> None:
+    if len(text) > LONGEST_TEXT:
+        raise YamlFaultError(0, f"is longer than {LONGEST_TEXT} characters; shorten it")
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if getattr(event, "anchor", None):
@@ -149,7 +150,7 @@ def _offset(part: yaml.Event | yaml.Node) -> int:
     return part.start_mark.index if part.start_mark else 0
 
 
-def _explain(fault: yaml.MarkedYAMLError, text: str) -> YamlFaultError:
+def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     problem = fault.problem or ""
     # For what is left open, the place that opened it helps more than the place where it was missed.
     opened = (fault.context or "").startswith(_OPENED)
@@ -161,11 +162,63 @@ def _explain(fault: yaml.MarkedYAMLError, text: str) -> YamlFaultError:
         problem = "indented"
     known = (said for sign, said in _FAULTS.items() if sign in problem)
     said = next(known, f"this is no `key: value`; {_ANY_MEND}")
-    return YamlFaultError(offset, f"cannot be read: {said}")
+    return offset, f"cannot be read: {said}"
 
 
-def _name_unprintable(text: str) -> YamlFaultError:
-    found = _UNPRINTABLE.search(text)
-    if found is None:
-        return YamlFaultError(0, f"cannot be read; {_ANY_MEND}")
-    return YamlFaultError(found.start(), f"holds U+{ord(found[0]):04X}, unseen; take it out")
+_LINE = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
+_NAMES = {"modified": "updated", "authors": "author"}
+"""Keys of Pelican, with the one that means the same here."""
+_LISTS = frozenset({"tags", "aliases", "authors"})
+_DATES = frozenset({"date", "modified", "updated"})
+_LONGEST_DATE = 60
+"""Characters; the parser takes a time with the square of what is longer."""
+_DEFAULTS = (datetime(2001, 1, 1), datetime(2002, 2, 2))  # noqa: DTZ001 - only compared
+
+
+def read_pelican_head(text: str) -> tuple[list[Entry], int] | None:
+    """Return the entries at the head of a text and the offset of its body; None without any.
+
+    An indented line goes on with the value above, as in Python-Markdown's `meta` extension.
+    """
+    found: list[tuple[str, int, int, list[str]]] = []
+    at = 0
+    for line in text.splitlines(keepends=True):
+        if match := _LINE.match(line):
+            found.append((match[1].lower(), at, at + match.start(2), [match[2].strip()]))
+        elif found and line.strip() and line.startswith("    "):
+            found[-1][3].append(line.strip())
+        else:
+            break
+        at += len(line)
+    entries = [
+        _read(key, " ".join(lines).strip(), key_at, value_at)
+        for key, key_at, value_at, lines in found
+    ]
+    return (entries, at) if entries else None
+
+
+def _read(key: str, text: str, key_at: int, value_at: int) -> Entry:
+    """Return one entry; a list is parted by commas, or by semicolons where it has any."""
+    name = _NAMES.get(key, key)
+    if key in _LISTS:
+        sign = ";" if ";" in text else ","
+        members = [member.strip() for member in text.split(sign) if member.strip()]
+        if key == "authors":
+            return Entry(name, "; ".join(members) or None, key_at, value_at)
+        return Entry(name, members, key_at, value_at, (value_at,) * len(members))
+    value = _read_date(text) if key in _DATES else text
+    return Entry(name, value or None, key_at, value_at)
+
+
+def _read_date(text: str) -> date | str:
+    """Return the date, or the text where it names no whole day: the check of the head tells why."""
+    if len(text) > _LONGEST_DATE:
+        return text
+    try:
+        first: datetime = parse_date(text, default=_DEFAULTS[0])
+        second: datetime = parse_date(text, default=_DEFAULTS[1])
+    except (ParserError, OverflowError):
+        return text
+    if first != second:
+        return text
+    return first if ":" in text else first.date()
