@@ -8,7 +8,8 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Protocol
@@ -17,8 +18,10 @@ import orjson
 from pydantic import ValidationError
 
 from edge_api.db.problems import Problem, sentence_of
+from edge_api.db.versioned_cache import AnswerCache
 from edge_api.journal.posts import Entry, Posts, make_entry
 from edge_api.journal.site_files import HOME, SiteFile, list_site
+from edge_api.operation.result import Document
 from edge_api.schema.index import (
     CURRENT_LINK,
     INDEX_CLOSING,
@@ -146,6 +149,10 @@ class Search(Protocol):
 OpenSearch = Callable[[Iterable[SearchText]], Awaitable[Search]]
 
 
+def _weigh(document: Document) -> int:
+    return len(document.body)
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Build:
     """One build, open."""
@@ -157,6 +164,8 @@ class Build:
     """The folder of the build, free of links; `site/` in it is public."""
     files: Mapping[str, SiteFile]
     """Every public file by the path at which it answers."""
+    answers: AnswerCache[Document] = field(default_factory=partial(AnswerCache, _weigh))
+    """Parts of the list and what was searched for, while the build is served."""
 
     @property
     def build_id(self) -> str:
