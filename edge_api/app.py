@@ -3,6 +3,7 @@
 The only place that knows all parts; the command line and the tests start the service from here.
 """
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -25,6 +26,7 @@ from edge_api.auth.secrets import Wrapping
 from edge_api.background import (
     EXCHANGE_SECONDS,
     FORGETTING_SECONDS,
+    FREEZING_SECONDS,
     LOOK_SECONDS,
     VERIFY_SECONDS,
     DailyVerification,
@@ -144,11 +146,11 @@ async def assemble(
         )
         stack.push_async_callback(access.flush)
         # Who only looks tells nobody anything, and is soon gone.
-        loops: list[Loop] = [webhooks.run] if alone else []
+        loops: list[Loop] = [webhooks.run, _freeze_daily] if alone else []
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, LOOK_SECONDS, publishing.look))
-        settled = gc_freeze if alone else lambda: None
+        settled: Settle = gc_freeze if alone else _leave_alone
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
@@ -201,16 +203,25 @@ def make_documents(settings: Settings) -> ApiDocuments:
     )
 
 
-def gc_freeze() -> None:
+def gc_freeze(*, whole: bool = True) -> None:
     """Drop what is garbage, and have the collector pass over all the rest from now on.
 
     Under load it would look through all modules and posts about once a second, and answer nobody
-    meanwhile: the slowest hundredth of all answers took twice as long. What is let go later is
-    freed as ever; if it stands in a cycle, at the next call. It takes some 0.1 s.
+    meanwhile. What is let go later is freed as ever; if it stands in a cycle, at the next `whole`
+    call, which takes some 0.1 s: a build that takes over looks through what is new alone.
     """
-    gc.unfreeze()
+    if whole:
+        gc.unfreeze()
     gc.collect()
     gc.freeze()
+
+
+def _leave_alone(*, whole: bool = True) -> None:
+    """Do nothing, for a command, which is soon gone."""
+
+
+async def _freeze_daily() -> None:
+    await every(FREEZING_SECONDS, partial(asyncio.to_thread, gc_freeze))
 
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
