@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -37,13 +38,13 @@ from edge_api.background import (
 )
 from edge_api.backup.private_file import secret_key
 from edge_api.backup.replica import make_replication
-from edge_api.db.fts import open_search
 from edge_api.health import Health, Look, Publishing
 from edge_api.http.dispatch import App
 from edge_api.http.pages import EdgePages
 from edge_api.http.request import Callers
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
+from edge_api.journal.kept_search import SearchOpener
 from edge_api.leads.service import Leads
 from edge_api.mail.build import make_mailing
 from edge_api.mail.suppressions import Feedback
@@ -101,7 +102,8 @@ async def assemble(
         stack.push_async_callback(store.close)
         if replication:
             replication.start()
-        builds = BuildManager(settings.build_dir, settings.site_url, open_search)
+        opener = SearchOpener(search_prefix(settings) if alone else None)
+        builds = BuildManager(settings.build_dir, settings.site_url, opener)
         stack.push_async_callback(builds.close)
         await builds.refresh()
         installed = InstalledCode(PACKAGE)
@@ -161,6 +163,12 @@ async def assemble(
         app = App(service, offered(ROUTED, settings), Site(service), {MCP_PATH: mcp})
         settled()
         yield Assembly(service, app, mcp, publishing)
+
+
+def search_prefix(settings: Settings) -> Path:
+    """Return what the paths of kept search indexes begin with: beside the store, or the builds."""
+    store = settings.database_path
+    return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
 def mcp_endpoint(service: Service, settled: Settle) -> McpEndpoint:
