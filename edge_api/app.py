@@ -3,11 +3,13 @@
 The only place that knows all parts; the command line and the tests start the service from here.
 """
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -25,6 +27,7 @@ from edge_api.auth.tokens import Wrapping
 from edge_api.background import (
     EXCHANGE_SECONDS,
     FORGETTING_SECONDS,
+    FREEZING_SECONDS,
     LOOK_SECONDS,
     VERIFY_SECONDS,
     DailyVerification,
@@ -35,7 +38,6 @@ from edge_api.background import (
 )
 from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
-from edge_api.db.fts import open_search
 from edge_api.health import Health, Look, Publishing
 from edge_api.http.access_log import AccessLog
 from edge_api.http.admission import Admission
@@ -43,6 +45,7 @@ from edge_api.http.dispatch import App
 from edge_api.http.pages import EdgePages
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
+from edge_api.journal.kept_search import SearchOpener
 from edge_api.leads.service import Leads
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
@@ -100,7 +103,8 @@ async def assemble(
         stack.push_async_callback(store.close)
         if replication:
             replication.start()
-        builds = BuildManager(settings.build_dir, settings.site_url, open_search)
+        opener = SearchOpener(search_prefix(settings) if alone else None)
+        builds = BuildManager(settings.build_dir, settings.site_url, opener)
         stack.push_async_callback(builds.close)
         await builds.refresh()
         installed = InstalledCode(PACKAGE)
@@ -146,12 +150,12 @@ async def assemble(
         )
         stack.push_async_callback(access.flush)
         # Who only looks tells nobody anything, and is soon gone.
-        loops: list[Loop] = [webhooks.run] if alone else []
+        loops: list[Loop] = [webhooks.run, _freeze_daily] if alone else []
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, LOOK_SECONDS, publishing.look))
         loops += [each.run for each in measured]
-        settled = gc_freeze if alone else lambda: None
+        settled: Settle = gc_freeze if alone else _leave_alone
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
@@ -175,6 +179,12 @@ async def assemble(
         )
         settled()
         yield Assembly(service, app, mcp, publishing)
+
+
+def search_prefix(settings: Settings) -> Path:
+    """Return what the paths of kept search indexes begin with: beside the store, or the builds."""
+    store = settings.database_path
+    return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
 def _load_exchange(service: Service, settled: Settle) -> Exchange:
@@ -207,16 +217,25 @@ def make_documents(settings: Settings) -> ApiDocuments:
     )
 
 
-def gc_freeze() -> None:
+def gc_freeze(*, whole: bool = True) -> None:
     """Drop what is garbage, and have the collector pass over all the rest from now on.
 
     Under load it would look through all modules and posts about once a second, and answer nobody
-    meanwhile: the slowest hundredth of all answers took twice as long. What is let go later is
-    freed as ever; if it stands in a cycle, at the next call. It takes some 0.1 s.
+    meanwhile. What is let go later is freed as ever; if it stands in a cycle, at the next `whole`
+    call, which takes some 0.1 s: a build that takes over looks through what is new alone.
     """
-    gc.unfreeze()
+    if whole:
+        gc.unfreeze()
     gc.collect()
     gc.freeze()
+
+
+def _leave_alone(*, whole: bool = True) -> None:
+    """Do nothing, for a command, which is soon gone."""
+
+
+async def _freeze_daily() -> None:
+    await every(FREEZING_SECONDS, partial(asyncio.to_thread, gc_freeze))
 
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:

@@ -10,7 +10,7 @@ from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from edge_api.access.service import AccessRequests
 from edge_api.admin.privacy import Retention
@@ -131,11 +131,19 @@ FORGETTING_SECONDS: Final = 60.0
 """How often what has expired is deleted."""
 SWEEPING_SECONDS: Final = 3600.0
 """How often it is looked whether anything old is left that nobody uses."""
+FREEZING_SECONDS: Final = 86400.0
+"""How often all memory is looked through for cycles that builds which took over have left."""
 
 Loop = Callable[[], Coroutine[None, None, None]]
 """Runs until it is cancelled."""
-Settle = Callable[[], None]
-"""Is told that what there is now is there to stay."""
+
+
+class Settle(Protocol):
+    """Is told that what there is now is there to stay."""
+
+    def __call__(self, *, whole: bool = True) -> None:
+        """Take what is new, or with `whole` look at all of it again."""
+
 
 _log = logging.getLogger(__name__)
 
@@ -190,4 +198,4 @@ async def _follow(builds: BuildManager, settled: Settle) -> None:
     before = builds.current
     await builds.refresh()
     if builds.current is not before:
-        settled()
+        settled(whole=False)

@@ -8,6 +8,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import Any, Final, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
@@ -69,9 +70,7 @@ class OwnSite:
         kind = _ENDINGS.get(file.name.rpartition(".")[2]) if file else None
         if file is None or kind is None:
             raise Problem("fetch_failed", "url: no page of this site stands there")
-        if file.size > DOCUMENT_MOST:
-            raise too_large()
-        text = await asyncio.to_thread(_read, build, file)
+        text = await asyncio.to_thread(_read, build, file, DOCUMENT_MOST)
         place = f"{self._builds.site_url}{quote(path)}"
         return Visit(place, kind, text, await asyncio.to_thread(self._discover, build))
 
@@ -125,10 +124,16 @@ def _find(build: Build, path: str) -> str:
     return folder if path not in build.files and folder in build.files else path
 
 
-def _read(build: Build, file: SiteFile) -> str:
-    """Return the text of a file. Raises Problem `unavailable` if it is gone."""
+def _read(build: Build, file: SiteFile, most: float = inf) -> str:
+    """Return the text of a file of at most so many bytes.
+
+    Raises Problem `unavailable` where it is gone, `fetch_failed` where it is larger.
+    """
+    path = build.folder / SITE_FOLDER / file.name
     try:
-        return (build.folder / SITE_FOLDER / file.name).read_text("utf-8", "replace")
+        if path.stat().st_size > most:
+            raise too_large()
+        return path.read_text("utf-8", "replace")
     except OSError:
         raise Problem("unavailable", "This file cannot be read now", headers=_RETRY) from None
 

@@ -93,43 +93,50 @@ class SizedCache(Generic[T]):
             self._size -= gone
 
 
-class VersionedCache(Generic[T]):
-    """Answers of the store by their questions, believed until the store changes.
+class AnswerCache(Generic[T]):
+    """Answers by their questions, up to a size; `weigh` gives their bytes.
 
-    `weigh` gives their bytes. All who ask meanwhile share one read, so that a crowd costs the store
-    no more than one does.
+    All who ask meanwhile share one read, so that a crowd costs no more than one does.
     """
 
-    def __init__(self, store: Store, weigh: Callable[[T], int], most: int = ANSWERS_MOST) -> None:
-        self._store = store
+    def __init__(self, weigh: Callable[[T], int], most: int = ANSWERS_MOST) -> None:
         self._weigh = weigh
-        self._most = most
-        self._version: int | None = None
         self._answers: SizedCache[tuple[T]] = SizedCache(most)
         self._reads: SingleFlight[T] = SingleFlight(ends_unwaited=True)
 
     async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
-        """Return the answer: what `read` gives, unless the store is as it was when it was given.
+        """Return the answer: what `read` gives, unless it is kept.
 
-        `length` is how many bytes the question itself takes, where it may be long. The read
-        is cancelled when its last waiting caller is cancelled. Raises what `read` raises, and
-        Problem as `Store.version` does.
+        `length` is how many bytes the question itself takes, where it may be long. The read is
+        cancelled when its last waiting caller is cancelled. Raises what `read` raises.
         """
-        version = self._store.version()  # before the rows, so that no change is missed
-        if version != self._version:
-            self._version, self._answers = version, SizedCache(self._most)
         kept = self._answers.get(question)
         if kept is not None:
             return kept[0]
-        work = partial(self._read, version, question, read, length)
-        return await self._reads.run((version, question), work)
+        return await self._reads.run(question, partial(self._read, question, read, length))
 
-    async def _read(
-        self, version: int, question: Hashable, read: Callable[[], Awaitable[T]], length: int
-    ) -> T:
-        """Read, and keep the answer unless the store has changed meanwhile."""
+    async def _read(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int) -> T:
         answer = await read()
-        if version == self._version:
-            weight = max(self._weigh(answer) + length, ANSWER_LEAST)
-            self._answers.keep(question, (answer,), weight)
+        weight = max(self._weigh(answer) + length, ANSWER_LEAST)
+        self._answers.keep(question, (answer,), weight)
         return answer
+
+
+class VersionedCache(Generic[T]):
+    """Answers of the store by their questions, believed until the store changes."""
+
+    def __init__(self, store: Store, weigh: Callable[[T], int], most: int = ANSWERS_MOST) -> None:
+        self._store = store
+        self._make = partial(AnswerCache, weigh, most)
+        self._version: int | None = None
+        self._answers: AnswerCache[T] = self._make()
+
+    async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
+        """Return the answer as `AnswerCache.get` does, while the store is as it was then.
+
+        Raises Problem as `Store.version` does.
+        """
+        version = self._store.version()  # before the rows, so that no change is missed
+        if version != self._version:
+            self._version, self._answers = version, self._make()
+        return await self._answers.get(question, read, length)

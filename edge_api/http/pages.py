@@ -158,7 +158,7 @@ class Reference:
         pages = [address for path in DOCS_PAGES for address in (path, f"{path}{TWIN}")]
         self.files: Mapping[str, SiteFile] = MappingProxyType(
             {
-                each: SiteFile(_name(each), 0, tuple(CODINGS))
+                each: SiteFile(_name(each), tuple(CODINGS))
                 for each in (*pages, TRY_DOCS, *self._parts)
             }
         )

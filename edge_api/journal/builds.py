@@ -8,17 +8,21 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import orjson
 from pydantic import ValidationError
 
 from edge_api.db.problems import Problem, sentence_of
+from edge_api.db.versioned_cache import AnswerCache
 from edge_api.journal.posts import Entry, Posts, make_entry
 from edge_api.journal.site_files import HOME, SiteFile, list_site
+from edge_api.operation.result import Document
 from edge_api.schema.index import (
     CURRENT_LINK,
     INDEX_CLOSING,
@@ -30,8 +34,10 @@ from edge_api.schema.index import (
     Findings,
     IndexHead,
     PostRecord,
-    SearchText,
 )
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 
 class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a fault of the code
@@ -55,9 +61,11 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
     and for every damage.
     """
     known = {entry.document.body: entry for entry in before}
+    digest = sha256()
     try:
-        with path.open("rb") as lines:
-            head = _read_head(lines.readline())
+        with path.open("rb") as file:
+            lines = digested(file, digest)
+            head = _read_head(next(lines, b""))
             entries = tuple(_read_entries(lines, known))
     except OSError as error:
         raise _unreadable(error) from None
@@ -67,7 +75,26 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
         )
     if not all(first.place.is_before(second.place) for first, second in pairwise(entries)):
         raise BuildRefusal("the posts of the index are out of order: build again")
-    return head, Posts(entries, head.renamed)
+    return head, Posts(entries, head.renamed, digest.hexdigest())
+
+
+def digested(lines: Iterable[bytes], digest: "Hash") -> Iterator[bytes]:
+    """Yield lines, each added to the digest."""
+    for line in lines:
+        digest.update(line)
+        yield line
+
+
+def list_posts(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the JSON of each post; `lines` are those behind the head.
+
+    Raises BuildRefusal where the closing line is missing, without which the file was cut off.
+    """
+    for line in lines:
+        if line == INDEX_CLOSING:
+            return
+        yield line.rstrip(b",\n")
+    raise BuildRefusal("the posts index ends too early: build again")
 
 
 def _read_head(line: bytes) -> IndexHead:
@@ -90,13 +117,8 @@ def _check_format(head: object) -> None:
 
 
 def _read_entries(lines: Iterator[bytes], known: Mapping[bytes, Entry]) -> Iterator[Entry]:
-    """Yield the posts up to the closing line, without which the file was cut off."""
-    for number, line in enumerate(lines, start=2):
-        if line == INDEX_CLOSING:
-            return
-        post = line.rstrip(b",\n")
+    for number, post in enumerate(list_posts(lines), start=2):
         yield known.get(post) or make_entry(_read_record(number, post))
-    raise BuildRefusal("the posts index ends too early: build again")
 
 
 def _read_record(number: int, post: bytes) -> PostRecord:
@@ -143,7 +165,21 @@ class Search(Protocol):
         """Let go of the index."""
 
 
-OpenSearch = Callable[[Iterable[SearchText]], Awaitable[Search]]
+class Contents(NamedTuple):
+    """What a build consists of, but for its search."""
+
+    head: IndexHead
+    posts: Posts
+    files: Mapping[str, SiteFile]
+
+
+OpenSearch = Callable[[Path, Awaitable[Contents]], Awaitable[Search]]
+"""Opens the search of the build in a folder, whose contents are being read meanwhile; it waits for
+them, and raises what that raises."""
+
+
+def _weigh(document: Document) -> int:
+    return len(document.body)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -157,6 +193,8 @@ class Build:
     """The folder of the build, free of links; `site/` in it is public."""
     files: Mapping[str, SiteFile]
     """Every public file by the path at which it answers."""
+    answers: AnswerCache[Document] = field(default_factory=partial(AnswerCache, _weigh))
+    """Parts of the list and what was searched for, while the build is served."""
 
     @property
     def build_id(self) -> str:
@@ -253,19 +291,10 @@ class BuildManager:
     async def _open(self, folder: Path) -> Build:
         """Open a build, off the event loop. Raises BuildRefusal, Problem."""
         before = self.current.posts.entries if self.current else ()
-        head, posts = await asyncio.to_thread(read_index, folder / INDEX_FILE, before)
-        try:
-            place = folder / SITE_FOLDER
-            files = await asyncio.to_thread(list_site, place, is_bare=head.is_bare)
-        except OSError as error:
-            raise BuildRefusal(f"its site cannot be read: {error.strerror}") from None
-        if not files:
-            raise BuildRefusal("its site is empty: build again")
-        if HOME not in files or not files.keys() >= posts.paths():
-            raise BuildRefusal("pages of its site are missing: build again")
-        # Pages at former addresses are for servers that cannot redirect.
-        files = {path: file for path, file in files.items() if path not in head.moved}
-        return Build(head, posts, await self._open_search(posts.texts()), folder, files)
+        reading = asyncio.ensure_future(asyncio.to_thread(_read_contents, folder, before))
+        search = await self._open_search(folder, reading)
+        head, posts, files = await reading
+        return Build(head, posts, search, folder, files)
 
     def _swap(self, successor: Build | None) -> None:
         """Replace the build in one assignment: nobody sees half of two."""
@@ -286,6 +315,22 @@ class BuildManager:
             is_foreseen = fault is None or isinstance(fault, BuildRefusal | Problem)
             _log.error("%s", error, exc_info=None if is_foreseen else fault)
         self.error = error
+
+
+def _read_contents(folder: Path, before: Iterable[Entry]) -> Contents:
+    """Return what stands in the folder of a build. Raises BuildRefusal."""
+    head, posts = read_index(folder / INDEX_FILE, before)
+    try:
+        files = list_site(folder / SITE_FOLDER, is_bare=head.is_bare)
+    except OSError as error:
+        raise BuildRefusal(f"its site cannot be read: {error.strerror}") from None
+    if not files:
+        raise BuildRefusal("its site is empty: build again")
+    if HOME not in files or not files.keys() >= posts.paths():
+        raise BuildRefusal("pages of its site are missing: build again")
+    # Pages at former addresses are for servers that cannot redirect.
+    files = {path: file for path, file in files.items() if path not in head.moved}
+    return Contents(head, posts, files)
 
 
 def _look(link: Path) -> _Sighting | None:

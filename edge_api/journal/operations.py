@@ -1,6 +1,7 @@
 """The operations on posts: the list, in whole or in part, and one post."""
 
 import re
+from functools import partial
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -107,7 +108,8 @@ async def list_posts(
     query = request.query
     if not query.model_fields_set:
         return OperationResult(build.posts.whole)
-    return await _part(build, query)
+    make = partial(_part, build, query)
+    return OperationResult(await build.answers.get(("posts", query.model_dump_json()), make))
 
 
 async def get_post(service: Service, request: OperationRequest[None, None]) -> OperationResult:
@@ -115,7 +117,7 @@ async def get_post(service: Service, request: OperationRequest[None, None]) -> O
     return OperationResult(service[BuildManager].build().posts.document(request.path["slug"]))
 
 
-async def _part(build: Build, query: ListQuery) -> OperationResult:
+async def _part(build: Build, query: ListQuery) -> Document:
     found = None
     if query.q is not None:
         found = frozenset(await build.search.find(query.q, build.count))
@@ -124,7 +126,7 @@ async def _part(build: Build, query: ListQuery) -> OperationResult:
     following = _next(query, part)
     body = encode_list(part.entries, following)
     link = (("Link", f'<{following}>; rel="next"'),) if following else ()
-    return OperationResult(Document(body, cache_control=CACHING, headers=link, is_lasting=False))
+    return Document(body, cache_control=CACHING, headers=link, is_lasting=False)
 
 
 def _place(cursor: str | None) -> Place | None:

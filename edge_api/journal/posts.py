@@ -16,6 +16,7 @@ from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
 import orjson
+from pydantic import TypeAdapter
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.problems import Problem
@@ -26,6 +27,7 @@ from edge_api.schema.index import PostRecord, SearchText
 CACHING: Final = "private, no-cache"
 """It took a credential, and a new build counts at once: kept by the client, asked for each time."""
 
+_RECORD: Final = TypeAdapter(PostRecord)
 _CONTENT: Final = {"content", "content_html"}
 _BLOCKS: Final = "p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\\w*|caption|summary"
 _BREAK: Final = re.compile(rf"<(?=/?(?:{_BLOCKS}|[bh]r|details|aside|section)\b)")
@@ -94,8 +96,8 @@ def make_entry(record: PostRecord) -> Entry:
     return Entry(
         place=Place(spell_instant(record.published_at), record.slug),
         tags=frozenset(map(fold, record.tags)),
-        summary=record.model_dump_json(exclude=_CONTENT).encode(),
-        document=Document(record.model_dump_json().encode(), cache_control=CACHING),
+        summary=_RECORD.dump_json(record, exclude=_CONTENT),
+        document=Document(_RECORD.dump_json(record), cache_control=CACHING),
     )
 
 
@@ -110,10 +112,15 @@ class Posts:
     """Every post of one build."""
 
     def __init__(
-        self, entries: Sequence[Entry], renamed: Mapping[str, str] = MappingProxyType({})
+        self,
+        entries: Sequence[Entry],
+        renamed: Mapping[str, str] = MappingProxyType({}),
+        digest: str = "",
     ) -> None:
-        """Take entries that stand in their order, and present slugs by former ones."""
+        """Take entries that stand in their order, present slugs by former ones, and their index."""
         self.entries, self._renamed = tuple(entries), renamed
+        self.digest = digest
+        """SHA-256 of the index that they were read from."""
         self.whole = Document(encode_list(self.entries), cache_control=CACHING)
         """The list without any parameter."""
         self._by_slug = MappingProxyType({entry.place.slug: entry for entry in entries})
@@ -139,7 +146,7 @@ class Posts:
     def texts(self) -> Iterator[SearchText]:
         """Yield what is searched of every post, made anew from its bytes, newest first."""
         for entry in self.entries:
-            yield _search_text(orjson.loads(entry.document.body))
+            yield read_text(entry.document.body)
 
     def paths(self) -> frozenset[str]:
         """Return the path of each post's page."""
@@ -168,7 +175,9 @@ class Posts:
                 yield entry
 
 
-def _search_text(post: Mapping[str, Any]) -> SearchText:
+def read_text(body: bytes) -> SearchText:
+    """Return what is searched of a post, from its JSON."""
+    post = orjson.loads(body)
     prose, code = plain_text(post["content_html"])
     return SearchText(
         slug=post["slug"],
@@ -199,7 +208,7 @@ def plain_text(html: str) -> PlainText:
     body = LexborHTMLParser(_BREAK.sub(" <", html)).body
     if body is None:
         return PlainText("", "")
-    blocks = body.css("pre")
+    blocks = body.css("pre") if "<pre" in html else []
     code = _squeeze(" ".join(block.text() for block in blocks))
     for block in blocks:
         block.decompose()

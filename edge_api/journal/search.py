@@ -3,6 +3,7 @@
 Both are open, since they show what is public anyway, and both count against one limit.
 """
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 import orjson
@@ -112,13 +113,22 @@ async def show_search(service: Service, request: OperationRequest[None, None]) -
     """Show a page of results, or the form alone where nothing is asked."""
     given = dict(request.pairs)
     words, page = clean_words(given.get("q", "")), read_page(given.get("page", ""))
-    results = await find_results(service[BuildManager].build(), words, page)
-    if prefers_markdown(request.headers.get("Accept", "")):
+    is_markdown = prefers_markdown(request.headers.get("Accept", ""))
+    build = service[BuildManager].build()
+    make = partial(_make_page, service, build, words, page, is_markdown=is_markdown)
+    return Page(await build.answers.get(("search page", words, page, is_markdown), make))
+
+
+async def _make_page(
+    service: Service, build: Build, words: str, page: int, *, is_markdown: bool
+) -> Document:
+    results = await find_results(build, words, page)
+    if is_markdown:
         text = write_results(results, service.settings.site_url)
-        return _page(text.encode(), MARKDOWN, NEGOTIATED)
+        return _document(text.encode(), MARKDOWN, NEGOTIATED)
     values = {"words": words, "results": results, "leaf_size": LEAF_SIZE}
     body = await service.pages.render("search", title_of(words), **values)
-    return _page(body, HTML, REVALIDATED, _links(service[BuildManager].build(), results))
+    return _document(body, HTML, REVALIDATED, _links(build, results))
 
 
 def _links(build: Build, results: Results) -> Headers:
@@ -131,9 +141,9 @@ def _links(build: Build, results: Results) -> Headers:
     return (("Link", ", ".join(links)),) if links else ()
 
 
-def _page(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Page:
+def _document(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Document:
     headers = (_ROBOTS, *links)
-    return Page(Document(body, media_type, caching, headers, is_lasting=False, varies=("Accept",)))
+    return Document(body, media_type, caching, headers, is_lasting=False, varies=("Accept",))
 
 
 def title_of(words: str) -> str:
@@ -149,10 +159,14 @@ async def search_posts(
 ) -> OperationResult:
     """Give the best results as data."""
     query = request.query
-    results = await find_results(service[BuildManager].build(), query.q, size=query.limit)
-    return OperationResult(
-        Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
-    )
+    build = service[BuildManager].build()
+    make = partial(_make_answer, build, query)
+    return OperationResult(await build.answers.get(("search", query.q, query.limit), make))
+
+
+async def _make_answer(build: Build, query: SearchQuery) -> Document:
+    results = await find_results(build, query.q, size=query.limit)
+    return Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
 
 
 def _answer(results: Results) -> dict[str, Any]:

@@ -85,6 +85,7 @@ WELL_KNOWN: Final = ".well-known"
 
 CODINGS: Final[Mapping[str, str]] = {"br": ".br", "gzip": ".gz"}
 """Content codings that a build makes, the tightest first, and the suffixes of their files."""
+_ENDS: Final = tuple(CODINGS.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,8 +94,6 @@ class SiteFile:
 
     name: str
     """Relative to the site's folder, with `/`."""
-    size: int
-    """Bytes."""
     codings: tuple[str, ...] = ()
     """The codings in which it is there as well."""
 
@@ -105,12 +104,12 @@ def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
     A folder answers with its `index.html`; where addresses are bare, `a` with `a.html` too.
     Raises OSError where something cannot be looked at.
     """
-    sizes = dict(_walk(os.fspath(folder), ""))
+    names = dict.fromkeys(_walk(os.fspath(folder)))
     files: dict[str, SiteFile] = {}
-    for name, size in sizes.items():
-        if not name.endswith(tuple(CODINGS.values())):
-            codings = tuple(coding for coding, end in CODINGS.items() if f"{name}{end}" in sizes)
-            file = files[_address(name)] = SiteFile(name, size, codings)
+    for name in names:
+        if not name.endswith(_ENDS):
+            codings = tuple(coding for coding, end in CODINGS.items() if f"{name}{end}" in names)
+            file = files[_address(name)] = SiteFile(name, codings)
             if is_bare and name.endswith(".html") and name != MISSING:
                 files.setdefault(_address(name).removesuffix(".html"), file)
     return MappingProxyType(files)
@@ -123,14 +122,16 @@ def _address(name: str) -> str:
     return f"/{folder}/" if folder else "/"
 
 
-def _walk(folder: str, prefix: str) -> Iterator[tuple[str, int]]:
-    """Yield the name and the size of every regular file that is not hidden."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name = f"{prefix}{entry.name}"
-            if entry.name.startswith(".") and name != WELL_KNOWN:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(entry.path, f"{name}/")
-            elif entry.is_file(follow_symlinks=False):
-                yield name, entry.stat(follow_symlinks=False).st_size
+def _walk(folder: str) -> Iterator[str]:
+    """Yield the name of every regular file that is not hidden."""
+    folders = [(folder, "")]
+    for place, prefix in folders:
+        with os.scandir(place) as entries:
+            for entry in entries:
+                name = f"{prefix}{entry.name}"
+                if entry.name.startswith(".") and name != WELL_KNOWN:
+                    continue
+                if entry.is_file(follow_symlinks=False):
+                    yield name
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append((entry.path, f"{name}/"))

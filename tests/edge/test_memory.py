@@ -53,6 +53,21 @@ def test_what_is_settled_is_passed_over_and_freed_when_it_goes() -> None:
     assert gone() is None
 
 
+def test_a_build_that_takes_over_has_only_what_is_new_looked_through() -> None:
+    """All of it would keep requests waiting for a tenth of a second."""
+    old, new = Knot(), Knot()
+    gone = weakref.ref(old), weakref.ref(new)
+    gc_freeze()
+    new = Knot()
+    del old
+    gc_freeze(whole=False)
+    assert not is_looked_through(new)
+    assert gone[0]() is not None
+
+    gc_freeze()
+    assert gone[0]() is gone[1]() is None
+
+
 async def comes_true(holds: Callable[[], bool]) -> bool:
     """Tell whether something holds before patience ends."""
     for _ in range(TRIES):

@@ -1,5 +1,19 @@
 """Full-text search in the posts of one build, by SQLite's FTS5, whatever engine keeps rows."""
 
-from edge_api.db.fts.index import SNIPPET_LONGEST, Search, build_search, open_search
+from edge_api.db.fts.index import (
+    SNIPPET_LONGEST,
+    Search,
+    build_search,
+    open_made,
+    open_search,
+    renew_search,
+)
 
-__all__ = ["SNIPPET_LONGEST", "Search", "build_search", "open_search"]
+__all__ = [
+    "SNIPPET_LONGEST",
+    "Search",
+    "build_search",
+    "open_made",
+    "open_search",
+    "renew_search",
+]

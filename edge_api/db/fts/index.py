@@ -9,11 +9,11 @@ import asyncio
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache, partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
@@ -56,7 +56,16 @@ WORD_SHORTEST, WORD_LONGEST = 4, 24
 LONG: Final = 8
 """Letters of a word above which more than one slip is likely."""
 
+_SOURCE: Final = """
+    CREATE TABLE IF NOT EXISTS source (digest BLOB PRIMARY KEY, number INTEGER NOT NULL)
+        WITHOUT ROWID
+"""
+"""Which post has which number."""
 _MAKE: Final = """
+    DROP TABLE IF EXISTS form;
+    DROP TABLE IF EXISTS word;
+    DROP TABLE IF EXISTS vocabulary;
+    DROP TABLE IF EXISTS post;
     CREATE VIRTUAL TABLE post USING fts5(
         slug UNINDEXED, title, description, tags, prose, code,
         tokenize = 'unicode61 remove_diacritics 2', prefix = '2'
@@ -68,11 +77,18 @@ _MAKE: Final = """
         term, content = 'word', tokenize = 'porter unicode61', detail = none
     );
     INSERT INTO post (post, rank) VALUES ('rank', 'bm25(0, 100, 10, 20, 1, 1)');
+    INSERT INTO post (post, rank) VALUES ('hashsize', 16777216);
 """
 """Words as they are, without accents; a small table finds those with the same stem in English.
 Beginnings of two letters are kept, since each letter that a person types asks for one; those of
-three would cost more than they save."""
-_FILL: Final = "INSERT INTO post VALUES (?, ?, ?, ?, ?, ?)"
+three would cost more than they save. Words wait in memory up to 16 MiB: fewer parts to merge."""
+_FILL: Final = """
+    INSERT INTO post (rowid, slug, title, description, tags, prose, code)
+        VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_GAP: Final = 64
+"""Between the numbers of two posts, for what is published between them later; the words of most
+posts still take one byte a post."""
 _FILL_WORDS: Final = """
     INSERT INTO word SELECT term, doc FROM vocabulary
         WHERE length(term) BETWEEN 3 AND ? AND term NOT GLOB '*[0-9]*' ORDER BY doc DESC
@@ -268,25 +284,87 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
         with TemporaryDirectory(prefix="search-") as folder:
             path = Path(folder) / "posts.db"
             await asyncio.to_thread(build_search, path, texts)
-            return Search(await Pool.open(partial(_open, path)))
+            return await open_made(path)
     except sqlite3.Error as error:
         raise problem_of(error) from error
     except OSError as error:
         raise unavailable("There is no room for the search index") from error
 
 
+async def open_made(path: Path) -> Search:
+    """Return the search in an index that `renew_search` has made. Raises Problem `unavailable`."""
+    try:
+        return Search(await Pool.open(partial(_open, path)))
+    except sqlite3.Error as error:
+        raise problem_of(error) from error
+
+
 def build_search(path: Path, texts: Iterable[SearchText]) -> None:
     """Write the index of `texts` into a new file. Raises sqlite3.Error."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        # A build that is interrupted is thrown away: neither journal nor sync is of any use.
-        connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute("PRAGMA synchronous = OFF")
+    with _filling(path) as connection:
         connection.executescript(_MAKE)
         connection.execute("BEGIN")
-        connection.executemany(_FILL, (tuple(map(prepare, text)) for text in texts))
-        connection.execute(_FILL_WORDS, (WORD_LONGEST,))
-        connection.execute(_FILL_FORMS)
-        connection.execute("COMMIT")
+        _fill(connection, enumerate(texts, start=1))
+
+
+ReadTexts = Callable[[Container[bytes]], Iterable[SearchText]]
+"""Gives the texts of the posts with these digests, newest first."""
+
+
+def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
+    """Have the index at `path` be that of the posts with these digests, newest first.
+
+    It is an empty file, or the index of other posts, of which those that stay are left as they are.
+    Raises sqlite3.Error.
+    """
+    with _filling(path) as connection:
+        connection.execute(_SOURCE)
+        before = dict(connection.execute("SELECT digest, number FROM source").fetchall())
+        staying = {digest: before[digest] for digest in digests if digest in before}
+        numbers = _number(digests, staying)
+        has_room = all(number < behind for number, behind in pairwise(numbers))
+        if not has_room or 2 * len(staying) <= max(len(before), len(digests)):
+            staying, numbers = {}, _number(digests, {})
+            connection.executescript(_MAKE)
+        fresh = {each: at for each, at in zip(digests, numbers, strict=True) if each not in staying}
+        gone = [(at,) for digest, at in before.items() if digest not in staying]
+        connection.execute("BEGIN")
+        connection.executemany("DELETE FROM post WHERE rowid = ?", gone if staying else ())
+        connection.executemany("DELETE FROM source WHERE number = ?", gone)
+        connection.executemany("INSERT INTO source VALUES (?, ?)", fresh.items())
+        connection.execute("DELETE FROM word")
+        _fill(connection, zip(fresh.values(), read(fresh), strict=True))
+
+
+def _number(digests: Sequence[bytes], known: Mapping[bytes, int]) -> list[int]:
+    """Return numbers for posts, the newest with the lowest; those that have one keep it.
+
+    They do not ascend where there is no room between two that are known.
+    """
+    first = min(known.values(), default=0)
+    number = max(known.values(), default=_GAP * len(digests)) + _GAP
+    numbers = []
+    for digest in reversed(digests):
+        number = known.get(digest, number - (1 if known and number > first else _GAP))
+        numbers.append(number)
+    return numbers[::-1]
+
+
+@contextmanager
+def _filling(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        # An index that is interrupted is thrown away: neither journal nor sync is of any use.
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        yield connection
+
+
+def _fill(connection: sqlite3.Connection, texts: Iterable[tuple[int, SearchText]]) -> None:
+    """Add posts by their numbers, then the words of all posts, and commit."""
+    connection.executemany(_FILL, ((number, *map(prepare, text)) for number, text in texts))
+    connection.execute(_FILL_WORDS, (WORD_LONGEST,))
+    connection.execute(_FILL_FORMS)
+    connection.execute("COMMIT")
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -248,9 +248,7 @@ class Entries:
         example = first.get("example", self._schemas.example(first["schema"]))
         return self._body(tuple(content), first["schema"], example, RECEIVED)
 
-    def _body(
-        self, media_types: tuple[str, ...], schema: Json, example: Any, marks: Marks
-    ) -> Body:
+    def _body(self, media_types: tuple[str, ...], schema: Json, example: Any, marks: Marks) -> Body:
         text = json.dumps(example, ensure_ascii=False, indent=2)
         return Body(
             media_types=media_types,

@@ -5,16 +5,16 @@ import gc
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from edge_api.db.fts import open_search
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import NO_BUILD, BuildManager, Search
-from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, SearchText
+from edge_api.journal.builds import NO_BUILD, BuildManager, Contents, Search
+from edge_api.journal.kept_search import SearchOpener
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from tests.edge.small_builds import (
     SITE_URL,
     encode_index,
@@ -28,7 +28,7 @@ from tests.edge.small_builds import (
 @pytest.fixture
 async def builds(tmp_path: Path) -> AsyncIterator[BuildManager]:
     """Return a shelf over an empty folder of builds."""
-    made = BuildManager(tmp_path, SITE_URL, open_search)
+    made = BuildManager(tmp_path, SITE_URL, SearchOpener())
     try:
         yield made
     finally:
@@ -219,12 +219,12 @@ class BrokenOnce:
     def __init__(self, fault: Exception) -> None:
         self.fault: Exception | None = fault
 
-    async def __call__(self, texts: Iterable[SearchText]) -> Search:
+    async def __call__(self, folder: Path, reading: Awaitable[Contents]) -> Search:
         """Raise the fault, once."""
         fault, self.fault = self.fault, None
         if fault is not None:
             raise fault
-        return await open_search(texts)
+        return await SearchOpener()(folder, reading)
 
 
 FAULTS = [
@@ -267,9 +267,9 @@ async def test_a_slow_build_never_replaces_a_newer_one(tmp_path: Path) -> None:
     """Two looks at once take turns, so that the later build is the one that stays."""
     gate = asyncio.Event()
 
-    async def open_slowly(texts: Iterable[SearchText]) -> Search:
+    async def open_slowly(folder: Path, reading: Awaitable[Contents]) -> Search:
         await gate.wait()
-        return await open_search(texts)
+        return await SearchOpener()(folder, reading)
 
     builds = BuildManager(tmp_path, SITE_URL, open_slowly)
     publish(tmp_path, "build-0001", "ink")
@@ -302,7 +302,7 @@ async def test_the_loop_goes_on_while_a_build_is_read(builds: BuildManager, tmp_
 
 async def test_closing_lets_go_of_everything(tmp_path: Path) -> None:
     """A closed shelf has no edition, and none of its searches is open."""
-    builds = BuildManager(tmp_path, SITE_URL, open_search)
+    builds = BuildManager(tmp_path, SITE_URL, SearchOpener())
     searches = []
     for build_id in ("build-0001", "build-0002"):
         publish(tmp_path, build_id, "ink")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.fts import open_search
 from edge_api.db.query import Store
 from edge_api.health import Check, Health
 from edge_api.journal.builds import BuildManager
+from edge_api.journal.kept_search import SearchOpener
 
 
 async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(
@@ -26,7 +26,7 @@ async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(
         return Check("pass")
 
     others = {"far": hang, "near": find_nothing}
-    builds = BuildManager(tmp_path, "http://journal.test", open_search)
+    builds = BuildManager(tmp_path, "http://journal.test", SearchOpener())
     report = await Health(store, builds, clock, "1", others).report()
 
     assert report["checks"]["far"]["status"] == "warn"

@@ -24,7 +24,7 @@ def listed(*names: str) -> Mapping[str, SiteFile]:
     return {
         f"/{name.removesuffix('index.html')}"
         if name.endswith("index.html")
-        else f"/{name}": SiteFile(name, 1)
+        else f"/{name}": SiteFile(name)
         for name in names
     }
 
@@ -122,7 +122,7 @@ def test_a_page_names_its_own_feeds_and_the_journals() -> None:
 )
 def test_what_is_made_for_programs_is_open_to_scripts(name: str, is_open: bool) -> None:  # noqa: FBT001
     """Feeds and well-known files may be read by scripts of any origin, pages may not."""
-    headers = dict(describe({}, SiteFile(name, 1), negotiated=False))
+    headers = dict(describe({}, SiteFile(name), negotiated=False))
 
     assert (headers.get("Access-Control-Allow-Origin") == "*") is is_open
 

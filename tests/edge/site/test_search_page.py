@@ -4,15 +4,16 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.journal.builds import BuildManager
+from edge_api.journal.builds import BuildManager, Search
 from edge_api.schema.index import WORDS_LONGEST
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.page_scripts import has_own_scripts_alone
@@ -20,6 +21,7 @@ from tests.page_scripts import has_own_scripts_alone
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
 PAGE, DATA = "/search", "/api/public/v1/search"
+LIST = "/api/public/v1/posts"
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(2)> \ufdd0forged\ufdd1 {{ 7*7 }}"""
 POSTS = 23
 """Of the journal below that have the word `sheet`."""
@@ -438,6 +440,51 @@ async def test_a_post_is_found_from_the_moment_of_its_build(make_edge: Any, tmp_
 
         assert [(await ask(edge, f"?q={word}"))[1]["count"] for word in ("paper", "old")] == [1, 0]
         assert (await _head(edge, "?q=paper"))["ETag"] != etag
+
+
+async def test_what_was_searched_for_is_kept_while_the_build_is_served(
+    make_edge: Any, tmp_path: Path
+) -> None:
+    """The index is asked once by many, for each form and each number; the next build is asked."""
+    paths = [f"{path}?q=ink&limit={limit}" for path in (DATA, LIST) for limit in (5, 6)]
+    paths.append(f"{PAGE}?q=ink")
+    asked: list[str] = []
+    point_at(tmp_path, write_build(tmp_path, "build-0001", [make_post("ink")]))
+    async with make_edge(BUILD_DIR=str(tmp_path)) as edge:
+        builds, key = edge.service[BuildManager], await edge.key()
+
+        async def read_all() -> set[str]:
+            answers = await asyncio.gather(*(_text(edge, path, key) for path in 3 * paths))
+            return set(answers)
+
+        search = cast("Search", Counted(builds.build().search, asked))
+        builds.current = replace(builds.build(), search=search)
+        first = await read_all()
+        assert await read_all() == first
+        assert len(asked) == len(paths)
+
+        point_at(tmp_path, write_build(tmp_path, "build-0002", [make_post("ink", title="New")]))
+        await builds.refresh()
+        assert not await read_all() & first
+
+
+class Counted:
+    """A search that notes what it is asked."""
+
+    def __init__(self, search: Search, asked: list[str]) -> None:
+        self._search, self._asked = search, asked
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method, and note that it was wanted."""
+        self._asked.append(name)
+        return getattr(self._search, name)
+
+
+async def _text(edge: Any, path: str, key: str) -> str:
+    markdown = {"Accept": "text/markdown, */*;q=0.1"}
+    async with edge.ask("GET", path, key, headers=markdown) as answer:
+        assert answer.status == 200
+        return str(await answer.text())
 
 
 async def _head(edge: Any, query: str) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.fts import open_search
 from edge_api.journal.builds import BuildManager
+from edge_api.journal.kept_search import SearchOpener
 from edge_api.schema.edge_pages import (
     DOCS_DESCRIPTION,
     DOCS_PAGE,
@@ -128,7 +128,7 @@ async def test_a_file_cleared_away_meanwhile_comes_from_the_new_build(
 @asynccontextmanager
 async def manager_of(folder: Path) -> AsyncIterator[BuildManager]:
     """Yield a build manager of the test's own."""
-    builds = BuildManager(folder, SITE_URL, open_search)
+    builds = BuildManager(folder, SITE_URL, SearchOpener())
     try:
         yield builds
     finally:

@@ -5,7 +5,7 @@
 import sqlite3
 import string
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_api.db.fts import SNIPPET_LONGEST, Search, build_search, open_search
+from edge_api.db.fts import (
+    SNIPPET_LONGEST,
+    Search,
+    build_search,
+    open_made,
+    open_search,
+    renew_search,
+)
 from edge_api.db.fts.fts_query import CLOSING, OPENING, TERMS_MOST, has_word, make_question
 from edge_api.db.problems import Problem
 from edge_api.schema.index import SearchText, Segments
@@ -494,3 +501,73 @@ async def test_a_disk_without_room_for_the_index_is_told(
         await open_search(POSTS)
 
     assert refusal.value.code == "unavailable"
+
+
+def renew(path: Path, texts: Sequence[SearchText]) -> int:
+    """Have the index at `path` be that of `texts`; return how many of them were written anew."""
+    written = 0
+
+    def read(wanted: Container[bytes]) -> Iterator[SearchText]:
+        nonlocal written
+        for text in texts:
+            if repr(text).encode() in wanted:
+                written += 1
+                yield text
+
+    renew_search(path, [repr(text).encode() for text in texts], read)
+    return written
+
+
+LATER = [post(f"later-{number}", "Same title", "The site, once more.") for number in range(3)]
+MANY = [post(f"many-{number}", "Same title", f"Site {number}.") for number in range(80)]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "written"),
+    [
+        ((), POSTS, 7),
+        (POSTS, (), 0),
+        (POSTS, POSTS, 0),
+        (POSTS, (*LATER, *POSTS), 3),
+        (POSTS, (*POSTS, *LATER), 3),
+        (POSTS, (*POSTS[:3], *LATER, *POSTS[3:]), 3),
+        (POSTS, (*LATER[:1], *POSTS[1:]), 1),
+        (POSTS, (*POSTS[:6], LATER[0]), 1),
+        (POSTS, POSTS[2:6], 0),
+        (POSTS, POSTS[::-1], 7),  # they cannot keep their numbers
+        (
+            MANY,
+            (*MANY[:40], *(post(f"new-{n}", "Same title", "Site.") for n in range(70)), *MANY[40:]),
+            150,
+        ),
+    ],
+)
+async def test_a_renewed_index_finds_what_a_new_one_does(
+    tmp_path: Path, first: Sequence[SearchText], then: Sequence[SearchText], written: int
+) -> None:
+    """In the same order and with the same words; what has not changed is not written again."""
+    path = tmp_path / "posts.db"
+    renew(path, first)
+    assert renew(path, then) == written
+
+    renewed, new = await open_made(path), await open_search(then)
+    for words in ("site", "same title", "sites buildng", "gardn", "東京", "once nothing run"):
+        assert await renewed.find(words, 200) == await new.find(words, 200)
+        assert await renewed.look_up(words, 20) == await new.look_up(words, 20)
+    await renewed.close()
+    await new.close()
+
+
+async def test_an_index_may_be_renewed_again_and_again(tmp_path: Path) -> None:
+    """A post that is edited keeps its place; new ones go to the top, and others under them."""
+    path, texts = tmp_path / "posts.db", list(POSTS)
+    renew(path, texts)
+    for number in range(100):
+        texts[3] = post("edited", f"Same title {number}", "Site.")
+        texts.insert(number % 2, post(f"new-{number}", "Same title", "Site."))
+        renew(path, texts)
+
+    renewed, new = await open_made(path), await open_search(texts)
+    assert await renewed.find("same title", 200) == await new.find("same title", 200)
+    await renewed.close()
+    await new.close()
