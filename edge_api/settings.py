@@ -227,6 +227,9 @@ SETTINGS: Mapping[str, Setting] = {
     "ACKNOWLEDGEMENTS_PER_HOUR": Setting(
         _count, "60", "how many are thanked in an hour, at the most"
     ),
+    "MAIL_TEMPLATES": Setting(
+        Path, None, "a folder of templates that replace those of messages; checked at the start"
+    ),
     "MAIL_DISPATCHER": Setting(
         _choice("on", "off"),
         "on",
@@ -272,6 +275,7 @@ class Settings:
     owner_email: str | None
     acknowledge_leads: bool
     acknowledgements_per_hour: int
+    mail_templates: Path | None
     mail_dispatcher: str
     log_format: str
     access_log: str

@@ -3,23 +3,17 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
-from datetime import timedelta
-from email.message import EmailMessage
-from typing import Any, Final, get_args
-from urllib.parse import urlsplit
+from typing import Any, get_args
 
-from edge_api.auth.actor import new_id, system_clock
+from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, add_command, add_list, minute, print_list
-from edge_api.db.tables import LEADS
-from edge_api.db.types import spell_instant
 from edge_api.mail.dispatcher import make_mailing, site_title
-from edge_api.mail.messages import LETTERS, Envelope, TemplateName, compose
+from edge_api.mail.messages import TemplateName
 from edge_api.mail.queue import NO_RELAY, MailByHand, Waiting
+from edge_api.mail.samples import open_templates, sample_message
 from edge_api.open_store import opened
-from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
 from edge_api.settings import Settings
 
 _COLUMNS: Columns = {
@@ -32,13 +26,6 @@ _COLUMNS: Columns = {
     "DUE": minute("due_at"),
     "LAST WORD": lambda message: message["reason"] or "-",
 }
-_LEAD: Final[Mapping[str, Any]] = {
-    "name": "Ada Lovelace",
-    "email": "ada@example.org",
-    "budget_tier": "growth",
-    "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
-}
-_RECIPIENT: Final = "ada@example.org"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +98,8 @@ async def _discard(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
-    message = sample_message(arguments.template, settings)
+    templates = open_templates(settings)
+    message = sample_message(arguments.template, settings, site_title(settings), templates)
     if arguments.eml:
         sys.stdout.write(message.as_bytes().decode())
         return 0
@@ -139,26 +127,3 @@ def _shown(waiting: Waiting) -> dict[str, Any]:
         "dead_at": entry["dead_at"],
         "reason": waiting.reason,
     }
-
-
-def sample_message(template: TemplateName, settings: Settings) -> EmailMessage:
-    """Return a message with sample values."""
-    now = system_clock()
-    values = {
-        "lead": LEADS.new_row(_LEAD, spell_instant(now), lambda: new_id(now)),
-        "approved": True,
-        "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
-        "expires_at": spell_instant(now + timedelta(days=14)),
-        "site_title": site_title(settings),
-        "site_url": settings.site_url,
-    }
-    envelope = Envelope(
-        message_id=new_id(now),
-        sender=settings.mail_from or "owner@example.org",
-        recipient=_RECIPIENT,
-        date=now,
-        host=urlsplit(settings.site_url).hostname or "localhost",
-        unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
-    )
-    named = {name: values[name] for name in LETTERS[template].values}
-    return compose(template, envelope, named)

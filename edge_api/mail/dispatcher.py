@@ -35,6 +35,7 @@ from edge_api.mail.queue import (
     state_of,
     time_to_live,
 )
+from edge_api.mail.samples import open_templates
 from edge_api.mail.suppressions import UnsubscribeLinks, read_suppression
 from edge_api.mail.transports import NullTransport, open_transport
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
@@ -163,7 +164,7 @@ def make_mailing(
 ) -> Mailing:
     """Return the parts of mail over one store; nothing runs yet.
 
-    The default `transport` is the one of the settings.
+    The default `transport` is the one of the settings. Raises SettingsError for faulty templates.
     """
     if transport is None:
         transport = open_transport(settings.smtp_url) if settings.smtp_url else NullTransport()
@@ -174,6 +175,7 @@ def make_mailing(
         Letterhead(sender, settings.site_url, lambda: site_title(settings)),
         Acknowledgements(store, clock, secret, settings.acknowledgements_per_hour),
         links,
+        open_templates(settings),
     )
     delivery = Delivery(store, clock, preparation, parse_mailbox(sender).address)
     dispatcher = Dispatcher(store, clock, transport, delivery)

@@ -14,12 +14,23 @@ from datetime import UTC, datetime, timedelta
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
 from email.policy import EmailPolicy, Policy
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, get_args
 from urllib.parse import quote
 from uuid import UUID
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    PackageLoader,
+    StrictUndefined,
+    Template,
+    TemplateNotFound,
+    select_autoescape,
+)
 from markupsafe import Markup
 
 from edge_api.db.email_address import Mailbox, parse_mailbox
@@ -102,7 +113,7 @@ DECISION: Final = MessageType(
     ("approved", "claim_uri", "expires_at", *_SITE),
 )  # to the person who asked for access
 
-LETTERS: Mapping[str, MessageType] = MappingProxyType(
+LETTERS: Mapping[TemplateName, MessageType] = MappingProxyType(
     {letter.template: letter for letter in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION)}
 )
 assert tuple(LETTERS) == get_args(TemplateName)  # noqa: S101  one list, stated twice for the type
@@ -111,26 +122,6 @@ _JOINERS: Final = frozenset("\u200c\u200d")
 """Format characters that are part of spellings, and of some emoji."""
 _LABEL_SIGNS: Final = frozenset(" .'-&+\u2019")
 """Characters in names that separate nothing in a header of addresses."""
-
-
-def _render(
-    letter: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None
-) -> tuple[str, str, str]:
-    """Return the subject, the text and the HTML. Raises TypeError and ValueError as `compose`."""
-    name = letter.template
-    wrong = set(values) ^ set(letter.values)
-    if wrong:
-        raise TypeError(f"{name}: missing or unknown values: {', '.join(sorted(wrong))}")
-    given = dict(values)
-    if letter.unsubscribable:
-        if unsubscribe_url is None:
-            raise ValueError(f"{name}: needs an address to unsubscribe at")
-        given["unsubscribe_url"] = unsubscribe_url
-    given["subject"] = " ".join(_SUBJECTS[name].render(given).split())
-    text, html = (
-        _TEMPLATES.get_template(f"{name}.{form}").render(given) for form in ("txt", "html")
-    )
-    return given["subject"], text, html
 
 
 def _finalize(value: object) -> object:
@@ -163,20 +154,75 @@ def _mailto(address: str) -> str:
     return f"mailto:{quote(one_line(address), safe='@')}"
 
 
-_TEMPLATES: Final = Environment(
-    loader=PackageLoader("edge_api.mail"),
-    autoescape=select_autoescape(["html"], default_for_string=False),
-    finalize=_finalize,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
-_TEMPLATES.filters.update(instant=_instant, reasons=_reasons, mailto=_mailto)
-_TEMPLATES.tests.update(suspect=_is_suspect, repeated=_is_repeated)
-_SUBJECTS: Final = {
-    name: _TEMPLATES.from_string(letter.subject) for name, letter in LETTERS.items()
-}
+class MailTemplates:
+    """The templates of all messages: the operator's where `folder` has them, else those shipped.
+
+    For a message `NAME` these are `NAME.txt`, `NAME.html` and `NAME.subject`; `frame.html` and
+    `styles.html` are what the shipped HTML extends. They are read once.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        shipped = PackageLoader("edge_api.mail")
+        self._environment = Environment(
+            loader=ChoiceLoader([FileSystemLoader(folder), shipped]) if folder else shipped,
+            autoescape=select_autoescape(["html"], default_for_string=False),
+            auto_reload=False,
+            finalize=_finalize,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        self._environment.filters.update(instant=_instant, reasons=_reasons, mailto=_mailto)
+        self._environment.tests.update(suspect=_is_suspect, repeated=_is_repeated)
+        self._known = {"styles.html", "frame.html"} | {
+            f"{name}.{form}" for name in LETTERS for form in ("txt", "html", "subject")
+        }
+
+    def check_names(self) -> None:
+        """Raise ValueError for a folder that cannot be read or has a file of another name."""
+        assert self.folder is not None  # noqa: S101  only then there is something to check
+        try:
+            found = {file.name for file in self.folder.iterdir() if not file.name.startswith(".")}
+        except OSError as error:
+            raise ValueError(f"{self.folder} cannot be read: {error.strerror}") from None
+        if unknown := sorted(found - self._known):
+            known = ", ".join(sorted(self._known))
+            raise ValueError(f"{unknown[0]} is no template of a message; these are {known}")
+
+    def render(
+        self, letter: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None
+    ) -> tuple[str, str, str]:
+        """Return the subject, the text and the HTML.
+
+        Raises TypeError and ValueError as `compose`, and what Jinja raises for a faulty template.
+        """
+        name = letter.template
+        wrong = set(values) ^ set(letter.values)
+        if wrong:
+            raise TypeError(f"{name}: missing or unknown values: {', '.join(sorted(wrong))}")
+        given = dict(values)
+        if letter.unsubscribable:
+            if unsubscribe_url is None:
+                raise ValueError(f"{name}: needs an address to unsubscribe at")
+            given["unsubscribe_url"] = unsubscribe_url
+        given["subject"] = " ".join(self._subject(letter).render(given).split())
+        text, html = (
+            self._environment.get_template(f"{name}.{form}").render(given)
+            for form in ("txt", "html")
+        )
+        return given["subject"], text, html
+
+    @cache  # noqa: B019  as many as there are types, and one object for the whole process
+    def _subject(self, letter: MessageType) -> Template:
+        try:
+            return self._environment.get_template(f"{letter.template}.subject")
+        except TemplateNotFound:
+            return self._environment.from_string(letter.subject)
+
+
+SHIPPED: Final = MailTemplates()
 
 
 def one_line(text: str) -> str:
@@ -238,14 +284,19 @@ for _name in ("Message-ID", "List-Unsubscribe", "List-Unsubscribe-Post"):
 _POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADERS)
 
 
-def compose(template: TemplateName, envelope: Envelope, values: Mapping[str, Any]) -> EmailMessage:
+def compose(
+    template: TemplateName,
+    envelope: Envelope,
+    values: Mapping[str, Any],
+    templates: MailTemplates = SHIPPED,
+) -> EmailMessage:
     """Return a message: RFC 5322, MIME, text and HTML, 7 bits wide but for addresses beyond ASCII.
 
     Raises TypeError for values that are not those of the type (see `LETTERS`), and ValueError for
     an invalid envelope.
     """
     letter = LETTERS[template]
-    subject, text, html = _render(letter, values, envelope.unsubscribe_url)
+    subject, text, html = templates.render(letter, values, envelope.unsubscribe_url)
     message = EmailMessage(policy=_POLICY)
     message["From"] = _address(parse_mailbox(envelope.sender))
     message["To"] = _address(parse_mailbox(envelope.recipient))

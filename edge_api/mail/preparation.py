@@ -20,7 +20,15 @@ from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import spell_instant
 from edge_api.leads.input import HELD_FROM
-from edge_api.mail.messages import ACKNOWLEDGEMENT, DECISION, NOTIFICATION, Envelope, compose
+from edge_api.mail.messages import (
+    ACKNOWLEDGEMENT,
+    DECISION,
+    NOTIFICATION,
+    SHIPPED,
+    Envelope,
+    MailTemplates,
+    compose,
+)
 from edge_api.mail.queue import letter_of, persists_for
 from edge_api.mail.suppressions import UnsubscribeLinks, fold_recipient, is_suppressed
 from edge_api.outbox import named, run_unless_conflict
@@ -109,6 +117,7 @@ class Preparation:
     head: Letterhead
     acknowledgements: Acknowledgements
     links: UnsubscribeLinks
+    templates: MailTemplates = SHIPPED
 
     async def prepare(self, entry: Row) -> EmailMessage | Withheld:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
@@ -124,7 +133,8 @@ class Preparation:
         ):
             return Withheld(reason)
         values = self._values(entry, subject)
-        return compose(entry["template_name"], await self._envelope(entry), values)
+        envelope = await self._envelope(entry)
+        return compose(entry["template_name"], envelope, values, self.templates)
 
     async def _envelope(self, entry: Row) -> Envelope:
         unasked = letter_of(entry) == ACKNOWLEDGEMENT

@@ -1,0 +1,117 @@
+"""Templates of the operator in place of those shipped, and how their faults are reported."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.mail.messages import MailTemplates
+from edge_api.mail.samples import open_templates, sample_message
+from edge_api.settings import Settings, SettingsError, read_settings
+
+MakeFolder = Callable[..., Settings]
+
+
+@pytest.fixture
+def with_files(tmp_path: Path) -> MakeFolder:
+    """Return what writes templates into a folder and gives settings that name it."""
+
+    def write(**files: str) -> Settings:
+        folder = tmp_path / "mail"
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / name.replace("__", ".")).write_text(text)
+        return read_settings({"MAIL_TEMPLATES": str(folder)}, None)
+
+    return write
+
+
+def text_of(settings: Settings, kind: str = "plain") -> str:
+    """Return the owner's message with sample values."""
+    message = sample_message("lead_notification", settings, "A site", open_templates(settings))
+    part = message.get_body((kind,))
+    assert part is not None
+    return f"{message['Subject']}\n{part.get_content()}"
+
+
+def test_without_a_folder_the_shipped_ones_are_used() -> None:
+    """That is the default."""
+    assert text_of(read_settings({}, None)).startswith("New enquiry from Ada Lovelace\n")
+
+
+def test_each_file_replaces_one(with_files: MakeFolder) -> None:
+    """Text and subject are the operator's; the HTML, which is not there, is the shipped one."""
+    settings = with_files(
+        lead_notification__txt="{{ lead.name }}: {{ lead.message | length }} characters\n",
+        lead_notification__subject="Lead: {{ lead.name }}\n",
+    )
+
+    assert text_of(settings).startswith("Lead: Ada Lovelace\nAda Lovelace: ")
+    assert "New enquiry from" in text_of(settings, "html")
+
+
+def test_html_of_the_operator_is_escaped_and_may_extend_the_frame(with_files: MakeFolder) -> None:
+    """What a stranger typed stays text."""
+    settings = with_files(
+        lead_notification__html="{% extends 'frame.html' %}{% block heading %}Hi "
+        "{{ '<b>' }}{% endblock %}{% block content %}{% endblock %}"
+        "{% block colophon %}{% endblock %}"
+    )
+
+    assert "Hi &lt;b&gt;" in text_of(settings, "html")
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"lead_notification__txt": "{% if %}"}, "lead_notification.txt, line 1: Expected an exp"),
+        (
+            {"lead_notification__txt": "a\n{{ lead.name }"},
+            "lead_notification.txt, line 2: unexpected",
+        ),
+        (
+            {"lead_notification__txt": "{{ lead.nme }}"},
+            "lead_notification: 'dict object' has no attr",
+        ),
+        ({"lead_notification__html": "{{ nothing }}"}, "lead_notification: 'nothing' is undefined"),
+        ({"lead_notification__subject": "{{ 1 / 0 }}"}, "lead_notification: division by zero"),
+        ({"lead_notificaton__txt": "x"}, "lead_notificaton.txt is no template of a message; these"),
+    ],
+)
+def test_a_fault_is_found_at_the_start(
+    with_files: MakeFolder, files: dict[str, str], sentence: str
+) -> None:
+    """The file is named, and its line where Jinja knows it."""
+    with pytest.raises(SettingsError) as refused:
+        open_templates(with_files(**files))
+
+    assert str(refused.value).startswith(f"MAIL_TEMPLATES: {sentence}")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Before any mail is lost to it."""
+    settings = read_settings({"MAIL_TEMPLATES": str(tmp_path / "gone")}, None)
+    with pytest.raises(SettingsError, match="gone cannot be read: No such file"):
+        open_templates(settings)
+
+
+async def test_an_edge_does_not_start_with_a_faulty_one(make_edge: Any, tmp_path: Path) -> None:
+    """A message that cannot be made would be lost in the middle of the night."""
+    (tmp_path / "mail").mkdir()
+    (tmp_path / "mail" / "access_decision.txt").write_text("{% endif %}")
+    with pytest.raises(SettingsError, match=r"access_decision\.txt, line 1"):
+        async with make_edge(MAIL_TEMPLATES=str(tmp_path / "mail")):
+            pass
+
+
+def test_changes_count_after_a_restart(with_files: MakeFolder) -> None:
+    """What was checked is what is sent."""
+    settings = with_files(lead_notification__txt="before")
+    templates = open_templates(settings)
+    assert settings.mail_templates is not None
+    (settings.mail_templates / "lead_notification.txt").write_text("{{ broken")
+    message = sample_message("lead_notification", settings, "A site", templates)
+
+    assert isinstance(templates, MailTemplates)
+    assert message.get_body(("plain",)).get_content() == "before\n"  # type: ignore[union-attr]
