@@ -109,10 +109,7 @@ class _Parts:
 def make_request(
     operation: Operation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
 ) -> OperationRequest:
-    """Return the request of a tool's arguments, checked like REST's.
-
-    Raises Problem `invalid` that names the argument.
-    """
+    """Return a request of arguments, checked like REST's. Raises Problem `invalid`."""
     parts = _Parts()
     for argument, item in inputs.items():
         value = arguments.get(argument)
