@@ -57,10 +57,7 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
 
 
 def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
-    """Return the input of a posted form, which sends empty fields as empty texts.
-
-    Raises FormFaults.
-    """
+    """Return the input of a posted form; empty fields count as missing. Raises FormFaults."""
     given = {name: text for name, text in unfold(fields).items() if name != "scopes"}
     return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
 

@@ -30,8 +30,7 @@ from edge_api.schema.edge_pages import ACCESS_FORM
 from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
 
 CONTACT_FORM: Final = "/contact/#access"
-CLAIM_AGAIN_SECONDS: Final = 300
-"""After which it makes sense to claim again."""
+CLAIM_AGAIN_SECONDS: Final = 300  # after which it makes sense to claim again
 _TAG: Final = "access"
 
 

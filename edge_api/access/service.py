@@ -24,6 +24,7 @@ from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import parse_uuid, spell_instant
 from edge_api.mail.queue import Outbox
+from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import UNVETTED_SCOPES
 
 
@@ -75,14 +76,11 @@ class AccessDecisions:
         where = (Filter("id", "eq", row["id"]), Filter("status", "in", open_states))
         update = Update(ACCESS_REQUESTS, values, where, at_least=1)
         change = Change(verb, ACCESS_REQUESTS, RowCount(0), ("id",))
-        try:
-            told = self._outbox.decision(row) if self._outbox else ()
-            await self._store.run(update, audit_entry(OPERATOR, change, now), *told)
-        except Problem as problem:
-            if problem.code != "conflict":
-                raise
+        audit = audit_entry(OPERATOR, change, now)
+        mail = self._outbox.decision(row) if self._outbox else ()
+        if not await run_unless_conflict(self._store, update, audit, *mail):
             status = (await self._find(row["id"]))["status"]
-            raise Problem("conflict", f"The request {row['id']} is {status} already") from None
+            raise Problem("conflict", f"The request {row['id']} is {status} already")
         return {**row, **values}
 
     async def _find(self, request_id: str) -> Row:
@@ -100,8 +98,7 @@ class AccessDecisions:
 
 LIFE: Final = timedelta(days=14)
 """How long a request may wait for the decision and the claim."""
-CLAIM_AGAIN: Final = timedelta(minutes=10)
-"""How long a credential can be fetched again."""
+CLAIM_AGAIN: Final = timedelta(minutes=10)  # how long a credential can be fetched again
 PENDING_MOST: Final = 1000
 FULL_RETRY_SECONDS: Final = 3600
 
@@ -146,8 +143,7 @@ class AccessRequests:
         row = self._row(order, digest_of(token))
         try:
             async with self._turn:  # so that of two at once only one takes the last place
-                await self._check_room()
-                await self._keep(row)
+                await self._store_row(row)
         except Problem:
             await self._limiter.refund(_LIMIT, address)
             raise
@@ -198,13 +194,11 @@ class AccessRequests:
         }
         return ACCESS_REQUESTS.new_row(given, present, partial(new_id, now))
 
-    async def _check_room(self) -> None:
+    async def _store_row(self, row: Row) -> None:
         if await _count_pending(self._store, self._clock()) >= PENDING_MOST:
             headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
             sentence = "Too many requests for access wait for a decision: try again another day"
             raise Problem("unavailable", sentence, headers=headers)
-
-    async def _keep(self, row: Row) -> None:
         verb = "file" if row["status"] == "pending" else "trap"
         change = Change(verb, ACCESS_REQUESTS, RowCount(0))
         audit = audit_entry(ANYBODY, change, self._clock())

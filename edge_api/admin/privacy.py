@@ -26,8 +26,7 @@ Found = Mapping[Table, Sequence[Row]]
 """The whole rows about a person, by table; tables without any are listed too."""
 _BESIDE: Final = r'\s<>"(),:;\[\]{}'
 _ADDRESS: Final = re.compile(rf"[^{_BESIDE}]+@[^{_BESIDE}]+")
-_AROUND: Final = "'`.!?\\"
-"""Signs beside an address in a text that are no part of it."""
+_AROUND: Final = "'`.!?\\"  # signs beside an address in a text that are no part of it
 
 
 class DataSubject:
@@ -100,13 +99,17 @@ class Privacy:
         mailed. The audit log gets numbers, and no address. Raises Problem.
         """
         found = await self.find(address)
-        plans: list[Query] = []
+        queries: list[Query] = []
         for table, rows in found.items():
             keys = tuple(row[table.key] for row in rows if _loses(row, table.personal))
             if keys:
-                change = Change("erase", table, RowCount(len(plans)))
-                plans += [_erase(table, keys), audit_entry(actor, change, self._clock())]
-        await self._store.run(*plans)
+                change = Change("erase", table, RowCount(len(queries)))
+                where = (Filter(table.key, "in", keys),)
+                query: Query = Delete(table, where)
+                if table.personal and table.personal.kept:
+                    query = Update(table, dict.fromkeys(table.personal.cleared), where)
+                queries += [query, audit_entry(actor, change, self._clock())]
+        await self._store.run(*queries)
         return found
 
 
@@ -118,13 +121,6 @@ def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: Collecti
 def _loses(row: Row, data: PersonalData | None) -> bool:
     """Tell whether an erasure changes a row."""
     return data is None or not data.kept or any(row[name] is not None for name in data.cleared)
-
-
-def _erase(table: Table, keys: tuple[str, ...]) -> Query:
-    where = (Filter(table.key, "in", keys),)
-    if table.personal and table.personal.kept:
-        return Update(table, dict.fromkeys(table.personal.cleared), where)
-    return Delete(table, where)
 
 
 MAILED: Final[Mapping[Table, str]] = {
@@ -162,11 +158,7 @@ class Retention:
         return bool(self._limits)
 
     async def apply(self, actor: Actor = SERVICE) -> Mapping[Table, int]:
-        """Delete old rows; return their number by table. Raises Problem.
-
-        Tokens are listed if any were deleted. The store's log is emptied if nobody reads from it
-        now.
-        """
+        """Delete old rows and empty the log; return the numbers by table. Raises Problem."""
         deleted = {
             table: await self._delete(table, since, days, actor)
             for table, (since, days) in self._limits.items()

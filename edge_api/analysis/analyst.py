@@ -8,11 +8,11 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import inf
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
+from pydantic import Field
 
 from edge_api.analysis.document import PLACES, Discovery, Kind
 from edge_api.analysis.metrics import Keyword
@@ -178,7 +178,7 @@ class Analyst:
             job = Job(found.kind, found.text, found.url, request.language, terms, found.discovery)
         report = await self._report(job)
         keywords = [Keyword(**each) for each in report["keywords"]]
-        build, related = self._builds.current, list[RelatedPost]()
+        build, related = self._builds.current, list[RelatedEntry]()
         if build is not None:
             url = report["input"]["url"]
             related = await find_related(build, keywords, request.related, url)
@@ -202,18 +202,18 @@ class Analyst:
 
 
 @dataclass(frozen=True, slots=True)
-class RelatedPost:
-    """A post, and how related it is."""
+class RelatedEntry:
+    """A post of this journal."""
 
     slug: str
     title: str
     url: str
-    score: float  # 0 to 1; 1 if every search finds it first
+    score: Annotated[float, Field(ge=0, le=1)]  # 1 if every search finds it first
 
 
 async def find_related(
     build: Build, keywords: Sequence[Keyword], most: int, url: str | None = None
-) -> list[RelatedPost]:
+) -> list[RelatedEntry]:
     """Return the most related posts, without the one whose page or Markdown is at `url`.
 
     Each keyword's search ranks posts; the ranks are summed by the keyword's weight (Borda's count),
@@ -228,7 +228,7 @@ async def find_related(
     total = sum(keyword.score for keyword in terms)
     ranked = sorted(scores, key=lambda slug: (-scores[slug], slug))[: most + 1]
     found = [(build.posts.summary(slug), round(scores[slug] / total, 2)) for slug in ranked]
-    posts = [RelatedPost(it["slug"], it["title"], it["url"], score) for it, score in found]
+    posts = [RelatedEntry(it["slug"], it["title"], it["url"], score) for it, score in found]
     page = _page(url) if url else None
     return [post for post in posts if _page(post.url) != page][:most]
 

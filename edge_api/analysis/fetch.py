@@ -6,7 +6,8 @@ redirects, six requests and ten seconds in all, and obeys robots.txt.
 
 import asyncio
 from codecs import getincrementaldecoder
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from ssl import SSLContext
@@ -79,18 +80,10 @@ class WebVisitor:
         if self._places.locked():
             headers = {"Retry-After": str(RETRY_SECONDS)}
             raise Problem("unavailable", "Too many addresses are being read", headers=headers)
+        slow = f"its server took longer than {VISIT_SECONDS:.0f} s"
         async with self._places:
-            return await self._visit(url)
-
-    async def _visit(self, url: str) -> Visit:
-        try:
-            return await _Tour(self._get, self._check, self._agent).visit(url)
-        except TimeoutError:
-            raise _failed(f"its server took longer than {VISIT_SECONDS:.0f} s") from None
-        except BlockedAddress:
-            raise _forbidden("its address is not public") from None
-        except UNREACHABLE:
-            raise _failed("its server cannot be reached") from None
+            with _reported(_failed, _forbidden, slow):
+                return await _Tour(self._get, self._check, self._agent).visit(url)
 
     def _check(self, url: URL) -> None:
         if url.scheme not in ("http", "https") or not url.host:
@@ -177,10 +170,7 @@ class _Tour:
 
 
 async def _read(answer: aiohttp.ClientResponse, most: int) -> _Answer:
-    """Read an answer as text, in UTF-8 or Latin-1.
-
-    Both take linear time whatever the bytes are; other codecs do not.
-    """
+    """Read an answer in UTF-8 or Latin-1, since other codecs may take more than linear time."""
     charset = (answer.charset or "").lower()
     decoder = getincrementaldecoder("latin-1" if charset in _LATIN else "utf-8")("replace")
     parts, size = [], 0
@@ -216,6 +206,21 @@ def _file(answer: _Answer) -> str | None:
     return answer.text if is_there and not answer.is_coded else None
 
 
+@contextmanager
+def _reported(
+    failed: Callable[[str], Problem], blocked: Callable[[str], Problem], slow: str
+) -> Iterator[None]:
+    """Turn what a request may raise into a problem."""
+    try:
+        yield
+    except TimeoutError:
+        raise failed(slow) from None
+    except BlockedAddress:
+        raise blocked("its address is not public") from None
+    except UNREACHABLE:
+        raise failed("its server cannot be reached") from None
+
+
 def _forbidden(reason: str) -> Problem:
     return Problem("forbidden", f"url: {reason}")
 
@@ -237,19 +242,10 @@ class Fetcher:
         self._guard = SsrfGuard(allowed, ssl)
 
     async def __call__(self, url: str) -> bytes:
-        """Return the body at `url`: status 200, no redirects, at most 64 KiB, within 5 s.
-
-        Raises Problem `invalid` that says why not.
-        """
-        try:
+        """Return the body at `url`: 200, no redirects, 64 KiB, 5 s. Raises Problem `invalid`."""
+        with _reported(_failure, _failure, f"it took longer than {FETCH_SECONDS:.0f} s"):
             async with asyncio.timeout(FETCH_SECONDS):
                 return await self._fetch(url)
-        except TimeoutError:
-            raise _failure(f"it took longer than {FETCH_SECONDS:.0f} s") from None
-        except BlockedAddress:
-            raise _failure("its address is not public") from None
-        except UNREACHABLE:
-            raise _failure("its server cannot be reached") from None
 
     async def _fetch(self, url: str) -> bytes:
         if not url.isascii():  # a digit of another script would become one of ours later on

@@ -293,12 +293,9 @@ def _count(words: Iterable[str]) -> Counter[str]:
 def _could_be(counts: Counter[str], known: Language) -> bool:
     different = sum(word in known.common for word in counts)
     letters = sum(len(word) * count for word, count in counts.items())
-    foreign = sum(len(word) * count for word, count in counts.items() if _is_foreign(word, known))
+    foreign = sum(
+        len(word) * count
+        for word, count in counts.items()
+        if any(each.isalpha() and not each.isascii() and each not in known.letters for each in word)
+    )
     return different >= _DIFFERENT_LEAST and foreign <= _FOREIGN_MOST * letters
-
-
-def _is_foreign(word: str, known: Language) -> bool:
-    """Tell whether a word has a letter that the language has not."""
-    if word.isascii():
-        return False
-    return any(not each.isascii() and each.isalpha() and each not in known.letters for each in word)

@@ -83,10 +83,7 @@ def _ends(text: str, end: re.Match[str], language: Language) -> bool:
 
 
 def _is_short(text: str, stop: re.Match[str], language: Language) -> bool:
-    """Tell whether a stop belongs to an abbreviation or an initial.
-
-    One that is also a word, such as I and no, counts as one if a sentence could begin behind it.
-    """
+    """Tell whether a stop belongs to an abbreviation or an initial, not to a word like no."""
     last = _LAST_WORD.search(text, max(0, stop.start() - 13), stop.start())
     word = last[0].casefold() if last else ""
     is_abbreviation = word in language.abbreviations
@@ -169,20 +166,14 @@ def _ease(words: list[str], sentences: int, formula: Flesch | None) -> float | N
 
 
 def _count_syllables(words: Iterable[str], hyphenation: str) -> int:
-    dictionary = load_hyphenation(hyphenation)
+    dictionary, total = load_hyphenation(hyphenation), 0
     try:
-        return sum(
-            count * _syllables(word, dictionary)
-            for word, count in Counter(word.lower() for word in words).items()
-        )
+        for word, count in Counter(word.lower() for word in words).items():
+            is_long = len(word) > _SPOKEN_MOST
+            total += count * (len(word) // 3 if is_long else len(dictionary.positions(word)) + 1)
     finally:
         dictionary.hd.cache.clear()  # it would keep the words of every document
-
-
-def _syllables(word: str, dictionary: pyphen.Pyphen) -> int:
-    if len(word) > _SPOKEN_MOST:
-        return len(word) // 3
-    return len(dictionary.positions(word)) + 1
+    return total
 
 
 @lru_cache
@@ -198,8 +189,7 @@ _WORD_LONGEST: Final = 40  # letters; what is longer is an address or noise
 _FOR_EACH_WORD: Final = 0.6
 """How much more a phrase counts for each further word: it says more, and is rarer."""
 _IN_TITLE, _IN_HEADING = 2.0, 1.5
-_WITHIN: Final = 1.25
-"""A word that is rarely alone is covered by its phrase."""
+_WITHIN: Final = 1.25  # A word that is rarely alone is covered by its phrase
 
 _ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
 """Web addresses, whose parts are no words of the text."""

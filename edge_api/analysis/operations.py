@@ -14,8 +14,9 @@ from pydantic import (
     model_validator,
 )
 
-from edge_api.analysis.analyst import AnalysisRequest, Analyst
+from edge_api.analysis.analyst import AnalysisRequest, Analyst, RelatedEntry
 from edge_api.analysis.document import KINDS, Kind
+from edge_api.analysis.report import SuggestionEntry
 from edge_api.db.types import whole
 from edge_api.operation.model import (
     AnyOperation,
@@ -41,19 +42,21 @@ _LANGUAGE: Final = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}"
 _INPUTS: Final = ("text", "markdown", "html", "url")
 
 
-def _check_url(text: str) -> str:
-    if re.fullmatch(_URL, text) is None:
-        raise ValueError(
-            "must be an http or https address in ASCII, its host in the xn-- form and the rest "
-            "percent-encoded"
-        )
-    return text
+def _matches(pattern: str, sentence: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if re.fullmatch(pattern, text) is None:
+            raise ValueError(sentence)
+        return text
+
+    return AfterValidator(check)
 
 
-def _check_language(text: str) -> str:
-    if re.fullmatch(_LANGUAGE, text) is None:
-        raise ValueError("must be a language tag such as en or de-CH (BCP 47)")
-    return text
+_IS_URL: Final = _matches(
+    _URL,
+    "must be an http or https address in ASCII, its host in the xn-- form and the rest "
+    "percent-encoded",
+)
+_IS_LANGUAGE: Final = _matches(_LANGUAGE, "must be a language tag such as en or de-CH (BCP 47)")
 
 
 def _text(sentence: str, *, most: int = CONTENT_MOST, pattern: str = "") -> Any:
@@ -78,7 +81,7 @@ class AnalyzeInput(BaseModel):
     url: Annotated[
         str,
         Field(min_length=1, max_length=URL_MOST, default_factory=str),
-        AfterValidator(_check_url),
+        _IS_URL,
         _text(
             "An address to read the document at; which ones are allowed is the operator's choice.",
             most=URL_MOST,
@@ -88,7 +91,7 @@ class AnalyzeInput(BaseModel):
     language: Annotated[
         str,
         Field(min_length=2, max_length=35, default_factory=str),
-        AfterValidator(_check_language),
+        _IS_LANGUAGE,
         _text(
             "The language as a BCP 47 tag; without it, as the page says, or guessed.",
             most=35,
@@ -186,15 +189,6 @@ class KeywordEntry(BaseModel):
     score: Annotated[float, Field(ge=0, le=1)]
 
 
-class RelatedEntry(BaseModel):
-    """A post of this journal."""
-
-    slug: str
-    title: str
-    url: str
-    score: Annotated[float, Field(ge=0, le=1)]
-
-
 class SignalEntry(BaseModel):
     """How well one side of the document is done."""
 
@@ -213,14 +207,6 @@ class SignalEntries(BaseModel):
     readability: SignalEntry
     llms_txt: SignalEntry
     protocol_discovery: SignalEntry
-
-
-class SuggestionEntry(BaseModel):
-    """Something to mend."""
-
-    code: str
-    severity: Literal["warn", "fail"]
-    message: str
 
 
 class Analysis(BaseModel):

@@ -227,10 +227,7 @@ def _squeeze(parts: list[str]) -> str:
 
 
 def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
-    """Return the types in blocks of JSON-LD, each once, and how many blocks are no JSON.
-
-    JSON-LD 1.1, section 3.5.
-    """
+    """Return the types in blocks of JSON-LD (1.1, 3.5), and the number of invalid blocks."""
     types: dict[str, None] = {}
     faults = 0
     for block in blocks:
@@ -307,8 +304,7 @@ longer than another."""
 _FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\r?\n(?:(?!---).*\r?\n)*?---[ \t]*(?:\r?\n|\Z)")
 _TITLE: Final = re.compile(r"^title[ \t]*:[ \t]*(\S.*?)[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
-OPEN_MOST: Final = 200
-"""Brackets that are not closed; real texts have a few."""
+OPEN_MOST: Final = 200  # brackets that are not closed; real texts have a few
 BRACKETS_MOST: Final = 32  # inside each other
 _SIGN: Final = re.compile(r"\\[^\n]|[\[\]\n]")
 """A bracket, the end of a line, or a backslash with what it escapes."""

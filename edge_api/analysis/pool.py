@@ -45,22 +45,16 @@ class Worker:
         return self._process.pid
 
     async def request(self, job: bytes) -> bytes:
-        """Return the answer to a job.
-
-        Raises UnheardError if the process ended before it had the job, else EOFError.
-        """
+        """Return the answer to a job. Raises UnheardError if it did not get it, else EOFError."""
+        sink = self._process.stdin
+        assert sink is not None  # noqa: S101  it was asked for
         try:
-            await self._tell(job)
+            sink.write(frame(job))
+            await sink.drain()
+            await self.listen()  # it says that it has the job
         except (EOFError, OSError):
             raise UnheardError from None
         return await self.listen()
-
-    async def _tell(self, job: bytes) -> None:
-        sink = self._process.stdin
-        assert sink is not None  # noqa: S101  it was asked for
-        sink.write(frame(job))
-        await sink.drain()
-        await self.listen()
 
     async def listen(self) -> bytes:
         """Return the next message of the process. Raises EOFError if it has ended."""
@@ -83,10 +77,7 @@ class Worker:
 
 
 async def start_worker(command: tuple[str, ...]) -> Worker:
-    """Start a worker, whose environment holds its module path alone.
-
-    Raises TimeoutError, EOFError or OSError if it does not start.
-    """
+    """Start a worker with its module path alone. Raises TimeoutError, EOFError or OSError."""
     modules = os.pathsep.join(filter(None, [_ROOT, *sys.path]))
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -137,8 +128,7 @@ class Pool:
         self._seconds = seconds
         self._command = command
         self._waiting = 0
-        self._seeking = 0
-        """Jobs that have their turn and no worker yet."""
+        self._seeking = 0  # jobs that have their turn and no worker yet
         self._idle: LifoQueue[Worker | None] = LifoQueue()
         """`None` tells one who seeks that a worker could not be started."""
         self._workers: set[Worker] = set()
@@ -153,10 +143,9 @@ class Pool:
         return {each.pid for each in self._workers}
 
     async def run(self, job: bytes) -> bytes:
-        """Return a worker's answer to a job.
+        """Return a worker's answer.
 
-        Raises Problem `unavailable` if too many jobs wait, or if the job takes too much time or
-        memory.
+        Raises Problem `unavailable` for a full queue or a costly job.
         """
         if self._is_closed or (self._places.locked() and self._waiting >= self._queue):
             raise _unavailable("Too many documents are being analysed: try again in a moment")
@@ -206,10 +195,7 @@ class Pool:
         return await self._work(job, seconds, again=False)
 
     async def _ask(self, each: Worker, job: bytes, seconds: float) -> bytes:
-        """Return a worker's answer; keep the worker if all went well.
-
-        Raises TimeoutError, UnheardError or EOFError.
-        """
+        """Return a worker's answer. Raises TimeoutError, UnheardError or EOFError."""
         now = asyncio.get_running_loop().time
         start, is_sound = now(), False
         try:

@@ -35,8 +35,7 @@ _GRADES: Final[tuple[tuple[int, Grade], ...]] = ((90, "A"), (80, "B"), (70, "C")
 
 
 _FIGURE: Final = re.compile(r"\d+(?:[.,:/\-]\d+)*")
-_LINE: Final = 12
-"""Words; a shorter paragraph is a date, a byline or a caption."""
+_LINE: Final = 12  # words; a shorter paragraph is a date, a byline or a caption
 _LINK: Final = re.compile(r"\]\([^)\s]")
 _SITEMAP_LINE: Final = re.compile(r"^[ \t]*sitemap[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _SHARED: Final = {field.name for field in fields(Facts)}
@@ -99,8 +98,8 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
-    """One thing to fix."""
+class SuggestionEntry:
+    """Something to mend."""
 
     code: str
     severity: Literal["warn", "fail"]  # `warn` if the value is more than 0
@@ -150,7 +149,7 @@ def grade(score: int) -> Grade:
     return next((letter for least, letter in _GRADES if score >= least), "F")
 
 
-def suggest(verdicts: Sequence[Verdict]) -> list[Suggestion]:
+def suggest(verdicts: Sequence[Verdict]) -> list[SuggestionEntry]:
     """Return what to fix, the largest gain first."""
 
     def gain(verdict: Verdict) -> float:
@@ -158,7 +157,7 @@ def suggest(verdicts: Sequence[Verdict]) -> list[Suggestion]:
 
     weak = [each for each in verdicts if each.finding]
     return [
-        Suggestion(each.code, "warn" if each.value > 0 else "fail", each.rule.fix)
+        SuggestionEntry(each.code, "warn" if each.value > 0 else "fail", each.rule.fix)
         for each in sorted(weak, key=gain, reverse=True)
     ]
 

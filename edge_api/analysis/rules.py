@@ -30,10 +30,8 @@ SIGNALS: Final[Mapping[SignalName, int]] = {
 }
 """The weight of each signal."""
 
-SHORT: Final = 300
-"""Words up to which a text needs no headings and no lists."""
-SAMPLE: Final = 50
-"""Words from which on the formulas of readability are used."""
+SHORT: Final = 300  # words up to which a text needs no headings and no lists
+SAMPLE: Final = 50  # words from which on the formulas of readability are used
 TITLE_LONGEST: Final = 70
 DESCRIPTION_LONGEST: Final = 200  # characters
 
@@ -45,8 +43,7 @@ class Rule:
     """A rule for one property of a document."""
 
     value: Callable[[Facts], Value]  # 0 to 1; `None` where the rule does not apply
-    finding: str
-    """The error where the value is below 1; facts are in braces."""
+    finding: str  # the error where the value is below 1; facts are in braces
     fix: str
     weight: int = 1
 

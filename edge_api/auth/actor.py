@@ -33,9 +33,7 @@ class Actor:
     scopes: frozenset[str]
     tables: frozenset[str] | None = None
     """The administrative tables that it may use; `None` is all of them."""
-
-    client_id: str = ""
-    """The OAuth client that acts, for the credential or for itself."""
+    client_id: str = ""  # the OAuth client that acts, for the credential or for itself
 
     @property
     def holder(self) -> str:

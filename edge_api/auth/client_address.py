@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final, Protocol
+from typing import Final
+
+from multidict import MultiMapping
 
 FORWARDED_FOR: Final = "X-Forwarded-For"
 FORWARDED: Final = "Forwarded"
@@ -31,13 +33,6 @@ _PAIR = re.compile(
 """One parameter, which may be missing, and the separator (RFC 7239, section 4). Possessive, so that
 a header of blanks takes linear time."""
 _ESCAPED = re.compile(r"\\(.)")
-
-
-class HeaderLines(Protocol):
-    """Header fields, each of which may have several lines."""
-
-    def getall(self, key: str, default: Sequence[str], /) -> Sequence[str]:
-        """Return the value of each line, in order; without any, `default`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +58,7 @@ def address_key(address: str) -> str:
     return str(parsed) if parsed else address
 
 
-def client_address(peer: str, headers: HeaderLines, trusted: tuple[str, ...]) -> Caller:
+def client_address(peer: str, headers: MultiMapping[str], trusted: tuple[str, ...]) -> Caller:
     """Return the caller: the peer, or the client that the trusted proxies name.
 
     `trusted` are networks. If the two headers disagree, a proxy writes one and passes the other on

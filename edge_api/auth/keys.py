@@ -100,10 +100,7 @@ class Keys:
         return issued
 
     async def revoke(self, key_id: str) -> None:
-        """Revoke a key with all that it granted, unless it is revoked.
-
-        Raises Problem `not_found`.
-        """
+        """Revoke a valid key with all that it granted. Raises Problem `not_found`."""
         row, now = await self._find(key_id), self._clock()
         where = (*_is(row["id"]), Filter("revoked_at", "is", None))
         update = Update(CREDENTIALS, {"revoked_at": spell_instant(now)}, where)
@@ -134,10 +131,7 @@ class Keys:
 
 
 def make_credential(order: NewKey, now: datetime, secret: str = "") -> Issued:
-    """Return a new key that is not stored, with a random secret unless one is given.
-
-    Raises Problem `invalid`, naming what is wrong.
-    """
+    """Return a new key that is not stored. Raises Problem `invalid`, naming what is wrong."""
     secret, present = secret or mint(order.type), spell_instant(now)
     _check(order, present)
     life = spell_instant(now + TOKEN_LIFE) if order.type == "access_token" else None

@@ -33,10 +33,7 @@ class MovingWindow:
         self._heard = _NOTHING
 
     def left(self, now: float) -> int:
-        """Return how many hits there is room for, and forget those that ended.
-
-        Edges that have not exchanged yet may together have taken more.
-        """
+        """Return how many hits there is room for; edges may together take more in between."""
         ended, own, heard = now - self.seconds, self._own, self._heard
         while own and own[0] <= ended:
             own.popleft()
@@ -90,10 +87,7 @@ class Exchange(Protocol):
 
 
 class SlidingWindows:
-    """Counts hits in memory; `now` gives seconds on a monotonic clock.
-
-    Nothing here waits, and one thread uses it.
-    """
+    """Counts hits in memory, in one thread, without waiting; `now` is a monotonic clock."""
 
     def __init__(self, now: Callable[[], float], *, tells: bool = False) -> None:
         """Take the clock; with `tells`, hits are kept for `exchange`."""
@@ -190,10 +184,7 @@ PAUSE_SECONDS: Final = 1.0  # between two attempts to reach the shared place
 
 
 class Windows(Protocol):
-    """Counts hits over the moving windows of a limit.
-
-    Every method may raise Problem `unavailable`.
-    """
+    """Counts hits over the moving windows of a limit. Its methods may raise Problem."""
 
     async def hit(self, limit: Limit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
@@ -210,10 +201,7 @@ class Together(Windows, Exchange, Protocol):
 
 
 class _SharedWindows:
-    """Counts with all edges; while the shared place is away, this edge counts by itself.
-
-    So no limit is lifted and no request fails because it could not be counted.
-    """
+    """Counts with all edges, or alone while the shared place is away, so no limit is lifted."""
 
     def __init__(self, shared: Windows, own: Windows, now: Callable[[], float]) -> None:
         self._shared = shared
@@ -321,10 +309,7 @@ class Limiter:
             await self._own.exchange(self._shared)
 
     async def hit(self, name: str, key: str) -> Quota | None:
-        """Count a hit and return what is left; `None` if the limit is switched off.
-
-        Raises Problem `too_many_requests`, and counts nothing, if it is used up.
-        """
+        """Count a hit and return what is left. Raises Problem `too_many_requests`."""
         limit = self._limits[name]
         if limit is None:
             return None

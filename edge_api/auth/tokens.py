@@ -92,10 +92,7 @@ def sign(token: AccessToken, issuer: str, key: ECKey) -> str:
 
 
 def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
-    """Return the claims of a token of ours, or `None` (RFC 9068, section 4).
-
-    Its expiry is not checked.
-    """
+    """Return the claims of a token of ours, expired or not, or `None` (RFC 9068, section 4)."""
     if len(text) > TOKEN_LONGEST:
         return None
     try:
@@ -265,10 +262,7 @@ class AccessTokenValidator:
         return self._issuer.opens(bearer.resource, audience)
 
     async def find(self, text: str) -> Bearer | None:
-        """Return the holder of a token that is not revoked; its expiry is not checked.
-
-        Raises Problem.
-        """
+        """Return the holder of an unrevoked token, expired or not. Raises Problem."""
         token = read(text, self._issuer.url, await self._keys.published())
         if token is None:
             return None
@@ -282,7 +276,10 @@ class AccessTokenValidator:
         key = await self._key(grant)
         if token.grant_id is not None and key is None:
             return None
-        return Bearer(_actor(token, client, key), _end(token, key), token.resource)
+        end = token.expires_at  # or that of the key, if that is sooner
+        if key is not None and key["expires_at"] is not None:
+            end = min(end, datetime.fromisoformat(key["expires_at"]))
+        return Bearer(_actor(token, client, key), end, token.resource)
 
     async def _key(self, grant: Row | None) -> Row | None:
         """Return the API key of a grant, if both are in force."""
@@ -313,9 +310,3 @@ def _actor(token: AccessToken, client: Row, key: Row | None) -> Actor:
         tables=None if tables is None else frozenset(tables.split()),
         client_id=token.client_id,
     )
-
-
-def _end(token: AccessToken, key: Row | None) -> datetime:
-    if key is None or key["expires_at"] is None:
-        return token.expires_at
-    return min(token.expires_at, datetime.fromisoformat(key["expires_at"]))

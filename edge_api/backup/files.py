@@ -19,8 +19,7 @@ from edge_api.db.sqlite.swap_file import REPLACED
 from edge_api.schema.environment import read_dotenv
 from edge_api.settings import SETTINGS, Settings
 
-_BYTES: Final = 32
-"""As long as the output of the hash it keys (RFC 2104, section 3)."""
+_BYTES: Final = 32  # as long as the output of the hash it keys (RFC 2104, section 3)
 
 
 def secret_key_path(database: Path) -> Path:
@@ -119,10 +118,7 @@ def checksum_beside(backup: Path) -> Path:
 
 
 def read_checksum(backup: Path) -> str | None:
-    """Return the stored SHA-256 of a backup, if there is one. Raises OSError.
-
-    A damaged checksum is returned as it is: it equals none.
-    """
+    """Return the stored SHA-256 of a backup as it is, if there is one. Raises OSError."""
     kept = checksum_beside(backup)
     return kept.read_text("utf-8", "replace").partition(" ")[0] if kept.exists() else None
 
@@ -135,10 +131,7 @@ class BackupFolder:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Lock the folder, which is for its owner only, and remove half-written files.
-
-        Raises StoreRefusal.
-        """
+        """Lock the private folder, and remove half-written files. Raises StoreRefusal."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -71,10 +71,7 @@ def environment() -> Mapping[str, str]:
 
 
 def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
-    """Restore the replica, of now or of an instant, into the new file `draft`.
-
-    Raises Problem and StoreRefusal.
-    """
+    """Restore the replica, of now or of an instant, to `draft`. Raises Problem, StoreRefusal."""
     if settings.litestream_replica is None:
         raise Problem("invalid", "--from-replica needs LITESTREAM_REPLICA, which says where it is")
     _restore(settings, draft, ("-timestamp", f"{at:%Y-%m-%dT%H:%M:%S.%f}Z") if at else ())
@@ -257,10 +254,7 @@ class Replication:
         return Check("pass")
 
     async def _replicate(self) -> bool:
-        """Run one process to its end; return whether it was told to end.
-
-        Raises StoreRefusal and OSError.
-        """
+        """Run one process; tell whether it was told to end. Raises StoreRefusal, OSError."""
         lock = await claim_replicator(self._store)
         try:
             process = await self._start(lock)

@@ -31,10 +31,7 @@ class Restoration:
 
 
 async def carry_over(former: Store, restored: Store, clock: Clock) -> Restoration:
-    """Carry over what must not be undone, and compare the two states.
-
-    It can be repeated. Raises Problem.
-    """
+    """Carry over what must not be undone, repeatably, and compare both. Raises Problem."""
     carry = _CarryOver(former, restored, clock)
     compared = _tables("compared")
     return Restoration(

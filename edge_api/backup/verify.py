@@ -51,8 +51,7 @@ class Result:
 
     subject: str  # the SHA-256 of a replica's address, or the path of a backup
     at: str  # an instant of the store
-    fault: str = ""
-    """What is wrong, without path and address, or empty."""
+    fault: str = ""  # what is wrong, without path and address, or empty
     reason: str = ""  # for the operator
     made_at: str = ""  # of a backup
     digest: str = ""  # the SHA-256 of a backup when it was made
@@ -90,10 +89,7 @@ def store_result(store: Path, part: str, result: Result) -> None:
 
 
 def read_result(settings: Settings, part: str) -> Result | None:
-    """Return the last result for this replica, or for the newest backup, if there is one.
-
-    One that cannot be read is an error.
-    """
+    """Return the last result for this replica or the newest backup, if there is one."""
     if settings.database_path is None:
         return None
     try:
@@ -118,10 +114,7 @@ def parts_due(settings: Settings) -> Sequence[str]:
 
 
 def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
-    """Verify, and store the results.
-
-    Raises OSError, and StoreRefusal during another verification.
-    """
+    """Verify, and store the results. Raises OSError, and StoreRefusal if another does so."""
     store = _store_of(settings)
     with scratch(store) as folder:
         for part in parts:
@@ -132,10 +125,7 @@ def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
 
 
 def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[str]]:
-    """Return errors and notes of the last verifications, or with `deep` of new ones.
-
-    Both are sentences for the operator.
-    """
+    """Return errors and notes of the last verifications, or with `deep` of new ones."""
     if settings.database_path is None:
         return (), (["--deep is for stores in a SQLite file"] if deep else [])
     faults: list[str] = []
@@ -161,10 +151,7 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
 
 @contextmanager
 def scratch(store: Path) -> Iterator[Path]:
-    """Lock the folder for scratch files, which is empty at first and removed in the end.
-
-    Raises OSError, and StoreRefusal if another process has it.
-    """
+    """Lock an empty folder for scratch files, and remove it. Raises OSError and StoreRefusal."""
     folder = _scratch_of(store)
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)

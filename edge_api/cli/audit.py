@@ -27,10 +27,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0
-    for entry in entries:
-        print(_line(entry))
-    if not entries:
-        print("nothing was changed yet")
+    print(*map(_line, entries) if entries else ["nothing was changed yet"], sep="\n")
     return 0
 
 

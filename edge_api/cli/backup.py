@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.json:
         print(json.dumps(backup.as_json(), indent=2))
     else:
-        print(_sentence(backup), *_sentences(backup, settings), sep="\n")
+        print(*_sentences(backup, settings), sep="\n")
     return 0
 
 
@@ -89,7 +89,11 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
         copy_store(store, partial)
         contents = verify(partial, store)
         try:
-            kept = _keep_key(key, place)
+            kept = None
+            if key is not None and key.is_file():
+                draft = place.with_name(f".{place.stem}.partial-key")
+                write_private(draft, key.read_bytes())
+                kept = draft.rename(key_beside(place))
             digest = digest_of(partial)
             write_private(checksum_beside(place), f"{digest}  {place.name}\n".encode())
             partial.rename(place)
@@ -104,21 +108,10 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
     return _Backup(place, contents, kept, removed)
 
 
-def _keep_key(key: Path | None, place: Path) -> Path | None:
-    if key is None or not key.is_file():
-        return None
-    partial = place.with_name(f".{place.stem}.partial-key")
-    write_private(partial, key.read_bytes())
-    return partial.rename(key_beside(place))
-
-
-def _sentence(backup: _Backup) -> str:
+def _sentences(backup: _Backup, settings: Settings) -> Sequence[str]:
     rows, tables = backup.contents.total, len(backup.contents.rows)
     size = backup.path.stat().st_size
-    return f"{backup.path}: {size:,} bytes, {rows:,} rows of {tables} tables, verified"
-
-
-def _sentences(backup: _Backup, settings: Settings) -> Sequence[str]:
+    made = f"{backup.path}: {size:,} bytes, {rows:,} rows of {tables} tables, verified"
     if backup.key:
         words = f"the secret key lies beside it: {backup.key}"
     elif settings.secret_key:
@@ -126,4 +119,4 @@ def _sentences(backup: _Backup, settings: Settings) -> Sequence[str]:
     else:
         words = "no secret key lies beside it: if one is used, keep it elsewhere"
     removed = [f"removed {path}, which was older" for path in backup.removed]
-    return [words, *removed]
+    return [made, words, *removed]

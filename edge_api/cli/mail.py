@@ -35,8 +35,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
     add_list(actions, "list queued and undeliverable messages")
     for name, sentence in (("retry", "queue again"), ("discard", "delete")):
-        mending = add_command(actions, name, f"{sentence} undeliverable messages, or one", "--all")
-        which = mending.add_mutually_exclusive_group(required=True)
+        changing = add_command(actions, name, f"{sentence} undeliverable messages, or one", "--all")
+        which = changing.add_mutually_exclusive_group(required=True)
         which.add_argument("id", nargs="?", help="the id of a message, as `mail list` shows it")
         which.add_argument("--all", action="store_true", help="all undeliverable messages")
     print_sample = "print a message with sample values"
@@ -83,17 +83,13 @@ async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-async def _retry(arguments: argparse.Namespace, settings: Settings) -> int:
+async def _change(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings) as store:
-        count = await MailByHand(store, system_clock).retry(arguments.id)
-    print(f"{count} message{'s' * (count != 1)} queued again")
-    return 0
-
-
-async def _discard(arguments: argparse.Namespace, settings: Settings) -> int:
-    async with opened(settings) as store:
-        count = await MailByHand(store, system_clock).discard(arguments.id)
-    print(f"{count} message{'s' * (count != 1)} forgotten")
+        mail = MailByHand(store, system_clock)
+        is_retry = arguments.action == "retry"
+        count = await (mail.retry if is_retry else mail.discard)(arguments.id)
+    done = "queued again" if is_retry else "forgotten"
+    print(f"{count} message{'s' * (count != 1)} {done}")
     return 0
 
 
@@ -110,7 +106,7 @@ async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-_ACTIONS = {"run": _run, "list": _list, "retry": _retry, "discard": _discard, "preview": _preview}
+_ACTIONS = {"run": _run, "list": _list, "retry": _change, "discard": _change, "preview": _preview}
 
 
 def _shown(waiting: Waiting) -> dict[str, Any]:

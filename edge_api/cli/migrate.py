@@ -29,15 +29,11 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Open the store, which migrates it, or print the DDL. Returns 0."""
     if arguments.prints:
         for engine, spelling in _ENGINES.items():
-            print(f"-- {engine}\n")
-            print(
-                *(f"{statement};" for statement in create_all(TABLES.values(), spelling)), sep="\n"
-            )
-            print()
+            statements = (f"{each};" for each in create_all(TABLES.values(), spelling))
+            print(f"-- {engine}\n", *statements, "", sep="\n")
         return 0
     async with opened(settings, create=True):
         pass
-    print(
-        f"{settings.database_path or show_database(settings.database_url)} is at the present schema"
-    )
+    store = settings.database_path or show_database(settings.database_url)
+    print(f"{store} is at the present schema")
     return 0

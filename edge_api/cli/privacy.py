@@ -47,7 +47,9 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _export(store: Store, arguments: argparse.Namespace, _settings: Settings) -> int:
     found = await Privacy(store, system_clock).find(arguments.email)
     if arguments.json:
-        print(json.dumps(_document(found, arguments.email), indent=2, ensure_ascii=False))
+        tables = {table.name: [_shown(table, row) for row in found[table]] for table in found}
+        head = {"email": arguments.email, "exported_at": spell_instant(system_clock())}
+        print(json.dumps({**head, **tables}, indent=2, ensure_ascii=False))
     elif not any(found.values()):
         print(f"nothing is kept of {printable(arguments.email)}")
     for table, rows in found.items():
@@ -101,11 +103,6 @@ async def _scrub(store: Store, settings: Settings) -> int:
 
 
 _ACTIONS = {"export": _export, "erase": _erase, "retain": _retain}
-
-
-def _document(found: Found, email: str) -> dict[str, Any]:
-    tables = {table.name: [_shown(table, row) for row in rows] for table, rows in found.items()}
-    return {"email": email, "exported_at": spell_instant(system_clock()), **tables}
 
 
 def _shown(table: Table, row: Row) -> Row:

@@ -26,8 +26,7 @@ _SHOWN = (
     *("created_at", "expires_at", "decided_at", "credential_id", "second_credential_id"),
 )
 """The members of a listed request: all columns but the digest and the second type."""
-_PURPOSE_SHOWN = 60
-"""Characters in the list; JSON has all."""
+_PURPOSE_SHOWN = 60  # characters in the list; JSON has all
 _COLUMNS: Columns = {
     "ID": "id",
     "NAME": "name",

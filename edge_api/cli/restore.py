@@ -66,8 +66,14 @@ class RestoredKey:
 
     def put(self) -> str:
         """Put it in place, keeping the former one; return what was done. Raises OSError."""
+        missing = f"the {self._source} brings no secret key, and"
+        if self._content is None and self._place.exists():
+            return f"{missing} {self._place} stays"
         if self._content is None:
-            return self._tell_missing()
+            return (
+                f"{missing} there is none at {self._place}: if there was one, put it there before "
+                "you serve, or access tokens and the secrets of webhooks are void"
+            )
         if self._place.exists() and self._place.read_bytes() == self._content:
             return f"the secret key is the same: {self._place}"
         aside = ""
@@ -77,15 +83,6 @@ class RestoredKey:
         self._draft.replace(self._place)
         sync(self._place.parent)
         return f"the secret key of the backup is in its place: {self._place}{aside}"
-
-    def _tell_missing(self) -> str:
-        if self._place.exists():
-            return f"the {self._source} brings no secret key, and {self._place} stays"
-        return (
-            f"the {self._source} brings no secret key, and there is none at {self._place}: if "
-            "there was one, put it there before you serve, or access tokens and the secrets of "
-            "webhooks are void"
-        )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -105,7 +102,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Restore and print the result. Returns 0; raises Problem and StoreRefusal."""
     store = embedded_store(settings, "restore").resolve()
-    _refuse_vague(arguments)
+    if (arguments.file is None) != arguments.from_replica:
+        raise Problem("invalid", "restore takes either a FILE or --from-replica")
+    if arguments.at and not arguments.from_replica:
+        raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
     with claimed(store):
         unproven = _refuse_early(store, arguments)
         end_replicator(store)
@@ -119,18 +119,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _refuse_vague(arguments: argparse.Namespace) -> None:
-    if (arguments.file is None) != arguments.from_replica:
-        raise Problem("invalid", "restore takes either a FILE or --from-replica")
-    if arguments.at and not arguments.from_replica:
-        raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
-
-
 def _refuse_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
-    """Refuse what can be refused before writing; return what could not be compared.
-
-    Raises Problem and StoreRefusal.
-    """
+    """Refuse before writing; return what cannot be compared. Raises Problem, StoreRefusal."""
     if arguments.file is not None and arguments.file.resolve() == store:
         raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
     if arguments.file is not None:
@@ -191,7 +181,7 @@ def _draft(store: Path) -> Path:
 async def _bring_up(draft: Path, former: Path | None) -> Restoration | str:
     """Migrate the draft, and carry over from the former store.
 
-    Raises StoreRefusal if the draft cannot be written; the former store may be in any state.
+    Raises StoreRefusal for the draft.
     """
     restored = await open_store(draft, system_clock, create=False)
     try:

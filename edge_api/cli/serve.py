@@ -42,13 +42,11 @@ try:
 except ImportError:  # it does not install everywhere; the stock loop does the same work
     from asyncio import new_event_loop  # type: ignore[assignment]
 
-WORKERS_MOST: Final = 64
-"""Each worker has ten connections to the database."""
+WORKERS_MOST: Final = 64  # each worker has ten connections to the database
 LOCAL_OWNER: Final = "owner@localhost"
 """The owner if mail only goes into a folder, and nobody is named."""
 
-DEVELOPMENT: Final = "development"
-"""The name of the development key in the store."""
+DEVELOPMENT: Final = "development"  # the name of the development key in the store
 WITHOUT_FILE: Final = Path("var/edge.dev-key")
 """Where the key is if the store is on a server."""
 

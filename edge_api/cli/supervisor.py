@@ -46,10 +46,7 @@ class Inheritance:
         return cls(number, bool(greets), line, (first, *more))
 
     def take(self) -> tuple[socket.socket, list[socket.socket]]:
-        """Return the line and the listening sockets; children do not inherit them.
-
-        Raises OSError if nothing was inherited.
-        """
+        """Return the line and the listening sockets, uninheritable. Raises OSError without any."""
         descriptors = (self.line, *self.sockets)
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)  # noqa: FBT003  the standard library's own form
@@ -134,10 +131,7 @@ class WorkerProcess:
         *,
         greets: bool = False,
     ) -> Self:
-        """Start it with the supervisor's command line.
-
-        Its own process group keeps Ctrl-C from it: the supervisor ends it.
-        """
+        """Start it with our command line, in a process group that Ctrl-C does not reach."""
         ours, theirs = socket.socketpair()
         with theirs:
             descriptors = tuple(each.fileno() for each in sockets)
@@ -340,7 +334,8 @@ class Supervisor:
                 any_serves = any(each.worker.serves for each in self._slots)
                 if deaths >= QUICK_DEATHS_MOST and not any_serves:
                     return self._give_up(worker, status)
-                await asyncio.sleep(_pause(deaths))
+                pause = PAUSE_SECONDS * 2 ** (deaths - 1) if deaths else 0.0
+                await asyncio.sleep(min(PAUSE_MOST, pause))
                 try:
                     slot.worker = await self._start(slot.number)
                 except OSError as error:  # the system cannot start one now
@@ -381,10 +376,6 @@ class Supervisor:
         old.retire()
         await old.wait_at_most()
         return True
-
-
-def _pause(deaths: int) -> float:
-    return min(PAUSE_MOST, PAUSE_SECONDS * 2 ** (deaths - 1)) if deaths else 0.0
 
 
 def _terminal_is_gone() -> bool:

@@ -89,10 +89,7 @@ _log = logging.getLogger(__name__)
 
 
 class DeliveryLog(Claims):
-    """The delivery log of one dispatcher: how each claim ends.
-
-    Every method raises Problem `unavailable`.
-    """
+    """Logs how each claim of one dispatcher ends. Every method raises Problem `unavailable`."""
 
     async def sent(self, entry: Row) -> None:
         """Log that the relay has it, whoever holds the entry by then; delete the entry.
@@ -130,10 +127,7 @@ class DeliveryLog(Claims):
         await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), logged)
 
     async def bounced(self, entry: Row, reason: str) -> None:
-        """Log that there is no such address, and suppress it.
-
-        The entry is deleted, or dead if it must not get lost.
-        """
+        """Suppress the address; delete the entry, or keep it dead if it must not get lost."""
         now, address = self._clock(), entry["recipient_email"]
         queries: list[Query] = [transition(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -23,7 +22,7 @@ from edge_api.db.types import spell_instant
 from edge_api.health import Check
 from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.mail.delivery import Connection, Delivery
-from edge_api.mail.messages import LETTERS, QUEUES, Queue, Transport
+from edge_api.mail.messages import LETTERS, QUEUES, Transport
 from edge_api.mail.preparation import Acknowledgements, Letterhead, Preparation
 from edge_api.mail.queue import (
     LEASE,
@@ -116,7 +115,12 @@ class MailStatus:
             READ_STATE, _any(outbox.GIVEN_UP, _LOST), read_suppression(owner or "")
         )
         state = state_of(found.rows, now)
-        late = await self.store.run(*(_late(queue, state, now) for queue in QUEUES))
+        since = {queue: spell_instant(now - time_to_live(state, queue) / 2) for queue in QUEUES}
+        filters = (
+            (Filter("queue", "eq", queue), Filter("queued_at", "lte", since[queue]))
+            for queue in QUEUES
+        )
+        late = await self.store.run(*(_any(outbox.WAITING, *each) for each in filters))
         if self.rules.configured and owner is None:
             yield "mail has a relay, but nobody to tell of leads: set OWNER_EMAIL"
         if until := paused_until(state, now):
@@ -131,11 +135,6 @@ class MailStatus:
         beat = self.dispatcher and self.dispatcher.beat
         if beat and self.clock() - beat > LEASE:
             yield "the dispatcher of mail does not move: restart the service"
-
-
-def _late(queue: Queue, state: Row, now: datetime) -> Read:
-    since = spell_instant(now - time_to_live(state, queue) / 2)
-    return _any(outbox.WAITING, Filter("queue", "eq", queue), Filter("queued_at", "lte", since))
 
 
 def _any(*where: Filter) -> Read:
@@ -162,10 +161,7 @@ def make_mailing(
     secret: bytes,
     transport: Transport | None = None,
 ) -> Mailing:
-    """Return the parts of mail over one store; nothing runs yet.
-
-    The default `transport` is the one of the settings. Raises SettingsError for faulty templates.
-    """
+    """Return the parts of mail, not running; `transport` replaces that of the settings."""
     if transport is None:
         transport = open_transport(settings.smtp_url) if settings.smtp_url else NullTransport()
     sender = settings.mail_from or NO_SENDER

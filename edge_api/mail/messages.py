@@ -8,7 +8,7 @@ text is cleaned before, and mailboxes are set as objects.
 import re
 import unicodedata
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
@@ -301,7 +301,9 @@ def compose(
     message["From"] = _address(parse_mailbox(envelope.sender))
     message["To"] = _address(parse_mailbox(envelope.recipient))
     if template == "lead_notification":
-        _answer_to(message, values["lead"])
+        lead = values["lead"]
+        with suppress(ValueError):  # an invalid address is in the text only
+            message["Reply-To"] = _address(parse_mailbox(lead["email"]), lead["name"])
     message["Subject"] = subject[:SUBJECT_LONGEST].replace(_ENCODED_WORD, "= ?")
     message["Date"] = envelope.date.astimezone(UTC)
     message["Message-ID"] = _message_id(envelope)
@@ -318,15 +320,6 @@ def _address(mailbox: Mailbox, name: str | None = None) -> Address:
     # Not `addr_spec`, which takes no local part beyond ASCII.
     display_name = label(mailbox.name if name is None else name)
     return Address(display_name, mailbox.local_part, mailbox.domain)
-
-
-def _answer_to(message: EmailMessage, lead: Mapping[str, Any]) -> None:
-    """Set Reply-To to the sender of a lead; an invalid address is in the text only."""
-    try:
-        mailbox = parse_mailbox(lead["email"])
-    except ValueError:
-        return
-    message["Reply-To"] = _address(mailbox, lead["name"])
 
 
 def _message_id(envelope: Envelope) -> str:

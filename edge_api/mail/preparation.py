@@ -66,10 +66,7 @@ class Acknowledgements:
         return None
 
     async def _reserve(self, entry: Row) -> bool:
-        """Take the address's one acknowledgement of the day; the same entry may come again.
-
-        The unique key of the row decides between dispatchers.
-        """
+        """Store, by a unique key, the address's one acknowledgement of the day."""
         now = self._clock()
         row = self._reservation(entry, now)
         mine = Filter("id", "eq", row["id"])

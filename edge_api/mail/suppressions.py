@@ -159,8 +159,7 @@ ReportType = Literal["email.bounced", "email.complained", "email.unsubscribed"]
 REPORT_TYPES: Final[tuple[ReportType, ...]] = get_args(ReportType)
 Status = Literal["bounced", "soft_bounced", "complained", "suppressed"]
 
-REMEMBERED_FOR: Final = timedelta(days=7)
-"""Longer than any provider repeats a report."""
+REMEMBERED_FOR: Final = timedelta(days=7)  # longer than any provider repeats a report
 _TAKEN: Final = 200
 _UNKNOWN_TEMPLATE: Final = "system"
 """The template of a message that the log does not know."""

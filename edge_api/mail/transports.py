@@ -210,10 +210,7 @@ class SmtpSession:
         return octets, encoding
 
     def _takes_beyond_ascii(self, letter: _Letter) -> bool:
-        """Tell whether to send by SMTPUTF8 (RFC 6531). Raises Refused if it must be and cannot.
-
-        5.6.7 is the code for this (section 3.5).
-        """
+        """Tell whether to use SMTPUTF8; Refused by 5.6.7 (RFC 6531, section 3.5)."""
         on_envelope = letter.sender.international or letter.recipient.international
         offered = self._client.supports_extension("smtputf8")
         if on_envelope and not offered:
@@ -231,10 +228,7 @@ def _mailbox(stage: Stage, text: str) -> Mailbox:
 
 
 def refusal(stage: Stage, fault: BaseException, seconds: float) -> Refused:
-    """Return an exception at a stage as Refused; `seconds` is the time limit.
-
-    The relay's own words are dropped: they may hold the address, or a piece of the message.
-    """
+    """Return an exception as Refused, without the relay's words, which may hold addresses."""
     if isinstance(fault, SMTPResponseException) and fault.code in _CODES:
         found = _ENHANCED.match(fault.message)
         enhanced = found[0] if found and found[1] == str(fault.code)[0] else ""

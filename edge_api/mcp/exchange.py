@@ -44,10 +44,7 @@ _HTTP_STATUSES: Final = (401, 403, 429, 503)
 
 @dataclass
 class RequestContext:
-    """The SDK's `DispatchContext`.
-
-    Without a session a server cannot ask a client: there is no way back for the answer.
-    """
+    """The SDK's `DispatchContext`, which without a session cannot ask the client."""
 
     transport: TransportContext
     request_id: RequestId
@@ -99,10 +96,7 @@ class Exchange:
     async def answer(
         self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
     ) -> web.StreamResponse:
-        """Return the answer to one message, or to a batch.
-
-        Raises Problem `too_many_requests` for a batch: each of its messages counts.
-        """
+        """Return the answer to a message, or to a batch, each message of which counts."""
         try:
             said = decode(raw, request.headers)
             if isinstance(said, list):
@@ -148,10 +142,7 @@ class Serving:
         self.problem: Problem | None = None
 
     async def answer(self, conversation: Conversation) -> web.StreamResponse:
-        """Return the answer: JSON, or a stream if events come before it.
-
-        Raises Problem if a stream is needed that cannot be opened.
-        """
+        """Return JSON, or a stream if events come before it. Raises Problem if it cannot be."""
         is_endless = self._call.method == LISTEN and self._call.route is not None
         takes_events = media_weight(whole_list(self._request.headers, "Accept") or "*/*", EVENTS)
         if is_endless and not takes_events:
@@ -168,10 +159,18 @@ class Serving:
 
     async def work(self, outbox: Outbox | None) -> Message:
         """Return the last message, whatever happens."""
+        headers = self._request.headers
+        context = RequestContext(
+            TransportContext(kind="streamable-http", can_send_request=False, headers=headers),
+            self._call.id,
+            ServerMessageMetadata(request_context=self._caller),
+            self._progress_token,
+            outbox,
+        )
         try:
             result = await serve_one(
                 self._server,
-                self._context(outbox),
+                context,
                 self._call.method,
                 self._call.params,
                 connection=self._call.connection(),
@@ -183,16 +182,6 @@ class Serving:
         except Exception as fault:  # noqa: BLE001  the SDK tells its own errors from faults
             return _failure(self._call.id, modern_error_data(fault))
         return {"jsonrpc": "2.0", "id": self._call.id, "result": result}
-
-    def _context(self, outbox: Outbox | None) -> RequestContext:
-        headers = self._request.headers
-        return RequestContext(
-            TransportContext(kind="streamable-http", can_send_request=False, headers=headers),
-            self._call.id,
-            ServerMessageMetadata(request_context=self._caller),
-            self._progress_token,
-            outbox,
-        )
 
     def _as_json(self, message: Message) -> PreparedResponse:
         """Return a message alone, with the status of its problem and revision."""

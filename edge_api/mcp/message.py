@@ -103,10 +103,7 @@ def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | 
 
 
 def decode(raw: bytes, headers: Headers) -> Any:
-    """Return the message of a body, or the list of a batch, which only 2025-03-26 has.
-
-    Raises Rejection.
-    """
+    """Return the message of a body, or the list of a batch (2025-03-26). Raises Rejection."""
     try:
         said = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -133,10 +130,7 @@ def _check_version(version: str, request_id: RequestId | None = None) -> None:
 
 
 def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
-    """Check a notification, which has no effect. Raises Rejection.
-
-    Without a session there is nothing to notify about: a request ends with its connection.
-    """
+    """Raise Rejection for an invalid notification; without a session it has no effect."""
     try:
         JSONRPCNotification.model_validate(message)
     except ValidationError:
@@ -151,18 +145,15 @@ def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:
     # JSON knows one kind of number: 1.0 is 1. Integers over 64 bits come as floats too.
     if isinstance(given, float) and given.is_integer() and abs(given) < ID_NUMBERS.stop:
         message = {**message, "id": int(given)}
-    if not _is_id(message["id"]):
+    given = message["id"]
+    is_text = isinstance(given, str) and len(given) <= ID_LONGEST
+    is_number = isinstance(given, int) and not isinstance(given, bool) and given in ID_NUMBERS
+    if not (is_text or is_number):
         raise Rejection(ErrorData(code=INVALID_REQUEST, message=_ID))
     try:
         return JSONRPCRequest.model_validate(message)
     except ValidationError:
         raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE)) from None
-
-
-def _is_id(given: object) -> bool:
-    if isinstance(given, str):
-        return len(given) <= ID_LONGEST
-    return isinstance(given, int) and not isinstance(given, bool) and given in ID_NUMBERS
 
 
 def _route(

@@ -157,8 +157,7 @@ CATALOG_TYPE: Final = "application/ai-catalog+json"
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """Of the protocol, the oldest first."""
 NAME: Final = "fore-edge"
-TITLE: Final = "Journal"
-"""The title while there is no build that names the site."""
+TITLE: Final = "Journal"  # the title while there is no build that names the site
 _TITLES_MOST: Final = 4  # whose documents are cached: a build may change the title
 SENTENCE: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."

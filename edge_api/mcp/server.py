@@ -72,7 +72,9 @@ class Announcements:
     ) -> SubscriptionsListenResult:
         """Serve one listener until either side ends it."""
         if not self._journal.is_open_to(actor_of(context)):
-            params = _without_resources(params)
+            nothing = {"resources_list_changed": None, "resource_subscriptions": None}
+            wanted = params.notifications.model_copy(update=nothing)
+            params = params.model_copy(update={"notifications": wanted})
         async with self._watching():
             return await self._handler(context, params)
 
@@ -131,15 +133,6 @@ def _listed(entries: Mapping[str, Entry]) -> list[bytes]:
     return [entry.summary for entry in entries.values()]
 
 
-def _without_resources(
-    params: SubscriptionsListenRequestParams,
-) -> SubscriptionsListenRequestParams:
-    """Return a request without posts, which the caller may not read."""
-    nothing = {"resources_list_changed": None, "resource_subscriptions": None}
-    wanted = params.notifications.model_copy(update=nothing)
-    return params.model_copy(update={"notifications": wanted})
-
-
 FRESH_MS: Final = 60_000
 """How long a client may cache what it read. The answers depend on its scopes, so they are private.
 """
@@ -174,7 +167,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
         instructions=_INSTRUCTIONS,
         website_url=f"{service.settings.site_url}/",
         cache_hints=hints,
-        get_tool_input_schema=_no_headers,
+        get_tool_input_schema=lambda _tool: None,
         on_list_tools=tools.list_tools,
         on_call_tool=tools.call,
         on_list_resources=resources.list_resources,
@@ -187,10 +180,6 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
     )
     server.middleware.clear()  # traces for an exporter that nobody installs; a fifth of each call
     return server
-
-
-def _no_headers(_tool: str) -> None:
-    """Say that no tool has arguments which headers repeat, so that the SDK looks for none."""
 
 
 class CompletionHandler:
@@ -211,10 +200,7 @@ class CompletionHandler:
         }
 
     async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
-        """Return the values that begin with what was typed, then those that contain it.
-
-        Raises MCPError for what cannot be completed, Problem without the scope.
-        """
+        """Return the matching values, best first. Raises MCPError and Problem."""
         self._journal.demand(actor_of(context))
         ref = params.ref
         name = ref.name if isinstance(ref, PromptReference) else ref.uri
@@ -252,10 +238,7 @@ class ToolHandlers:
         return ListToolsResult(tools=[self._listed[item.tool.name] for item in offered])
 
     async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Call a tool; errors of the arguments are results, for the model.
-
-        Raises MCPError for an unknown tool, Problem without the scope.
-        """
+        """Call a tool; errors of arguments are results. Raises MCPError and Problem."""
         tool = self._toolbox.tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")

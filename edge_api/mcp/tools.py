@@ -107,12 +107,9 @@ class _Parts:
 
 
 def make_request(
-    operation: AnyOperation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
-) -> OperationRequest[Any, Any]:
-    """Return the request of a tool's arguments, checked like REST's.
-
-    Raises Problem `invalid` that names the argument.
-    """
+    operation: Operation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
+) -> OperationRequest:
+    """Return a request of arguments, checked like REST's. Raises Problem `invalid`."""
     parts = _Parts()
     for argument, item in inputs.items():
         value = arguments.get(argument)

@@ -104,9 +104,9 @@ class SsrfGuard:
     async def ask(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Give the answer to one request, without redirects and without decoding.
+        """Give the raw answer.
 
-        Raises BlockedAddress, and aiohttp.ClientError, OSError or ValueError without an answer.
+        Raises BlockedAddress, aiohttp.ClientError, OSError or ValueError.
         """
         self.check(url.host or "")
         sent = {"Accept-Encoding": "identity", **headers}

@@ -57,10 +57,7 @@ _TokenResponse = tuple[int, Row, list[tuple[str, str]]]
 
 
 class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
-    """Decides one request; `queries` is what the decision has to write.
-
-    `signer` is needed to issue tokens.
-    """
+    """Decides one request: adds `queries` to write. `signer` is needed to issue tokens."""
 
     def __init__(self, issuer: Issuer, context: TokenContext, signer: ECKey | None = None) -> None:
         super().__init__(scopes_supported=list(SCOPES))

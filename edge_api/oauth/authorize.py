@@ -69,38 +69,29 @@ async def take_answer(service: Service, request: OperationRequest[None, Form]) -
     """Take the person's decision, and send the browser back to the client with it."""
     members = pairs_of(request.body)
     pairs = [(name, value) for name, value in members if name not in _OWN]
-    answer = dict(members)
+    answer, consents = dict(members), service[OAuthServer].consents
     try:
-        asked = await service[OAuthServer].consents.read(pairs)
+        asked = await consents.read(pairs)
         _check_form(service, request, answer.get("seal", ""), pairs, asked)
     except Problem as problem:
         return await _refusal(service, problem)
     assert isinstance(asked, Asked)  # noqa: S101  the check has refused anything else
     chosen = [value for name, value in members if name == "granted"]
     try:
-        location = await _decide(service, request, asked, answer, chosen)
+        if answer.get("decision") == "allow":
+            holder = await _holder(service, request, answer.get("api_key", "").strip())
+            location = await consents.allow(asked, holder, chosen)
+        else:
+            location = await consents.deny(asked)
     except Problem as problem:
         if problem.code not in ("invalid", "unauthenticated", "forbidden"):
             raise
-        await service[OAuthServer].consents.note_refusal(asked.client)
+        await consents.note_refusal(asked.client)
         return await _question(service, asked, _nonce(request), chosen, f"{problem.sentence}.")
     return Page(b"", status=303, headers={"Location": location})
 
 
-async def _decide(
-    service: Service,
-    request: OperationRequest[None, Form],
-    asked: Asked,
-    answer: Mapping[str, str],
-    chosen: list[str],
-) -> str:
-    if answer.get("decision") != "allow":
-        return await service[OAuthServer].consents.deny(asked)
-    holder = await _holder(service, request, answer.get("api_key", "").strip())
-    return await service[OAuthServer].consents.allow(asked, holder, chosen)
-
-
-async def _holder(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
+async def _holder(service: Service, request: OperationRequest, key: str) -> Actor:
     if not key:
         raise Problem("invalid", "Paste an API key: it says who you are")
     try:

@@ -142,10 +142,7 @@ def read_metadata(given: Any, schemes: Iterable[str]) -> ClientMetadata:
 
 
 def public_client(client_id: str, metadata: ClientMetadata) -> Row:
-    """Return the given columns of a client that registers itself: public, whatever it asked for.
-
-    The answer says what it got instead (RFC 7591, section 3.2.1).
-    """
+    """Return the columns of a public client, whatever it asked for (RFC 7591, 3.2.1)."""
     asked = metadata.scope.split() if metadata.scope else UNVETTED_SCOPES
     granted = [name for name in UNVETTED_SCOPES if name in asked] or UNVETTED_SCOPES[:1]
     return {
@@ -177,10 +174,7 @@ def is_document_id(client_id: str) -> bool:
 
 
 async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
-    """Return the given columns of the client that the document at `url` describes.
-
-    Raises Problem `invalid` that says what is wrong with the document, or UnreachableError.
-    """
+    """Return the columns of a document's client. Raises Problem, UnreachableError."""
     try:
         given = orjson.loads(await fetch(url))
     except orjson.JSONDecodeError:

@@ -123,10 +123,7 @@ class ClientRows:
         return outcome.rows
 
     async def add(self, given: Row, actor: Actor) -> Row:
-        """Store a new client from its given columns, and return the whole row.
-
-        If another request was faster with the same id, that client is returned.
-        """
+        """Store a new client from its given columns, unless its id is known; return the row."""
         now = self._clock()
         row = OAUTH_CLIENTS.new_row(given, spell_instant(now), partial(new_id, now))
         audit = audit_entry(actor, Change("register", OAUTH_CLIENTS, 1), now)
@@ -189,10 +186,7 @@ class Clients(ClientRows):
         return Client(row) if row is not None and row["revoked_at"] is None else None
 
     async def find(self, client_id: str) -> Client | None:
-        """Return a client that is not revoked; an old document is fetched again.
-
-        Raises Problem `invalid` for an invalid document.
-        """
+        """Return an unrevoked client, its document fetched if old. Raises Problem `invalid`."""
         row = await self.row(client_id)
         if row is not None and row["revoked_at"] is not None:
             return None
@@ -228,10 +222,7 @@ class Clients(ClientRows):
         return registration_answer(row, int(self._clock().timestamp()))
 
     async def rotate(self, client_id: str) -> Registered:
-        """Give a client a new secret; the old one ends at once.
-
-        Raises Problem `not_found`, `invalid` if it has no secret, `conflict` if it is revoked.
-        """
+        """Replace a client's secret. Raises Problem `not_found`, `invalid` or `conflict`."""
         row = await self.known_row(client_id)
         if row["auth_method"] not in SECRET_METHODS:
             raise Problem("invalid", f"{client_id} has no secret")
@@ -241,10 +232,7 @@ class Clients(ClientRows):
         return Registered({**row, **values}, secret)
 
     async def revoke(self, client_id: str) -> None:
-        """Revoke a client and all that it was granted, unless it is revoked already.
-
-        Raises Problem `not_found`.
-        """
+        """Revoke a client and all that it was granted. Raises Problem `not_found`."""
         await self.known_row(client_id)
         now = self._clock()
         present = spell_instant(now)

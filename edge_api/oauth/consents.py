@@ -39,8 +39,7 @@ class Asked:
     resource: str
     state: str | None
     challenge: str
-    pairs: Pairs
-    """The request as it came, which the form sends back with the answer."""
+    pairs: Pairs  # the request as it came, which the form sends back with the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +105,9 @@ class Consents:
         )
 
     async def allow(self, asked: Asked, holder: Actor, chosen: Iterable[str]) -> str:
-        """Grant what was chosen and the key may do; return where the browser goes.
+        """Grant chosen scopes of the key; return the redirect.
 
-        Raises Problem `invalid` if nothing is left, or too little to be of use.
+        Raises `invalid` if it is useless.
         """
         allowed = holder.scopes.intersection(chosen)
         scopes = tuple(name for name in asked.scopes if name in allowed)

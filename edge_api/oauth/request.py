@@ -32,10 +32,7 @@ _DANGEROUS: Final = ("javascript", "data", "file", "vbscript", "about", "blob")
 
 
 def refusal_of(uri: str, schemes: Iterable[str]) -> str | None:
-    """Return why a client may not register `uri`, or `None`.
-
-    Allowed are `https` with a host, `http` on a loopback address, and the private-use `schemes`.
-    """
+    """Return why a client may not register `uri`, or `None`; `schemes` are private-use ones."""
     if len(uri) <= URI_LONGEST and re.fullmatch(WEB, uri):
         return None
     parts = _split(uri)
@@ -195,10 +192,7 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
     def __init__(
         self, pairs: Iterable[tuple[str, str]], headers: Mapping[str, str], method: str = "POST"
     ) -> None:
-        """Check the parameters. Raises Problem `invalid` that names the faulty one.
-
-        A parameter without a value counts as left out (RFC 6749, section 3.1).
-        """
+        """Check the parameters; empty ones are left out (RFC 6749, 3.1). Raises `invalid`."""
         # The transport is not this layer's: Authlib would refuse http, also on a loopback address.
         super().__init__(method, "https://transport.invalid/", headers=headers)
         lists: dict[str, list[str]] = {}

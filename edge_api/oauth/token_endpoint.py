@@ -54,17 +54,11 @@ class TokenEndpoint:
     keys: SigningKeys
 
     async def issue(self, pairs: Pairs, headers: Mapping[str, str]) -> Row:
-        """Return the answer to a token request (RFC 6749, section 5.1).
-
-        Raises Problem with the code of section 5.2; a refusal is in the audit log.
-        """
+        """Return the answer to a token request (RFC 6749, 5.1). Raises Problem (5.2)."""
         return await self._run(pairs, headers, _issue, _presented)
 
     async def revoke(self, pairs: Pairs, headers: Mapping[str, str]) -> None:
-        """Revoke a refresh token with its grant, or an access token alone (RFC 7009, section 2).
-
-        Raises Problem; an unknown token is no error.
-        """
+        """Revoke a refresh token's grant, or an access token (RFC 7009, 2). Raises Problem."""
         text = dict(pairs).get("token", "")
         published = await self.keys.published() if is_jwt(text) else None
         claimed = read(text, self.issuer.url, published) if published else None

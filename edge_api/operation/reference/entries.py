@@ -16,8 +16,7 @@ Schema = Mapping[str, Any]
 LEVELS: Final = 3
 _COMPONENT: Final = "#/components/schemas/"
 _CHOICES_MOST: Final = 12
-_HUGE: Final = 10**18
-"""A bound that only says that the number fits into the store."""
+_HUGE: Final = 10**18  # A bound that only says that the number fits into the store
 
 
 class Marks(NamedTuple):

@@ -30,8 +30,7 @@ class Call:
     url: str
     credential: Credential
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
-    """JSON, or the texts of a form; `None` if nothing is sent."""
+    body: Any = None  # JSON, or the texts of a form; `None` if nothing is sent
     is_form: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     """Texts in the body that stand for environment variables, and the names of these."""

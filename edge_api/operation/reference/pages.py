@@ -19,17 +19,14 @@ def write_markdown(page: Page, site_url: str) -> str:
     """Return the text of a page."""
     blocks = [f"# {page.title}", page.description, page.prose.markdown.strip()]
     if page.entries:
-        blocks += [f"Part of [the API's reference]({site_url}{DOCS}index.md).", _contents(page)]
+        lines = (
+            f"- [{each.summary}](#{each.anchor}): {each.method} `{each.path}`"
+            for each in page.entries
+        )
+        blocks += [f"Part of [the API's reference]({site_url}{DOCS}index.md).", "\n".join(lines)]
     for entry in page.entries:
         blocks += _entry(entry)
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def _contents(page: Page) -> str:
-    return "\n".join(
-        f"- [{entry.summary}](#{entry.anchor}): {entry.method} `{entry.path}`"
-        for entry in page.entries
-    )
 
 
 def _entry(entry: Entry) -> Iterator[str]:
@@ -77,15 +74,13 @@ def _body(body: Body) -> Iterator[str]:
 
 
 def _parameter(field: Field) -> Sequence[str]:
-    return f"`{field.name}`{_mark(field)}", field.place, field.kind, field.sentence.markdown
+    name, *more = _member(field)
+    return name, field.place, *more
 
 
 def _member(field: Field) -> Sequence[str]:
-    return f"`{field.name}`{_mark(field)}", field.kind, field.sentence.markdown
-
-
-def _mark(field: Field) -> str:
-    return f", {field.mark}" if field.mark else ""
+    mark = f", {field.mark}" if field.mark else ""
+    return f"`{field.name}`{mark}", field.kind, field.sentence.markdown
 
 
 def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
