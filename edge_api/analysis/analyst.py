@@ -8,6 +8,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import Annotated, Any, Final, Protocol
 from urllib.parse import quote, unquote, urlsplit
 

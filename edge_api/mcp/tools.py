@@ -107,8 +107,8 @@ class _Parts:
 
 
 def make_request(
-    operation: Operation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
-) -> OperationRequest:
+    operation: AnyOperation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
+) -> OperationRequest[Any, Any]:
     """Return a request of arguments, checked like REST's. Raises Problem `invalid`."""
     parts = _Parts()
     for argument, item in inputs.items():

@@ -91,7 +91,7 @@ async def take_answer(service: Service, request: OperationRequest[None, Form]) -
     return Page(b"", status=303, headers={"Location": location})
 
 
-async def _holder(service: Service, request: OperationRequest, key: str) -> Actor:
+async def _holder(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
     if not key:
         raise Problem("invalid", "Paste an API key: it says who you are")
     try:
