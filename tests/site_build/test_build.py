@@ -109,7 +109,7 @@ def test_a_record_says_what_the_author_wrote(desk: Desk) -> None:
         "published_at": "2026-02-10T00:00:00Z",
         "updatedAt": "2026-02-12T08:30:00Z",
         "readingMinutes": 1,
-        "tags": ["light", "InputDigest"],
+        "tags": ["light", "Sight"],
         "url": f"{SITE_URL}/journal/second-sight/",
     }
     assert post["content"].strip() == text.partition("---\n\n")[2].strip()

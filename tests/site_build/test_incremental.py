@@ -126,14 +126,14 @@ def test_a_signal_while_a_process_is_started_is_answered(instant: str) -> None:
     """Python loses what a handler raises in a hook of fork; a publisher that lost it went on."""
     script = f"""
 import os, signal
-from site_build.incremental.parallel import spread
+from site_build.incremental.parallel import map_unordered
 
 def hear(*_):
     raise SystemExit(7)
 
 signal.signal(signal.SIGTERM, hear)
 os.register_at_fork({instant}=lambda: signal.raise_signal(signal.SIGTERM))
-list(spread(str, range(99), 2))
+list(map_unordered(str, range(99), 2))
 """
     done = subprocess.run(
         [sys.executable, "-c", script],
