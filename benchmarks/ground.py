@@ -123,12 +123,19 @@ class Ground:
 
     @contextmanager
     def edge(
-        self, name: str, posts: int = POSTS, leads: int = LEADS, module: str = "edge_api"
+        self,
+        name: str,
+        posts: int = POSTS,
+        leads: int = LEADS,
+        module: str = "edge_api",
+        *,
+        again: bool = False,
     ) -> Iterator[Edge]:
-        """Run an edge over a site of its kind and a database of its own."""
+        """Run an edge over a site of its kind and a database of its own, or `again` the same."""
         port = free_port()
+        home = self.folder / name if again else self.database(name, leads).parent
         settings = {
-            **installation(self.database(name, leads).parent, port),
+            **installation(home, port),
             "BUILD_DIR": str(self.site(posts)),
             "SITE_URL": SITE_URL,
         }

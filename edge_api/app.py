@@ -155,7 +155,7 @@ async def assemble(
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, LOOK_SECONDS, publishing.look))
         loops += [each.run for each in measured]
-        settled: Settle = gc_freeze if alone else _leave_alone
+        settled: Settle = gc_freeze if alone else lambda **_: None
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
@@ -228,10 +228,6 @@ def gc_freeze(*, whole: bool = True) -> None:
         gc.unfreeze()
     gc.collect()
     gc.freeze()
-
-
-def _leave_alone(*, whole: bool = True) -> None:
-    """Do nothing, for a command, which is soon gone."""
 
 
 async def _freeze_daily() -> None:

@@ -10,7 +10,7 @@ from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from edge_api.access.service import AccessRequests
 from edge_api.admin.privacy import Retention
@@ -136,14 +136,8 @@ FREEZING_SECONDS: Final = 86400.0
 
 Loop = Callable[[], Coroutine[None, None, None]]
 """Runs until it is cancelled."""
-
-
-class Settle(Protocol):
-    """Is told that what there is now is there to stay."""
-
-    def __call__(self, *, whole: bool = True) -> None:
-        """Take what is new, or with `whole` look at all of it again."""
-
+Settle = Callable[..., None]
+"""Is told that what there is now is there to stay; with `whole=False`, of what is new alone."""
 
 _log = logging.getLogger(__name__)
 

@@ -14,10 +14,12 @@ import pytest
 
 from edge_api.__main__ import main
 from edge_api.cli.logs import JsonFormatter
+from edge_api.journal.kept_search import KEPT_FROM
 from tests.edge.edge_process import PATIENCE, Installation
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LEAD, LEADS, Writers
 from tests.edge.postgresql import PostgreSQL
+from tests.edge.small_builds import make_post, point_at, write_build
 from tests.edge.workers.conftest import SECRET_KEY, Service, is_alive, supervised
 from tests.sizes import in_ci
 
@@ -262,6 +264,23 @@ def test_a_number_of_workers_that_is_none_is_refused(
 
     assert main(["serve", "--workers", count]) == 2
     assert capsys.readouterr().err == "--workers: must be a number from 1 to 64\n"
+
+
+def test_workers_share_one_search_index(service: Service) -> None:
+    """It is made beside the builds, by one of them for all, and goes when the next one is there."""
+    builds = service.installation.folder / "build"
+    slugs = [f"post-{number}" for number in range(KEPT_FROM)]
+    for build_id in ("build-0002", "build-0003"):
+        posts = [make_post(slug) for slug in sorted(slugs)]
+        point_at(builds, write_build(builds, build_id, posts, site_url=service.origin))
+        service.await_log(f"serving build {build_id} with {KEPT_FROM} posts", 2)
+        (file,) = builds.glob(".search-*")
+        assert file.name.startswith(f".search-{build_id}-")
+        slugs[0] = "another"
+
+    url = "/api/public/v1/search?limit=1&q=another"
+    assert {json.loads(service.edge.get(url)[2])["count"] for _ in range(8)} == {1}
+    assert "no search index" not in service.log
 
 
 @pytest.mark.size("ci")
