@@ -1,7 +1,4 @@
-"""The wiring: every part made once, in order, and let go in the reverse order.
-
-The only place that knows all parts; the command line and the tests start the service from here.
-"""
+"""The wiring: every part made once, in order, and closed in the reverse order."""
 
 import asyncio
 import gc
@@ -91,9 +88,8 @@ async def assemble(
 ) -> AsyncIterator[Assembly]:
     """Open the store and the current build, and put the service together around them.
 
-    `alone` claims a store in a file for this process; with it the service tells others what
-    happens. Without `create` a missing store is refused.
-    Raises StoreRefusal when the store cannot be opened; a missing build only fails readiness.
+    `alone` claims a store in a file, and dispatches mail and webhooks. Without `create` a missing
+    store is refused. Raises StoreRefusal.
     """
     async with AsyncExitStack() as stack:
         replication = make_replication(settings) if alone else None
@@ -218,11 +214,10 @@ def make_documents(settings: Settings) -> ApiDocuments:
 
 
 def gc_freeze(*, whole: bool = True) -> None:
-    """Drop what is garbage, and have the collector pass over all the rest from now on.
+    """Collect garbage, and freeze the rest so that the collector passes over it.
 
-    Under load it would look through all modules and posts about once a second, and answer nobody
-    meanwhile. What is let go later is freed as ever; if it stands in a cycle, at the next `whole`
-    call, which takes some 0.1 s: a build that takes over looks through what is new alone.
+    Under load it would look through all objects about once a second, and answer nobody meanwhile.
+    Cycles freed later are found by the next `whole` call, which takes some 0.1 s.
     """
     if whole:
         gc.unfreeze()
@@ -231,7 +226,7 @@ def gc_freeze(*, whole: bool = True) -> None:
 
 
 def _leave_alone(*, whole: bool = True) -> None:
-    """Do nothing, for a command, which is soon gone."""
+    """Do nothing, for a command, which ends soon."""
 
 
 async def _freeze_daily() -> None:

@@ -1,7 +1,6 @@
-"""Every setting of the edge, declared in one table and checked in one go.
+"""Every setting of the edge, declared in one table and checked together.
 
-They come from the environment and from a `.env` file; the environment wins. It knows nothing of
-what the values are used for.
+The environment wins over a `.env` file.
 """
 
 import base64
@@ -127,7 +126,6 @@ def _choice(*words: str) -> Callable[[str], str]:
 
 
 def _replica(text: str) -> str:
-    """Return a replica's address as it stands. Raises ValueError with what it must be."""
     parts = urlsplit(text)
     if parts.scheme not in _REPLICAS:
         raise ValueError(f"must be an address such as s3://bucket/path, of {', '.join(_REPLICAS)}")
@@ -322,10 +320,7 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
 
 
 def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
-    """Give a sentence for each setting that is good alone, but not beside the others.
-
-    Only those are looked at that could be read.
-    """
+    """Yield a sentence for each pair of settings that contradict each other, if both are valid."""
     sender = values.keys() >= {"smtp_url", "mail_from", "owner_email"}
     if sender and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL beside it: mail is from somebody"
@@ -338,7 +333,7 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _read_file(path: Path | None) -> Mapping[str, str]:
-    """Return what a `.env` file says. Raises SettingsError when it cannot be used."""
+    """Return the values of a `.env` file. Raises SettingsError."""
     try:
         return {} if path is None else read_dotenv(path)
     except DotenvError as error:

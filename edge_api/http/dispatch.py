@@ -1,8 +1,7 @@
-"""The one door: from a request to what answers it, every declared operation and the site.
+"""Routing: from a request to the operation or the file that answers it.
 
-One resource a path knows all methods of it, so that a wrong one gets 405 and `OPTIONS` is answered
-everywhere alike. It stands on aiohttp's server without aiohttp's application, whose router,
-signals and middlewares would cost each request more than its answer does.
+It uses aiohttp's server without its application, whose router, signals and middlewares would cost
+each request more than its answer does.
 """
 
 import re
@@ -95,10 +94,7 @@ class Resource:
 
 
 class App:
-    """The one door: every request passes `handle`, what cannot be parsed `refuse`.
-
-    Request id, sender, errors and observers are here once, for operations, MCP, forms and files.
-    """
+    """The application: every request passes `handle`, what cannot be parsed `refuse`."""
 
     def __init__(
         self,
@@ -108,10 +104,7 @@ class App:
         answers: Mapping[str, Answer] = MappingProxyType({}),
         observers: Sequence[Observer] = (),
     ) -> None:
-        """Take what is declared, and the site for all other paths.
-
-        `answers` stand in for the handlers of the operations of these names.
-        """
+        """Take `answers` in place of the handlers of the operations of these names."""
         documents = DocumentAnswers(SizedCache())
         self.admission = Admission(service)
         self._pages = service.pages
@@ -195,8 +188,7 @@ _MISDIRECTED: Final = _refusing(
     "misdirected",
     "Use localhost, 127.0.0.1 or [::1] as the host: SITE_URL names no other",
 )
-"""For a foreign host name, whose pages must not read answers (DNS rebinding). For a public site its
-proxy decides which hosts are served."""
+"""For a foreign host name, whose pages must not read answers (DNS rebinding)."""
 _NO_ENDPOINT: Final = _refusing("none", "not_found", "No such endpoint: see /api/public/v1/")
 _NO_TARGET: Final = _refusing("none", "not_found", "There is nothing at this target")
 
@@ -212,8 +204,7 @@ class Match(NamedTuple, Generic[Target]):
 class Routes(Generic[Target]):
     """Targets by their paths, which have variable parts in braces: `/posts/{slug}`.
 
-    A path with variable parts is worked out once and then remembered, so that the next request for
-    it costs one look into a table.
+    Results are remembered, so that the next request for a path costs one lookup.
     """
 
     def __init__(self, targets: Mapping[str, Target]) -> None:
@@ -261,5 +252,4 @@ def _decode(part: str) -> str:
 
 @lru_cache(64)
 def _host_of(authority: str) -> str:
-    """Return the host of an authority, in small letters, without the port."""
     return re.sub(r":[0-9]*\Z", "", authority).lower()

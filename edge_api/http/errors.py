@@ -31,7 +31,7 @@ def _plain(problem: Problem) -> dict[str, str]:
 
 
 def _postgrest(problem: Problem) -> dict[str, str | None]:
-    """Return the one member, and PostgREST's beside it but where the credential is at fault."""
+    """Return the members of PostgREST's errors too, unless the credential is at fault."""
     if problem.code == "unauthenticated":
         return {"error": problem.sentence}
     return {
@@ -84,9 +84,9 @@ def problem_of(fault: BaseException) -> Problem:
 
 
 async def error_page(pages: Pages, problem: Problem, accepted: str = "") -> PreparedResponse:
-    """Return the page that tells of a problem; without a build that has one, as JSON.
+    """Return the error as a page, or as Markdown if `accepted` (the field `Accept`) prefers that.
 
-    It is Markdown for whoever prefers that by `accepted`, the field `Accept`.
+    Without a build that has the page, return JSON.
     """
     headers = (*problem.headers.items(), ("Vary", "Accept"))
     if prefers_markdown(accepted):

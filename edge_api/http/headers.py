@@ -1,9 +1,4 @@
-"""The headers that every answer carries whatever it says: declared here and nowhere else.
-
-What a preview of the site sends too is in `schema/site_policy.py`. They stand in the prebuilt head
-of an answer, but for what the origin demands: `App` gives that to each request. Which file or
-operation is answered is not known here.
-"""
+"""The headers of every answer; those that a preview of the site sends too: `schema.site_policy`."""
 
 from typing import Final
 
@@ -67,15 +62,11 @@ STRICT_TRANSPORT: Final[Header] = (
     "Strict-Transport-Security",
     "max-age=63072000",
 )
-"""Two years (RFC 6797), for this host alone: whether those below it speak https is not ours to
-say. Only for an https origin, where a browser heeds it."""
+"""Two years, for this host alone (RFC 6797); only for an https origin, where a browser heeds it."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
-    """Return the headers of a page whose forms may lead to these sources too.
-
-    Browsers hold also the redirect behind a form to `form-action` (CSP level 3, section 6.4.1).
-    """
+    """Return the headers of a page whose forms lead to these sources too (CSP 3, 6.4.1)."""
     if not form_action:
         return PAGE_HEADERS
     allowed = " ".join(("form-action 'self'", *form_action))

@@ -65,10 +65,7 @@ _log = logging.getLogger(__name__)
 
 
 class Protocol(RequestHandler):
-    """aiohttp's protocol, whose connections are counted.
-
-    A message that it cannot parse gets an error of the service's shape.
-    """
+    """aiohttp's protocol, with counted connections and with our errors for malformed messages."""
 
     def __init__(self, connections: "Connections", refuse: Refuse, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -144,9 +141,8 @@ def _sentence(fault: BaseException | None) -> str:
 class Connections:
     """The connections of a server, `most` at a time, none of which waits for a head for long.
 
-    One more takes the place of the one whose head has been incomplete for the longest time, or
-    else of the one that has been idle for the longest time, or else of the one whose client has
-    read nothing of its answer for the longest time. Where all are busy it is closed itself.
+    One more takes the place of the one whose head has been incomplete longest, else of the one idle
+    longest, else of the one whose client has read nothing longest; else it is closed itself.
     """
 
     def __init__(self, most: int, head_seconds: float) -> None:
@@ -194,8 +190,7 @@ class Connections:
     def note_idle(self, connection: Protocol) -> None:
         """Note that a request is answered: from now on the connection is idle.
 
-        So is one on which a part of the next head came with the request: like any other idle one
-        it is closed after aiohttp's time for those.
+        Even if a part of the next head came with the request.
         """
         self._leave(connection)
         if connection.transport is not None:
@@ -286,7 +281,6 @@ class Server:
         ending.cancel()
 
     def _break_off(self) -> None:
-        """End what is left: a client that reads nothing would else hold the process."""
         for connection in self.runner.server.connections if self.runner.server else ():
             if connection.transport is not None:
                 connection.transport.abort()
@@ -295,7 +289,7 @@ class Server:
 async def listen(host: str, port: int) -> list[socket.socket]:
     """Open a socket for each address of `host` (port 0 chooses a free one). Raises OSError.
 
-    An address of a kind that this machine has not, as IPv6 may be, is passed over beside others.
+    An address family that this machine lacks, such as IPv6, is skipped.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -1,7 +1,4 @@
-"""The built site at `/`: which file answers a request, and in which form.
-
-Files are found in the list that the build made at load: no path of a request reaches the disk.
-"""
+"""The built site at `/`: which of the files listed at load answers a request, and in which form."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -55,7 +52,7 @@ _MARKDOWN: Final = media_type("404.md")
 
 
 class _Choice(NamedTuple):
-    """The form of a file that a request gets; all that its answer depends on."""
+    """The form of a file that a request gets; its answer depends on nothing else."""
 
     file: SiteFile
     coding: str
@@ -103,7 +100,6 @@ class Pages:
         return elsewhere or address_of(self.files, path)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
-        """Negotiate the form (RFC 9110, section 12)."""
         accepted = whole_list(request.headers, "Accept")
         twin = None
         if accepted is not None and prefers_markdown(accepted):
@@ -127,7 +123,6 @@ class Pages:
         return form
 
     def _find_stand_in(self) -> SiteFile:
-        """Return the page for whatever is not there. Raises Problem where the build has none."""
         try:
             return self.files[_MISSING]
         except KeyError:
@@ -181,10 +176,7 @@ class Site:
 
 
 class MissingPages:
-    """The Markdown for an address where nothing is; belongs to the files of one build.
-
-    Clients that ask for Markdown are programs, which can follow the closest addresses.
-    """
+    """The Markdown for a missing address: it names the closest ones to programs."""
 
     def __init__(self, files: Mapping[str, SiteFile]) -> None:
         self._files = files

@@ -1,7 +1,6 @@
-"""The search index of a build, in a file that is kept for the next start and the next build.
+"""The search index of a build, kept in a file for the next start and the next build.
 
-A process of its own makes it, from the index of the build before where there is one: a thread would
-keep requests waiting. The file's name says what it is the index of, and shows any damage.
+A process of its own makes it, since a thread would keep requests waiting:
 
     python -m edge_api.journal.kept_search posts.json edge.db-search
 """
@@ -62,9 +61,9 @@ class IndexFiles:
         return next(filter(self._is_whole, self.list(name)), None)
 
     def make(self, index: Path) -> None:
-        """Make the file for the posts in `index`, unless it is there, and remove all others.
+        """Make the file for the posts in `index`, if it is missing, and remove all others.
 
-        Whoever makes another beside the same prefix waits. Raises OSError, sqlite3.Error.
+        One process makes files of a prefix at a time. Raises OSError, sqlite3.Error.
         """
         turn = os.open(self.prefix.parent, os.O_RDONLY)
         try:
@@ -99,7 +98,6 @@ class IndexFiles:
         return seal == self._seal(path, name)
 
     def _seal(self, path: Path, name: str) -> str:
-        """Return what stands at the end of a file's name for its content, the rest and the code."""
         with path.open("rb") as file:
             start = partial(sha256, f"{self._code} {name}\n".encode())
             return file_digest(file, start).hexdigest()[:_DIGITS]
@@ -154,7 +152,6 @@ class SearchOpener:
         return search or await open_search(posts.texts())
 
     async def _is_missing(self, files: IndexFiles, index: Path) -> bool:
-        """Tell whether a build needs a file and has none; not for one that cannot be read."""
         try:
             head = await asyncio.to_thread(read_head, index)
             return head.count >= self._kept_from and not files.list(f"{head.build_id}-")
@@ -163,7 +160,6 @@ class SearchOpener:
 
 
 async def _open(files: IndexFiles, name: str) -> Search | None:
-    """Return the search in a kept file, if it is there and undamaged."""
     with suppress(OSError, Problem):
         if path := await asyncio.to_thread(files.find, name):
             return await open_made(path)
@@ -171,7 +167,6 @@ async def _open(files: IndexFiles, name: str) -> Search | None:
 
 
 async def _make(files: IndexFiles, index: Path) -> None:
-    """Make a file in a process that ends with this one; why there is none stands in the log."""
     command = (sys.executable, "-P", "-s", "-m", __name__, str(index), str(files.prefix))
     process = None
     try:
@@ -197,7 +192,7 @@ async def _make(files: IndexFiles, index: Path) -> None:
 
 
 def _end_with_parent() -> None:
-    """Wait until nobody holds the other end of the standard input, and end the process."""
+    """End the process when its parent closes the other end of the standard input."""
     sys.stdin.read()
     os._exit(1)
 

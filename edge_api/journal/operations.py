@@ -137,7 +137,6 @@ def _place(cursor: str | None) -> Place | None:
 
 
 def _next(query: ListQuery, part: Slice) -> str | None:
-    """Return the path of the following part: the same question, from another place on."""
     if part.next is None:
         return None
     question = query.model_dump(exclude_none=True, exclude={"cursor"})

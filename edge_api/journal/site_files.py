@@ -1,7 +1,6 @@
 """The files of one build's site, listed once, and which of them a misspelt path is close to.
 
-So no path of a request ever reaches the disk. Symbolic links are not followed, hidden files are
-left out, and compressed forms are known by the file that they belong to.
+Symbolic links and hidden files are left out.
 """
 
 import os
@@ -42,7 +41,6 @@ class Nearby:
         return sorted(likely, key=lambda path: (-likeness[path], path))[:limit]
 
     def _choose(self, wanted: str) -> Iterator[str]:
-        """Yield the paths that share the most of the rarest trigrams."""
         known = sorted(
             (trigram for trigram in set(_cut(wanted)) if trigram in self._holders),
             key=lambda trigram: (len(self._holders[trigram]), trigram),
@@ -60,12 +58,10 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _compare(one: str, other: str) -> float:
-    """Return how alike two paths are: as a whole, or by their last parts alone."""
     return max(_ratio(one, other), _ratio(_name(one), _name(other)))
 
 
 def _name(path: str) -> str:
-    """Return the last part of a path, without the ending of a file."""
     last = path.rstrip("/").rpartition("/")[2]
     return last.rpartition(".")[0] or last
 
@@ -99,10 +95,9 @@ class SiteFile:
 
 
 def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
-    """Return every public file below `folder` by the path at which it answers.
+    """Return every public file below `folder` by its path, with bare names if `is_bare`.
 
-    A folder answers with its `index.html`; where addresses are bare, `a` with `a.html` too.
-    Raises OSError where something cannot be looked at.
+    Raises OSError.
     """
     names = dict.fromkeys(_walk(os.fspath(folder)))
     files: dict[str, SiteFile] = {}
@@ -123,7 +118,6 @@ def _address(name: str) -> str:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    """Yield the name of every regular file that is not hidden."""
     folders = [(folder, "")]
     for place, prefix in folders:
         with os.scandir(place) as entries:

@@ -1,7 +1,4 @@
-"""What somebody sends to become a lead: its members, its text cleaned, its faults, signs of spam.
-
-Strings only and no coercion; members that are not declared here are ignored.
-"""
+"""The input of a lead: its members, its text cleaned, its errors, signs of spam. No coercion."""
 
 import re
 import unicodedata
@@ -90,10 +87,7 @@ _CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
 
 
 def read_form(fields: Mapping[str, str]) -> LeadInput:
-    """Return what a posted form says; it sends each empty field as an empty text.
-
-    Raises FormFaults.
-    """
+    """Return the input of a posted form. Raises FormFaults."""
     given = unfold(fields)
     given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
     if not fields.get("consent_text", ""):
@@ -140,16 +134,12 @@ def judge(lead: LeadInput) -> Verdict:
 
 
 def likeness(lead: LeadInput) -> str:
-    """Return the digest that two leads share when the same person sends the same message.
-
-    Case, white space and compatibility forms (NFKC) make no difference.
-    """
+    """Return a digest of sender and message, without case, white space and compatibility forms."""
     message = " ".join(unicodedata.normalize("NFKC", lead.message).casefold().split())
     return sha256(f"{fold_address(lead.email)}\n{message}".encode()).hexdigest()
 
 
 def _mixes_scripts(lead: LeadInput) -> bool:
-    """Tell whether one word is written in letters of two scripts that look alike."""
     text = f"{lead.name} {lead.message}"
     return not text.isascii() and any(len(_scripts(word[0])) > 1 for word in _WORD.finditer(text))
 

@@ -173,9 +173,9 @@ _LIST = Tool(
 
 
 async def take_form(service: Service, request: OperationRequest[None, Fields]) -> OperationResult:
-    """Store the lead of the contact form and lead on to the thanks, or show the form again.
+    """Store the lead and redirect to the thanks, or show the form again with every error.
 
-    A script that prefers JSON gets the answer of the API; an error names every fault at once.
+    A script that prefers JSON gets the answer of the API.
     """
     for_script = prefers_json(request.headers.get("Accept", ""))
     try:

@@ -1,7 +1,4 @@
-"""Leads: enquiries that people and programs send, kept once, judged and listed.
-
-A lead counts as taken when the store has it for good; nothing is answered before.
-"""
+"""Leads: enquiries that people and programs send, stored durably, judged and listed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,8 +89,7 @@ class Leads:
     ) -> Created:
         """Take a lead, or answer as before when its key was used for the same one.
 
-        Raises Problem `too_many_requests` for a sender without a credential, and those of
-        `Idempotency.once`.
+        Raises Problem, as `Idempotency.once` and the rate limits do.
         """
         take = partial(self._take, lead, sender)
         if idempotency_key is None:
@@ -125,7 +121,6 @@ class Leads:
         return orjson.dumps({"leads": outcome.rows, "count": len(outcome.rows)})
 
     async def _take(self, lead: LeadInput, sender: Sender, remember: Remember) -> str:
-        """Store a lead together with what keeps its answer, which is returned."""
         if sender.actor is None:
             await self._limiter.hit(_LIMIT, sender.address)
         try:
@@ -163,10 +158,9 @@ class Leads:
 
 
 def _keep(row: Row, sender: Sender, step: int) -> tuple[Query, ...]:
-    """Return the plans that store a new lead; `step` plans stand before them.
+    """Return the queries that store a lead; `step` queries precede them.
 
-    Whether it repeats another is seen in the transaction that stores it, so that of two at once
-    one is the repeat.
+    A repeat is found in the transaction: of two leads at once one is the repeat.
     """
     if sender.actor is not None:
         return (Insert(LEADS, [row]),)
@@ -190,6 +184,5 @@ def _scope(lead: LeadInput, sender: Sender) -> str:
 
 
 def _answer(row: Row) -> str:
-    """Return the answer to a new lead: both published shapes at once."""
     lead = {name: row[name] for name in PUBLIC}
     return orjson.dumps({"lead": lead, **{name: row[name] for name in BRIEF}}).decode()

@@ -24,9 +24,9 @@ _FIRST_CHARACTERS: Final = [chr(number) for number in range(0x3001)]
 
 
 class TextRule:
-    """What a text may be: 1 to `most` code points once white space around it is taken off.
+    """A rule for texts: 1 to `most` code points without the white space around.
 
-    `lines`: whether it may have tabs and line feeds; no other control character may stand in it.
+    `lines` allows tabs and line feeds; other control characters are refused.
     """
 
     def __init__(self, most: int, *, lines: bool = False) -> None:
@@ -37,11 +37,7 @@ class TextRule:
         self._control = re.compile(f"[{self._forbidden}]")
 
     def clean(self, text: str) -> str:
-        """Return the text in NFC without white space around it. Raises ValueError.
-
-        A few characters grow under NFC; a text that would outgrow its bound by that stays as it
-        is, so that whoever counts what they send is right.
-        """
+        """Return the text trimmed and in NFC, unless NFC makes it too long. Raises ValueError."""
         if self._control.search(refuse_nul(text)):
             raise ValueError("must not contain control characters")
         bare = text.strip(self._trimmed)
@@ -54,11 +50,7 @@ class TextRule:
         return kept
 
     def json_schema(self, sentence: str) -> dict[str, Any]:
-        """Return the rule as JSON Schema, with the bounds as they are published.
-
-        It can only count white space, which `clean` takes off first: whoever sends more of it
-        than the bound leaves room for is forgiven.
-        """
+        """Return the rule as JSON Schema; it counts the white space that `clean` strips."""
         allowed = f"[^{self._forbidden}]*"
         pattern = f"^{allowed}[^{self._white}{self._forbidden}]{allowed}$"
         return {
@@ -71,7 +63,6 @@ class TextRule:
 
 
 def _escape(pattern: str) -> str:
-    """Return a pattern with an escape for each character that is not plain to see."""
     return "".join(
         character if " " <= character <= "~" else f"\\u{ord(character):04x}"
         for character in pattern

@@ -55,10 +55,7 @@ def _preference(item: str) -> Preference | None:
 
 
 def media_weight(header: str, media_type: str) -> float:
-    """Return how much a client wants `media_type` in UTF-8; the most exact range decides.
-
-    0 when no range covers it.
-    """
+    """Return the weight of `media_type` in UTF-8 by the most exact range; 0 without one."""
     whole, kind = media_type, f"{media_type.partition('/')[0]}/*"
     best, exactness = 0.0, (-1, -1)
     for preference in preferences(header):
@@ -77,10 +74,7 @@ def _covers(preference: Preference) -> bool:
 
 @lru_cache(512)
 def prefers_markdown(header: str) -> bool:
-    """Tell whether a page should be answered as Markdown rather than as HTML.
-
-    Only for who names `text/markdown` and wants it no less than HTML: a wildcard is a browser's.
-    """
+    """Tell whether `text/markdown` is named, and preferred no less than HTML."""
     named = any(preference.name == "text/markdown" for preference in preferences(header))
     weight = media_weight(header, "text/markdown") if named else 0.0
     return weight > 0 and weight >= media_weight(header, "text/html")
@@ -88,10 +82,7 @@ def prefers_markdown(header: str) -> bool:
 
 @lru_cache(512)
 def prefers_json(header: str) -> bool:
-    """Tell whether the answer to a form should be JSON rather than a page: only where it is named.
-
-    A browser that leads to a page names HTML, a script that reads the answer names JSON.
-    """
+    """Tell whether JSON is named, and preferred to HTML, for the answer to a form."""
     named = any(preference.name == JSON for preference in preferences(header))
     return named and media_weight(header, JSON) > media_weight(header, "text/html")
 
@@ -100,8 +91,7 @@ def prefers_json(header: str) -> bool:
 def best_coding(header: str, available: tuple[str, ...]) -> str:
     """Return the coding that an `Accept-Encoding` prefers among `available`, or `""` for none.
 
-    Among equals the earlier of `available` wins, and every coding wins over none. A client that
-    refuses all there is gets the answer without coding (section 12.5.3).
+    Among equals the earlier wins; one that is refused is not used (section 12.5.3).
     """
     weights = {item.name.removeprefix("x-"): item.weight for item in preferences(header)}
     others = weights.get("*", 0.0)

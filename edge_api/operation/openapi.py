@@ -34,7 +34,6 @@ service whose own address is a loopback one answers 421 to any other `Host`."""
 
 
 def _object(**members: Json) -> Json:
-    """Return the schema of an object that has these members, all of them, and no other."""
     return {
         "type": "object",
         "required": list(members),
@@ -142,7 +141,6 @@ def _operation(operation: AnyOperation, samples: Mapping[str, str], components: 
 
 
 def _refer(components: Json, kind: str, name: str, value: Json) -> Json:
-    """Put a value among the components, and return the reference to it."""
     components[kind][name] = value
     return {"$ref": f"#/components/{kind}/{name}"}
 
@@ -168,7 +166,6 @@ def _security_schemes(site_url: str) -> Json:
 
 
 def _security(operation: AnyOperation) -> list[Json]:
-    """Return the ways in; OpenAPI 3.1 lets the list behind a scheme name what it must allow."""
     if operation.credential == "none":
         return []
     scopes = [operation.scope] if operation.scope else []
@@ -232,7 +229,6 @@ def _request_body(operation: AnyOperation) -> Json:
 
 
 def _responses(operation: AnyOperation, components: Json) -> Json:
-    """Return the responses by status; failures and 304 are references to shared components."""
     responses: Json = {}
     by_status: dict[int, list[Code]] = {}
     for code in problem_codes(operation):
@@ -270,7 +266,7 @@ def _content(media_type: str, success: SuccessResponse) -> Json:
 
 
 def _named(schema: Schema) -> Schema:
-    """Return a model by reference, since others use it too; any other schema as it is."""
+    """Return a model by reference, any other schema as it is."""
     return shared(schema["title"], schema) if "title" in schema else dict(schema)
 
 
@@ -303,10 +299,7 @@ def _headers(sentences: Mapping[str, str]) -> Json:
 
 
 def _hoist(value: Any, definitions: Json) -> Any:
-    """Return `value` with every `$defs` below it moved into the document's components.
-
-    Titles are dropped: pydantic derives them from the names.
-    """
+    """Move each `$defs` to the components, and drop the titles that pydantic derives from names."""
     match value:
         case dict():
             for name, schema in value.get("$defs", {}).items():

@@ -1,7 +1,4 @@
-"""One connection to a PostgreSQL database: how it is opened, and what holds for its session.
-
-It knows nothing of tables.
-"""
+"""A connection to a PostgreSQL database, and the settings of its session."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -17,8 +14,7 @@ SCHEMA: Final = "fore_edge"
 CONNECT_SECONDS: Final = 8.0
 """How long opening a connection may take: 5 ms at rest, and seconds where ten want each core."""
 MARGIN_SECONDS: Final = 1.0
-"""How much longer than the server's own limit an answer is waited for: the server's way to end a
-statement leaves the connection usable, and says why."""
+"""How much longer than the server's limit an answer is waited for: the server can say why."""
 
 SETTINGS: Mapping[str, str] = {
     "application_name": "fore-edge",
@@ -45,10 +41,7 @@ Connection: TypeAlias = "Session | PoolConnectionProxy[asyncpg.Record]"
 
 
 class PooledSession(asyncpg.Connection):
-    """A session that is given back to its pool without a trip to the server.
-
-    What a read sets it sets for its transaction alone, so that nothing has to be reset.
-    """
+    """A session that is returned to its pool without a trip to the server: reads set nothing."""
 
     def get_reset_query(self) -> str:
         """Return the statements that reset a session: none."""
@@ -56,10 +49,7 @@ class PooledSession(asyncpg.Connection):
 
 
 async def connect(url: str, settings: Mapping[str, str], seconds: float | None) -> Session:
-    """Open a session; an answer is waited for `seconds` at the most.
-
-    Raises what `faults.EngineError` names, and ValueError for a URL that cannot be read.
-    """
+    """Open a session; `seconds` limit each answer. Raises EngineError, and ValueError for a URL."""
     return await asyncpg.connect(
         url,
         timeout=CONNECT_SECONDS,

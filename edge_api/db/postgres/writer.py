@@ -1,9 +1,7 @@
 """The connections of a store: one writes, in shared transactions, and others read.
 
-Each caller is answered after the commit and never before. Each transaction takes the same lock
-first, so that of all edges on the database one writes at a time: what a plan saw is still so when
-a later plan of its transaction acts on it. Under that lock the lowest isolation does: each
-statement sees all that was committed before, and nobody commits meanwhile.
+Each caller is answered after the commit. Each transaction takes the same lock first, so that of all
+edges on the database one writes at a time; under it the lowest isolation is enough.
 """
 
 import asyncio
@@ -34,8 +32,7 @@ from edge_api.db.query import Query, QueryResult, Read
 
 QUICK: Final = 4
 PATIENT: Final = 2
-"""The most connections of each kind. With the one that writes and the one that watches a store has
-eight at the most; a server has 100 unless it is set otherwise."""
+"""Connections of each kind: with writer and poller eight at most, of a server's usual 100."""
 QUICK_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
 RELEASE_SECONDS: Final = 1.0
@@ -47,10 +44,7 @@ Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 
 class Readers:
-    """All readers of a store; long reads never stand in the way of quick ones.
-
-    A pool opens a connection when one is needed, and a new one in the place of one that broke.
-    """
+    """All readers of a store; long reads delay no quick ones. Pools replace broken connections."""
 
     def __init__(self, quick: Pool, patient: Pool) -> None:
         self._quick = quick
@@ -100,7 +94,6 @@ async def _close(pool: Pool) -> None:
 async def _read(
     pool: Pool, plans: Sequence[Read], seconds: float, *, is_limited: bool = False
 ) -> list[QueryResult]:
-    """Carry out the plans; `seconds` include the wait for a connection."""
     ends_at = time.monotonic() + seconds
     try:
         async with asyncio.timeout(seconds + MARGIN_SECONDS):
@@ -122,7 +115,6 @@ async def _read(
 async def _read_snapshot(
     connection: Connection, plans: Sequence[Read], seconds: float
 ) -> list[QueryResult]:
-    """Carry out the plans in one transaction, and leave none open on a connection that is kept."""
     try:
         await connection.execute(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
@@ -137,7 +129,7 @@ async def _read_snapshot(
 
 
 async def _roll_back(connection: Connection) -> None:
-    """End a transaction that has failed: a pool would too, but log an error for it."""
+    """End a failed transaction: a pool would too, but log an error for it."""
     try:
         await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
     except EngineError:
@@ -164,8 +156,8 @@ class Planned:
 WRITE_LOCK: Final = 0x666F7265
 """The key of the lock: `fore`. Whoever writes holds it, a migration too."""
 IDLE_SECONDS: Final = 3.0
-"""How long a transaction may wait for its next statement: an edge that was cut off while it held
-the lock holds it no longer than this. An edge of ours pauses for milliseconds."""
+"""How long a transaction may wait for its next statement: an edge that was cut off loses the
+lock."""
 LOCK_SECONDS: Final = 5.0
 """How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
 STATEMENT_SECONDS: Final = 8.0
@@ -193,8 +185,8 @@ class Writer:
     async def run(self, work: Work[T]) -> T:
         """Return what `work` returns, once that is durable.
 
-        Raises what `work` raises, and EngineError or Problem when its whole group is lost. A
-        caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
+        Raises what `work` raises, and EngineError or Problem when its whole group is lost. Work
+        that a cancelled caller leaves is dropped unless it has begun.
         """
         result: T = await self._groups.run(work)
         return result
@@ -240,10 +232,9 @@ async def _dial(url: str) -> Session:
 
 
 async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run each work, commit once, and return all results.
+    """Run each work, commit once, and return all results or exceptions.
 
-    A work that raises has its exception for a result. Raises EngineError and Problem when nothing
-    of the whole group is durable, or nobody can know whether it is.
+    Raises EngineError and Problem when nothing of the group is surely durable.
     """
     await session.execute(_BEGIN)
     results = await _run_all(session, works)
@@ -260,10 +251,7 @@ async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[
 
 
 async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run the works together; should one fail, begin again with a savepoint for each.
-
-    Savepoints are trips to the server, and nearly always no work fails.
-    """
+    """Run the works together; if one fails, begin again with a savepoint for each."""
     try:
         return await _run_together(session, works)
     except Exception as error:  # noqa: BLE001  it is told to the caller whose work it was
@@ -273,7 +261,7 @@ async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
 
 
 async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run the works one after the other; lists of plans that follow one another share trips."""
+    """Run the works in order; adjacent lists of queries share trips."""
     results: list[Any] = []
     for is_planned, group in groupby(works, lambda work: isinstance(work, Planned)):
         if is_planned:
@@ -297,6 +285,5 @@ async def _attempt(session: Session, work: Work[T]) -> T | Exception:
 
 
 def _raise_if_lost(session: Session, error: Exception) -> None:
-    """Raise the error if the whole transaction is gone with it, not this work alone."""
     if session.is_closed() or is_disconnection(error):
         raise error

@@ -1,7 +1,4 @@
-"""A whole copy of a store, made while others write to it, and the proof that a copy is whole.
-
-It knows files and SQLite, and nothing of what rows mean.
-"""
+"""Copies of a store made while others write to it, and the verification of copies."""
 
 import os
 import sqlite3
@@ -59,8 +56,8 @@ class Contents:
 def copy_store(source: Path, target: Path) -> None:
     """Copy the store at `source`, in use or not, into the new file `target`, durably.
 
-    The copy is the state of one instant, and one file without a log. Writers do not wait for it.
-    Raises StoreRefusal; then there may be a part of `target`.
+    The copy is of one instant, without a log. Raises StoreRefusal, and may leave a part of
+    `target`.
     """
     if not source.is_file():
         raise no_store(f"at {source}")
@@ -70,19 +67,15 @@ def copy_store(source: Path, target: Path) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Do the same for a copy of a store, in which nothing is changed: it may be read-only.
-
-    What a log beside it holds belongs to it. Raises StoreRefusal.
-    """
+    """Do the same for a copy, which may be read-only, with its log. Raises StoreRefusal."""
     with _refusing(source), closing(_open_copy(source)) as kept:
         _copy(kept, target)
 
 
 def verify(path: Path, store: Path | None = None) -> Contents:
-    """Look through a whole copy and return what it holds.
+    """Verify a copy and return its contents. Raises StoreRefusal.
 
-    `store` is the file that the copy was just made from: errors then name that. Raises
-    StoreRefusal.
+    Errors name `store`, the file that the copy was just made from.
     """
     name = store or path
     with _refusing(name, is_store=store is not None), closing(_open_copy(path)) as copy:
@@ -100,7 +93,7 @@ def verify(path: Path, store: Path | None = None) -> Contents:
 
 
 def note_keys(live: Path, keys: Path) -> None:
-    """Note the key of each row of a live store, all of one instant, in the new file `keys`.
+    """Store the keys of all rows of a live store, of one instant, in the file `keys`.
 
     Raises StoreRefusal.
     """
@@ -112,13 +105,11 @@ def note_keys(live: Path, keys: Path) -> None:
 
 
 def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
-    """Return how many rows of each table a copy lacks, tables that lack none left out.
+    """Return how many rows each table of a copy lacks, tables that lack none left out.
 
-    The copy was made after the keys were noted, while others went on writing. A row that was noted
-    and is still in the store must be in the copy, whatever came or went meanwhile; of the other
-    rows nothing can be said. So counts may differ without a fault, and no lost row makes up for
-    another. The one exception: a row that is deleted and stored again, under the same key, while
-    the copy is made. Raises StoreRefusal.
+    A row noted before the copy and still in the store must be in the copy; counts alone may differ
+    without a fault. An exception: a row deleted and stored again under the same key meanwhile.
+    Raises StoreRefusal.
     """
     lost = {}
     with _refusing(copy), closing(_attached(keys, live=live, copy=copy)) as connection:
@@ -145,7 +136,6 @@ def _attached(keys: Path, **others: Path) -> sqlite3.Connection:
 
 
 def _keys_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return the tables of the live store and the columns of their primary keys, all quoted."""
     found = connection.execute(
         """SELECT t.name, group_concat('"' || c.name || '"')
         FROM live.sqlite_schema AS t, pragma_table_info(t.name, 'live') AS c
@@ -193,7 +183,6 @@ def _count(table: str) -> str:
 
 @contextmanager
 def _refusing(path: Path, *, is_store: bool = False) -> Iterator[None]:
-    """Turn an engine's error about a file, a copy or the store itself, into a refusal."""
     try:
         yield
     except sqlite3.Error as error:

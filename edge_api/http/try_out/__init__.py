@@ -1,7 +1,6 @@
-"""Swagger UI and what starts it, as files that the page of `/docs/try/` asks for.
+"""Swagger UI and what starts it, as files for the page `/docs/try/`.
 
-`tools/vendor_swagger.py` brings the files of `swagger_ui/` and says which they are; the others are
-ours. Their names carry a digest, so that browsers keep them for good.
+`tools/vendor_swagger.py` brings the files of `swagger_ui/`; the others are ours.
 """
 
 import hashlib

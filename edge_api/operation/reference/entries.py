@@ -111,7 +111,6 @@ class Schemas:
         return max(owners, key=lambda each: len(each.get("properties", ())), default={})
 
     def _limits(self, schema: Schema) -> Iterator[str]:
-        """Yield sentences on allowed values."""
         schema = _plain(self._resolve(schema))
         if choices := schema.get("enum"):
             shown = ", ".join(f"`{each}`" for each in choices[:_CHOICES_MOST])
@@ -129,13 +128,11 @@ def _spell(value: Any) -> str:
 
 
 def _plain(schema: Schema) -> Schema:
-    """Return the type of a nullable value."""
     choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     return {**choices[0], **schema} if len(choices) == 1 else schema
 
 
 def _span(schema: Schema) -> str:
-    """Return the bounds of a number, a text or a list."""
     for low, high, unit in (
         ("minimum", "maximum", ""),
         ("minLength", "maxLength", " characters"),
@@ -196,7 +193,6 @@ class Entries:
         )
 
     def _resolve(self, entry: Json) -> Json:
-        """Return an entry with its references resolved."""
         responses = {name: self._referred(each) for name, each in entry["responses"].items()}
         parameters = [self._referred(each) for each in entry.get("parameters", ())]
         return {**entry, "responses": responses, "parameters": parameters}

@@ -1,7 +1,4 @@
-"""The example request of an operation, in each language, without anything to install.
-
-Posts of the journal show the rest, such as time limits and errors.
-"""
+"""The example request of an operation in each language, without anything to install."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -130,7 +127,6 @@ def _curl_member(call: Call, name: str, value: str) -> str:
 
 
 def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
-    """Return `text` as one word of a shell, with variables in place of placeholders."""
     quoted = "'" + text.replace("'", "'\\''") + "'"
     for placeholder, variable in (variables or {}).items():
         quoted = quoted.replace(placeholder, f"'\"${variable}\"'")
@@ -188,7 +184,6 @@ def _python_headers(call: Call) -> Iterator[str]:
 
 
 def _python_literal(value: Any, variables: Mapping[str, str], margin: str) -> str:
-    """Return a JSON value as Python, a member a line."""
     inner = f"{margin}    "
     match value:
         case dict():
@@ -252,5 +247,4 @@ def _javascript_headers(call: Call) -> Iterator[str]:
 
 
 def _quote(text: str) -> str:
-    """Return a text in quotes, for JSON, Python and JavaScript."""
     return json.dumps(text, ensure_ascii=False)
