@@ -57,13 +57,7 @@ from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import Page
 from edge_api.operation.result import Document
 from edge_api.operation.service import ApiDocuments, Service, parts_of
-from edge_api.operations import (
-    DOCUMENTED,
-    OPERATIONS,
-    ROUTED,
-    describe,
-    offered,
-)
+from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, describe, offered
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
@@ -108,8 +102,8 @@ async def assemble(
         await publishing.look()
         secret = secret_key(settings)
         schemes = settings.redirect_schemes
-        ground = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
-        oauth = OAuthServer(ground)
+        config = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
+        oauth = OAuthServer(config)
         access = Access(store, clock, settings.site_url, oauth.bearers)
         windows = await stack.enter_async_context(counted(settings, secret, store))
         limiter = Limiter(settings, shared=windows)
@@ -145,7 +139,7 @@ async def assemble(
             ),
         )
         stack.push_async_callback(access.flush)
-        # Who only looks tells nobody anything, and is soon gone.
+        # A command dispatches nothing, and ends soon.
         loops: list[Loop] = [webhooks.run, _freeze_daily] if alone else []
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
@@ -225,26 +219,21 @@ def gc_freeze(*, whole: bool = True) -> None:
     gc.freeze()
 
 
+_freeze_daily = partial(every, FREEZING_SECONDS, partial(asyncio.to_thread, gc_freeze))
+
+
 def _leave_alone(*, whole: bool = True) -> None:
     """Do nothing, for a command, which ends soon."""
 
 
-async def _freeze_daily() -> None:
-    await every(FREEZING_SECONDS, partial(asyncio.to_thread, gc_freeze))
-
-
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
-    """Return who analyses documents; whoever gets it closes it."""
-    return Analyst(Pool(), builds, _document_fetcher(settings, builds))
-
-
-def _document_fetcher(settings: Settings, builds: BuildManager) -> DocumentFetcher:
+    """Return the analyst, which its caller closes."""
     if settings.analyze_fetch == "off":
-        return DocumentFetcher(None, None)
+        return Analyst(Pool(), builds, DocumentFetcher(None, None))
     documents = {
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(settings.site_url, TITLE).body.decode(),
     }
     agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
     elsewhere = WebVisitor(agent) if settings.analyze_fetch == "on" else None
-    return DocumentFetcher(OwnSite(builds, documents), elsewhere)
+    return Analyst(Pool(), builds, DocumentFetcher(OwnSite(builds, documents), elsewhere))

@@ -30,17 +30,9 @@ async def open_store(
 
 
 async def open_at(
-    url: str,
-    clock: Clock,
-    *,
-    alone: bool = False,
-    create: bool = True,
-    replicated: bool = False,
+    url: str, clock: Clock, *, alone: bool = False, create: bool = True, replicated: bool = False
 ) -> Store:
-    """Open the store at an address as `open_store` does.
-
-    With `replicated` an edge leaves the log of a file to the replicator that it starts.
-    """
+    """Open the store at `url`; with `replicated` leave the log of a file to the replicator."""
     path = file_of(url)
     if path is None:
         from edge_api.db import postgres  # noqa: PLC0415

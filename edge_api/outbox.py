@@ -94,10 +94,7 @@ class Leases:
         self._length = length
 
     async def claim(self, rows: Sequence[Row], now: datetime) -> list[Row]:
-        """Claim rows that were due at `now`; return, in order, those that nobody claimed first.
-
-        Raises Problem.
-        """
+        """Claim rows due at `now`; return those that nobody else had, in order. Raises Problem."""
         if not rows:
             return []
         values = {"lease": token_hex(_BYTES), "due_at": self._until(now)}

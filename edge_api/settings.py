@@ -1,7 +1,4 @@
-"""Every setting of the edge, declared in one table and checked together.
-
-The environment wins over a `.env` file.
-"""
+"""Every setting of the edge, in one table; the environment wins over a `.env` file."""
 
 import base64
 import re
@@ -44,10 +41,21 @@ class SettingsError(Exception):
         super().__init__("; ".join(faults))
 
 
-def _port(text: str) -> int:
-    if re.fullmatch(r"[0-9]{1,5}", text) is None or not 1 <= int(text) <= PORT_MOST:
-        raise ValueError(f"must be a port from 1 to {PORT_MOST}")
-    return int(text)
+def _number(least: int, most: int, sentence: str) -> Callable[[str], int]:
+    def check(text: str) -> int:
+        is_number = re.fullmatch(f"[0-9]{{1,{len(str(most))}}}", text) is not None
+        if not is_number or not least <= int(text) <= most:
+            raise ValueError(sentence)
+        return int(text)
+
+    return check
+
+
+_port: Final = _number(1, PORT_MOST, f"must be a port from 1 to {PORT_MOST}")
+_days: Final = _number(
+    0, DAYS_MOST, f"must be a number of days from 1 to {DAYS_MOST}, or 0 for ever"
+)
+_count: Final = _number(0, 999_999, "must be a number from 0 to 999999")
 
 
 def _rate(text: str) -> str:
@@ -104,18 +112,6 @@ def _is_hook_secret(text: str) -> bool:
     return prefix == "whsec" and length in HOOK_SECRET_BYTES
 
 
-def _days(text: str) -> int:
-    if re.fullmatch(r"[0-9]{1,5}", text) is None or int(text) > DAYS_MOST:
-        raise ValueError(f"must be a number of days from 1 to {DAYS_MOST}, or 0 for ever")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if re.fullmatch(r"[0-9]{1,6}", text) is None:
-        raise ValueError("must be a number from 0 to 999999")
-    return int(text)
-
-
 def _choice(*words: str) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text not in words:
@@ -161,10 +157,7 @@ SETTINGS: Mapping[str, Setting] = {
     "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
     "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
     "SECRET_KEY": Setting(
-        _secret,
-        None,
-        "keys what is only kept as a hash; made beside a SQLite store",
-        secret=True,
+        _secret, None, "keys what is only kept as a hash; made beside a SQLite store", secret=True
     ),
     "LEADS_REQUIRE_CREDENTIAL": Setting(
         read_boolean, "false", "whether creating a lead needs a credential"
@@ -229,9 +222,7 @@ SETTINGS: Mapping[str, Setting] = {
         Path, None, "a folder of templates that replace those of messages; checked at the start"
     ),
     "MAIL_DISPATCHER": Setting(
-        _choice("on", "off"),
-        "on",
-        "whether serve sends mail; off: python -m edge_api mail does",
+        _choice("on", "off"), "on", "whether serve sends mail; off: python -m edge_api mail does"
     ),
     "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
     "ACCESS_LOG": Setting(

@@ -265,10 +265,7 @@ def api_catalog(settings: Settings) -> Json:
                 "service-meta": [_link(protected, JSON)],
                 **described,
             },
-            {
-                "anchor": f"{origin}{paths.API_CATALOG}",
-                "item": [{"href": rest}, {"href": mcp_url}],
-            },
+            {"anchor": f"{origin}{paths.API_CATALOG}", "item": [{"href": rest}, {"href": mcp_url}]},
         ]
     }
 

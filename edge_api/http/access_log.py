@@ -11,8 +11,7 @@ from aiohttp import web
 from edge_api.http.request import Request
 from edge_api.http.response import PreparedResponse
 
-_TOKEN_FOLDERS: Final = ("/shared/", "/desk/link/")
-"""What follows these in a path is a token."""
+_TOKEN_FOLDERS: Final = ("/shared/", "/desk/link/")  # what follows these in a path is a token
 _log = logging.getLogger("edge_api.access")
 
 

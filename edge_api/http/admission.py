@@ -115,15 +115,11 @@ def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
     authorizations = headers.getall(_AUTHORIZATION, _NONE)
     if len(keys) == 1 and not authorizations:  # as most requests have it
         return keys[0].strip()
-    tokens = [token for value in authorizations for token in _token(value)]
+    parts = [value.strip().partition(" ") for value in authorizations]
+    tokens = [token.strip() for scheme, _, token in parts if scheme.lower() == _BEARER]
     if not keys and not tokens:
         return None
     first, *others = (*(key.strip() for key in keys), *tokens)
     if any(other != first for other in others):
         raise Problem("invalid", "Two different credentials were sent: send one")
     return first
-
-
-def _token(value: str) -> list[str]:
-    scheme, _, token = value.strip().partition(" ")
-    return [token.strip()] if scheme.lower() == _BEARER else []

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 import orjson
 from aiohttp import HttpVersion11, web
@@ -107,12 +107,9 @@ def _read_json(raw: bytes) -> Any:
 
 
 def read_form(raw: bytes) -> dict[str, str | list[str]]:
-    """Return the members of a form, a repeated one as a list (WHATWG URL, section 5.1).
-
-    Raises Problem `invalid`.
-    """
+    """Return the members of a form, a repeated one as a list. Raises Problem `invalid`."""
     try:
-        pairs = parse_qsl(
+        members = parse_qs(
             raw.decode("ascii"),
             keep_blank_values=True,
             errors="strict",
@@ -121,14 +118,7 @@ def read_form(raw: bytes) -> dict[str, str | list[str]]:
     except ValueError:
         sentence = f"The form is not in UTF-8, or has more than {FORM_FIELDS_MOST} members"
         raise Problem("invalid", sentence) from None
-    members: dict[str, str | list[str]] = {}
-    for name, value in pairs:
-        known = members.get(name)
-        if known is None:
-            members[name] = value
-        else:
-            members[name] = [*([known] if isinstance(known, str) else known), value]
-    return members
+    return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
 
 
 def _json_sentence(raw: bytes, error: orjson.JSONDecodeError) -> str:

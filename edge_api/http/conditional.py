@@ -22,15 +22,12 @@ _ENTITY_TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\U0010ffff]*"'
 _LISTED_TAG: Final = re.compile(rf"[ \t]*+({_ENTITY_TAG})?[ \t]*+(?:,|\Z)")
 """Possessive, so that a header of nothing but blanks costs no more than its length."""
 _RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)", re.IGNORECASE)
-_DIGITS_MOST: Final = 18
-"""No file is longer; Python refuses to read numbers of thousands of digits."""
+_DIGITS_MOST: Final = 18  # no file is longer; Python refuses to read numbers of thousands of digits
 
 
 def etag_matches(condition: str, etag: str) -> bool:
     """Tell whether a well-formed `If-None-Match` names `etag`, compared weakly (8.8.3.2)."""
-    if condition == etag:
-        return True
-    if condition.strip() == "*":
+    if condition == etag or condition.strip() == "*":
         return True
     return etag.removeprefix("W/") in _opaque_tags(condition)
 

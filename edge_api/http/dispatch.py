@@ -57,7 +57,7 @@ class Route:
 
 
 class Observer(Protocol):
-    """Is told of each request once its response is made."""
+    """Is notified of each request once its response is made."""
 
     def __call__(
         self, request: Request, route: str, response: web.StreamResponse, seconds: float, /
@@ -194,7 +194,7 @@ _NO_TARGET: Final = _refusing("none", "not_found", "There is nothing at this tar
 
 
 class Match(NamedTuple, Generic[Target]):
-    """What stands on a path, and what its variable parts are."""
+    """The target of a path, and the values of its variable parts."""
 
     target: Target
     variables: Mapping[str, str]
@@ -202,34 +202,29 @@ class Match(NamedTuple, Generic[Target]):
 
 
 class Routes(Generic[Target]):
-    """Targets by their paths, which have variable parts in braces: `/posts/{slug}`.
-
-    Results are remembered, so that the next request for a path costs one lookup.
-    """
+    """Targets by their paths, with variable parts in braces (`/posts/{slug}`); results are kept."""
 
     def __init__(self, targets: Mapping[str, Target]) -> None:
-        none: Mapping[str, str] = MappingProxyType({})
-        self._fixed = {
-            path: Match(target, none) for path, target in targets.items() if "{" not in path
-        }
+        fixed = {path: target for path, target in targets.items() if "{" not in path}
+        self._fixed = {path: Match(target, _NO_VARIABLES) for path, target in fixed.items()}
         self._patterns = [
             (re.compile(_VARIABLE.sub(r"(?P<\1>[^/]+)", re.escape(path))), target)
             for path, target in targets.items()
-            if "{" in path
+            if path not in fixed
         ]
         self._remembered: dict[str, Match[Target] | None] = dict(self._fixed)
 
     def find(self, url: URL) -> Match[Target] | None:
-        """Return what stands on the path of `url`."""
+        """Return the target of the path of `url`."""
         path = url.raw_path
         if path in self._remembered:
             return self._remembered[path]
-        return self._search(path, url.path_safe)
-
-    def _search(self, path: str, decoded: str) -> Match[Target] | None:
+        decoded = url.path_safe
         found = self._fixed.get(decoded) or self._match(decoded)
         if len(path) <= _REMEMBERED_LONGEST:
-            self._remember(path, found)
+            if len(self._remembered) >= _REMEMBERED_MOST:
+                self._remembered = dict(self._fixed)
+            self._remembered[path] = found
         return found
 
     def _match(self, decoded: str) -> Match[Target] | None:
@@ -238,11 +233,6 @@ class Routes(Generic[Target]):
                 variables = {name: _decode(part) for name, part in found.groupdict().items()}
                 return Match(target, MappingProxyType(variables))
         return None
-
-    def _remember(self, path: str, found: Match[Target] | None) -> None:
-        if len(self._remembered) >= _REMEMBERED_MOST:
-            self._remembered = dict(self._fixed)
-        self._remembered[path] = found
 
 
 def _decode(part: str) -> str:

@@ -15,8 +15,6 @@ from edge_api.schema.site_policy import (
 DATA_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
 """For answers that no browser should render."""
 
-_EMBEDDED_ANYWHERE: Final[Header] = ("Cross-Origin-Resource-Policy", "cross-origin")
-
 API_LINKS: Final = (
     f'<{paths.API_CATALOG}>; rel="api-catalog"',
     f'<{paths.OPENAPI}>; rel="service-desc"; type="application/json"',
@@ -45,10 +43,7 @@ EXPOSED: Final = (
 """Response headers that scripts of other origins may read (Fetch, section 3.3.3)."""
 
 ANY_ORIGIN: Final[Header] = ("Access-Control-Allow-Origin", "*")
-CORS_HEADERS: Final[Headers] = (
-    ANY_ORIGIN,
-    ("Access-Control-Expose-Headers", ", ".join(EXPOSED)),
-)
+CORS_HEADERS: Final[Headers] = (ANY_ORIGIN, ("Access-Control-Expose-Headers", ", ".join(EXPOSED)))
 
 API_HEADERS: Final[Headers] = (
     ("Content-Security-Policy", DATA_POLICY),
@@ -58,10 +53,7 @@ API_HEADERS: Final[Headers] = (
 )
 """For every answer of an operation, errors included."""
 
-STRICT_TRANSPORT: Final[Header] = (
-    "Strict-Transport-Security",
-    "max-age=63072000",
-)
+STRICT_TRANSPORT: Final[Header] = ("Strict-Transport-Security", "max-age=63072000")
 """Two years, for this host alone (RFC 6797); only for an https origin, where a browser heeds it."""
 
 
@@ -77,7 +69,7 @@ def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
 def embedding(media_type: str) -> Header:
     """Return how far other origins may embed a file: pictures and feeds are made for that."""
     is_shared = media_type.startswith(("image/", "application/atom", "application/feed"))
-    return _EMBEDDED_ANYWHERE if is_shared else EMBEDDED_HERE
+    return ("Cross-Origin-Resource-Policy", "cross-origin") if is_shared else EMBEDDED_HERE
 
 
 def transport(site_url: str) -> Headers:

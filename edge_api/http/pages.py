@@ -40,7 +40,7 @@ class EdgePages:
     """Renders with the templates of the current build, beside the event loop."""
 
     def __init__(self, builds: BuildManager) -> None:
-        self._shelf = builds
+        self._builds = builds
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page. Raises Problem `unavailable` where the build has no template."""
@@ -53,11 +53,11 @@ class EdgePages:
     async def _make(self, make: Callable[[Path], bytes]) -> bytes:
         """Make a page of the current build; once more if that was swapped and cleared meanwhile."""
         for _ in range(2):
-            folder = self._shelf.build().folder
+            folder = self._builds.build().folder
             try:
                 return await asyncio.to_thread(make, folder)
             except OSError:
-                if self._shelf.build().folder == folder:
+                if self._builds.build().folder == folder:
                     break
         raise unavailable_page()
 
@@ -198,9 +198,6 @@ class _Press:
         page = self._by_folder[name.rpartition("/")[0]]
         if name.endswith(TWIN):
             return write_markdown(page, self._site_url)
-        return self._render(page)
-
-    def _render(self, page: Page) -> str:
         marks = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
         return _fill(self.makings.shell, marks, self._docs, page=page, pages=self._pages)
 

@@ -101,7 +101,8 @@ class PreparedResponse(web.StreamResponse):
         asked = cast("Request", request)
         body = b"" if request.method == "HEAD" else self.sent_body
         lines, request_id = asked.extra_lines, asked.request_id.encode()
-        head = self._head, lines, _date_line(), b"X-Request-ID: ", request_id, _END
+        date = _date_line(int(time.time()))
+        head = self._head, lines, date, b"X-Request-ID: ", request_id, _END
         if len(body) <= _JOINED_MOST:
             transport.write(b"".join((*head, body)))
         else:
@@ -176,17 +177,9 @@ class StreamedResponse(web.StreamResponse):
             await self._writer.write_eof(data)
 
 
-class _Date:
-    second = 0
-    line = b""
-
-
-def _date_line() -> bytes:
-    now = int(time.time())
-    if now != _Date.second:
-        _Date.line = f"Date: {formatdate(now, usegmt=True)}\r\n".encode()
-        _Date.second = now
-    return _Date.line
+@lru_cache(1)
+def _date_line(now: int) -> bytes:
+    return f"Date: {formatdate(now, usegmt=True)}\r\n".encode()
 
 
 def send(response: PreparedResponse, request: Request) -> PreparedResponse:

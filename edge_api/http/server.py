@@ -48,6 +48,7 @@ REQUEST_LINE_MOST: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
 
 _NOT_HERE: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+_NOT_HTTP: Final = "The request is not valid HTTP"
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """What answers requests, and never raises."""
@@ -123,19 +124,15 @@ class Protocol(RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was under way already")
         is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None
-        problem = problem_of(exc) if is_ours and exc else Problem("invalid", _sentence(exc))
+        is_long = isinstance(exc, LineTooLong)
+        part = "The request line or a header is too long" if is_long else _NOT_HTTP
+        problem = problem_of(exc) if is_ours and exc else Problem("invalid", part)
         return self._refuse(cast("Request", request), problem)
 
     def log_exception(self, *args: object, **more: Any) -> None:
         """Log a fault of ours: a body that its client spoiled is none, and was answered."""
         if not isinstance(more.get("exc_info"), RequestPayloadError):
             super().log_exception(*args, **more)
-
-
-def _sentence(fault: BaseException | None) -> str:
-    if isinstance(fault, LineTooLong):
-        return "The request line or a header is too long"
-    return "The request is not valid HTTP"
 
 
 class Connections:
@@ -188,10 +185,7 @@ class Connections:
         self._leave(connection)
 
     def note_idle(self, connection: Protocol) -> None:
-        """Note that a request is answered: from now on the connection is idle.
-
-        Even if a part of the next head came with the request.
-        """
+        """Note that a request is answered: the connection is idle, even if a head has begun."""
         self._leave(connection)
         if connection.transport is not None:
             self._idle[connection] = None
@@ -353,15 +347,15 @@ async def start_on(
 
 def heed_signals() -> asyncio.Event:
     """Return an event that SIGTERM or SIGINT sets from now on, in place of ending the process."""
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop, ending = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    return told
+        loop.add_signal_handler(number, ending.set)
+    return ending
 
 
-async def serve_until(told: asyncio.Event, server: Server, drain: Callable[[], None]) -> None:
-    """Serve until told to end; then say so in readiness for a while before ending."""
-    await told.wait()
+async def serve_until(ending: asyncio.Event, server: Server, drain: Callable[[], None]) -> None:
+    """Serve until the event; then report that in readiness for a while before ending."""
+    await ending.wait()
     drain()
     _log.info("ending: requests under way are answered first")
     await asyncio.sleep(DRAIN_SECONDS)

@@ -43,10 +43,8 @@ _ALLOWED: Final = "GET, HEAD, OPTIONS"
 _MISSING: Final = "/404.html"
 _OTHER_NAMES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 """Of pages that operations answer with: whoever is used to the built pages puts a slash behind."""
-_LARGE: Final = 1024
-"""Bytes that the cache counts for a file that is not kept in it."""
-_MOST: Final = 5
-"""Addresses that are named."""
+_LARGE: Final = 1024  # bytes that the cache counts for a file that is not kept in it
+_MOST: Final = 5  # addresses that are named
 _LATER_LEAF: Final = "/page/"
 _MARKDOWN: Final = media_type("404.md")
 
@@ -84,8 +82,12 @@ class Pages:
             if elsewhere is not None:
                 query = request.rel_url.raw_query_string
                 status = 308 if path in self._moved else 301
-                return send(self._redirect(status, elsewhere, query), request)
-            file, status = self._find_stand_in(), 404
+                location = f"{elsewhere}?{query}" if query else elsewhere
+                headers = (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS)
+                return send(PreparedResponse(status, headers), request)
+            status, file = 404, self.files.get(_MISSING)
+            if file is None:
+                raise Problem("not_found", "There is no page at this address")
         choice = self._choose(file, status, request)
         form = self._ready.get(choice) or await self._work.run(
             choice, partial(self._prepare, choice)
@@ -121,18 +123,6 @@ class Pages:
             form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, said)
         self._ready.keep(choice, form, _LARGE if form.body is None else form.size)
         return form
-
-    def _find_stand_in(self) -> SiteFile:
-        try:
-            return self.files[_MISSING]
-        except KeyError:
-            raise Problem("not_found", "There is no page at this address") from None
-
-    def _redirect(self, status: int, address: str, query: str) -> PreparedResponse:
-        location = f"{address}?{query}" if query else address
-        return PreparedResponse(
-            status, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS)
-        )
 
 
 class Site:

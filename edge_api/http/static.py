@@ -1,7 +1,4 @@
-"""The answer to a request for a file: its type, caching, conditions, ranges, and its bytes.
-
-A small file is read once and kept; a large one is sent piece by piece.
-"""
+"""The answer to a request for a file: its type, caching, conditions, ranges, and bytes."""
 
 import asyncio
 import re
@@ -129,8 +126,7 @@ def address_of(files: Mapping[str, SiteFile], path: str) -> str | None:
 
 SMALL: Final = 1024 * 1024
 """Bytes up to which a file is kept in memory and answered with one write."""
-_PIECE: Final = 256 * 1024
-"""Bytes that are read and sent at a time of a larger file."""
+_PIECE: Final = 256 * 1024  # bytes that are read and sent at a time of a larger file
 _KNOWN: Final = frozenset({"Content-Type", "Link"})
 """What a 304 leaves out: the client has it (RFC 9110, section 15.4.5)."""
 

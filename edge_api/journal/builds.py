@@ -63,7 +63,8 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
         with path.open("rb") as file:
             lines = digested(file, digest)
             head = _read_head(next(lines, b""))
-            entries = tuple(_read_entries(lines, known))
+            posts = enumerate(list_posts(lines), start=2)
+            entries = tuple(known.get(each[1]) or make_entry(_read_record(*each)) for each in posts)
     except OSError as error:
         raise _unreadable(error) from None
     if len(entries) != head.count:
@@ -107,11 +108,6 @@ def _check_format(head: object) -> None:
             f"the posts index has format {number} and this version reads format {INDEX_FORMAT}: "
             "use site build and edge of one version"
         )
-
-
-def _read_entries(lines: Iterator[bytes], known: Mapping[bytes, Entry]) -> Iterator[Entry]:
-    for number, post in enumerate(list_posts(lines), start=2):
-        yield known.get(post) or make_entry(_read_record(number, post))
 
 
 def _read_record(number: int, post: bytes) -> PostRecord:
@@ -269,7 +265,10 @@ class BuildManager:
             build = await self._open(folder)
         except Exception as fault:  # noqa: BLE001  the next build must find someone who looks
             self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
-            self._report(f"the newest build is not served: {_sentence(fault)}", fault)
+            is_foreseen = isinstance(fault, BuildRefusal | Problem)
+            reason = str(fault) if is_foreseen else "it could not be opened; the log says more"
+            trace = None if is_foreseen else fault
+            self._report(f"the newest build is not served: {reason}", trace)
             return
         self._swap(build)
         _log.info("serving build %s with %d posts", build.build_id, build.count)
@@ -295,10 +294,9 @@ class BuildManager:
         for search in due:
             await search.close()
 
-    def _report(self, error: str, fault: Exception | None = None) -> None:
+    def _report(self, error: str, trace: Exception | None = None) -> None:
         if error and error != self.error:
-            is_foreseen = fault is None or isinstance(fault, BuildRefusal | Problem)
-            _log.error("%s", error, exc_info=None if is_foreseen else fault)
+            _log.error("%s", error, exc_info=trace)
         self.error = error
 
 
@@ -331,9 +329,3 @@ def _marks(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _sentence(fault: Exception) -> str:
-    if isinstance(fault, BuildRefusal | Problem):
-        return str(fault)
-    return "it could not be opened; the log says more"

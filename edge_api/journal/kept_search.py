@@ -33,10 +33,8 @@ KEPT_FROM: Final = 500
 """Posts: the index of fewer is made sooner than a process starts."""
 MAKE_SECONDS: Final = 300.0
 """What a process may take, with its turn behind those of other edges."""
-_DIGITS: Final = 32
-"""Of a digest in a name: 128 bits."""
-_AHEAD: Final = 50
-"""Texts that are read at a time."""
+_DIGITS: Final = 32  # of a digest in a name: 128 bits
+_AHEAD: Final = 50  # texts that are read at a time
 _SWITCH_SECONDS: Final = 0.0002
 """How long one thread of the process may keep the other from the interpreter."""
 
@@ -61,10 +59,7 @@ class IndexFiles:
         return next(filter(self._is_whole, self.list(name)), None)
 
     def make(self, index: Path) -> None:
-        """Make the file for the posts in `index`, if it is missing, and remove all others.
-
-        One process makes files of a prefix at a time. Raises OSError, sqlite3.Error.
-        """
+        """Make the file of the posts in `index`; remove others. Raises OSError, sqlite3.Error."""
         turn = os.open(self.prefix.parent, os.O_RDONLY)
         try:
             fcntl.flock(turn, fcntl.LOCK_EX)

@@ -162,17 +162,13 @@ async def search_posts(
 
 async def _make_answer(build: Build, query: SearchQuery) -> Document:
     results = await find_results(build, query.q, size=query.limit)
-    return Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
-
-
-def _answer(results: Results) -> dict[str, Any]:
-    found = [_result(result) for result in results.results]
-    return {
+    answer = {
         "query": results.words,
         "count": results.total,
         "suggestion": results.suggestion,
-        "results": found,
+        "results": [_result(result) for result in results.results],
     }
+    return Document(orjson.dumps(answer), cache_control=REVALIDATED, is_lasting=False)
 
 
 def _result(result: Result) -> dict[str, Any]:

@@ -65,10 +65,9 @@ class Results:
         """What was found, in words."""
         if not self.words:
             return ""
-        all_words = {
-            0: "No post has all of these words",
-            1: "1 post has these words",
-        }.get(self.total, f"{self.total:,} posts have these words, best first")
+        some = "1 post has" if self.total == 1 else f"{self.total:,} posts have"
+        best = ", best first" if self.total > 1 else ""
+        all_words = f"{some} these words{best}" if self.total else "No post has all of these words"
         near = max(0, len(self.results) - self.total) if self.total < LEAF_SIZE else 0
         verb = "comes" if near == 1 else "come"
         more = f"; {near}{' more' if self.total else ''} {verb} near" if near else ""

@@ -1,7 +1,4 @@
-"""The files of one build's site, listed once, and which of them a misspelt path is close to.
-
-Symbolic links and hidden files are left out.
-"""
+"""The files of one build's site, listed once, and a search for those closest to a path."""
 
 import os
 from collections import Counter, defaultdict
@@ -12,14 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-_LONGEST: Final = 200
-"""Characters of an asked path that are looked at."""
-_RAREST: Final = 16
-"""Trigrams that are looked up: those that the fewest paths have."""
-_CANDIDATES: Final = 40
-"""Paths that are compared letter by letter."""
-_LIKENESS: Final = 0.6
-"""Of 1, as difflib counts it, for a path to be worth naming."""
+_LONGEST: Final = 200  # characters of an asked path that are looked at
+_RAREST: Final = 16  # trigrams that are looked up: those that the fewest paths have
+_CANDIDATES: Final = 40  # paths that are compared letter by letter
+_LIKENESS: Final = 0.6  # of 1, as difflib counts it, for a path to be worth naming
 
 
 class Nearby:
@@ -73,9 +66,9 @@ def _ratio(one: str, other: str) -> float:
 HOME: Final = "/"
 MISSING: Final = "404.html"
 INDEX: Final = "index.html"
+"""The file that answers for its folder."""
 TWIN: Final = "index.md"
 """The name of a page's Markdown, beside it."""
-"""The file that answers for its folder."""
 WELL_KNOWN: Final = ".well-known"
 """The one hidden folder that is public (RFC 8615), in the root only."""
 
@@ -95,10 +88,7 @@ class SiteFile:
 
 
 def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
-    """Return every public file below `folder` by its path, with bare names if `is_bare`.
-
-    Raises OSError.
-    """
+    """Return the public files by path; `is_bare`: without `.html` too. Raises OSError."""
     names = dict.fromkeys(_walk(os.fspath(folder)))
     files: dict[str, SiteFile] = {}
     for name in names:

@@ -28,8 +28,7 @@ RETRY_SECONDS: Final = 1
 CREATED: Final = 201
 """The status of stored answers, unless another is given (RFC 9110, section 15.3.2)."""
 
-_KEY: Final = re.compile(r"[!-~]{1,255}")
-"""Visible ASCII characters."""
+_KEY: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,7 @@ from types import MappingProxyType
 from typing import Annotated, Final
 
 import orjson
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    WithJsonSchema,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
 from edge_api.db.email_address import fold_address
@@ -104,12 +98,10 @@ _MARKUP: Final = re.compile(
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _SCRIPTS: Final = ("LATIN", "CYRILLIC", "GREEK")
 """Scripts whose letters look alike, so that words are forged by mixing them."""
-_SHOUTED: Final = 20
-"""Letters that a text needs before its capitals mean something."""
+_SHOUTED: Final = 20  # letters that a text needs before its capitals mean something
 
 
-_REPEATED: Final = 3
-"""What it weighs that the same was sent a short time ago."""
+_REPEATED: Final = 3  # what it weighs that the same was sent a short time ago
 HELD_FROM: Final = 3
 """The score from which on a lead is not acknowledged: one strong sign, or several weak ones."""
 

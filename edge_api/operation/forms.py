@@ -29,14 +29,11 @@ BODY: Final = Body(
 
 
 def check_own_form(service: Service, headers: Mapping[str, str], _peer: str) -> None:
-    """Refuse a form of another site (Fetch Metadata, section 2.3). Raises Problem `forbidden`.
-
-    Older browsers send only `Origin`; programs send neither and are let through.
-    """
+    """Refuse a form of another site (Fetch Metadata, section 2.3). Raises Problem `forbidden`."""
     came_from = headers.get("Sec-Fetch-Site")
     if came_from is None:
         host, site_url = headers.get("Host", ""), service.settings.site_url
-        origin = headers.get("Origin", site_url)
+        origin = headers.get("Origin", site_url)  # programs send none
         is_own = origin in (site_url, f"http://{host}", f"https://{host}")
     else:
         is_own = came_from in ("same-origin", "none")

@@ -14,20 +14,15 @@ from edge_api.db.types import refuse_nul
 
 _WHITE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """Unicode's white space without the control characters, as a class of a regular expression."""
-_CONTROL: Final = "\x00-\x1f\x7f-\x9f"
-"""Unicode's category Cc."""
+_CONTROL: Final = "\x00-\x1f\x7f-\x9f"  # Unicode's category Cc
 _CONTROL_BUT_LINES: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """The same without the tab and the line feed."""
 
-_FIRST_CHARACTERS: Final = [chr(number) for number in range(0x3001)]
-"""As far as white space goes."""
+_FIRST_CHARACTERS: Final = [chr(number) for number in range(0x3001)]  # as far as white space goes
 
 
 class TextRule:
-    """A rule for texts: 1 to `most` code points without the white space around.
-
-    `lines` allows tabs and line feeds; other control characters are refused.
-    """
+    """A rule for texts: 1 to `most` code points; `lines` allows tabs and line feeds."""
 
     def __init__(self, most: int, *, lines: bool = False) -> None:
         self._most = most

@@ -55,10 +55,6 @@ class HeaderArgument:
     schema: Mapping[str, Any]
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
     """An operation, or several, as an MCP tool.
@@ -81,7 +77,7 @@ class Tool:
     headers: Mapping[str, HeaderArgument] = field(default_factory=lambda: MappingProxyType({}))
     chooser: str = ""
     """The argument that says which operation is meant, by the last step of its path."""
-    present: Callable[[Any], Any] = _as_it_is
+    present: Callable[[Any], Any] = lambda answer: answer
     """Makes the result of the answer's JSON."""
     scope: Scope | None = None
     """What a credential needs where that is not what the operation needs."""

@@ -14,8 +14,7 @@ _ITEM: Final = re.compile(rf'(?:[^",]|{_QUOTED})+')
 _PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
 _NAME: Final = re.compile(rf"\s*({_WORD}(?:/{_WORD})?)")
 _WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
-_UTF8: Final = {"charset": "utf-8"}
-"""The parameters of everything textual that is sent."""
+_UTF8: Final = {"charset": "utf-8"}  # the parameters of all texts that are sent
 _MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
 """Those of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
 
@@ -59,17 +58,14 @@ def media_weight(header: str, media_type: str) -> float:
     whole, kind = media_type, f"{media_type.partition('/')[0]}/*"
     best, exactness = 0.0, (-1, -1)
     for preference in preferences(header):
-        if preference.name not in (whole, kind, "*/*") or not _covers(preference):
+        offered = _MARKDOWN if preference.name == "text/markdown" else _UTF8
+        is_covered = preference.parameters.items() <= offered.items()
+        if preference.name not in (whole, kind, "*/*") or not is_covered:
             continue
         rank = (("*/*", kind, whole).index(preference.name), len(preference.parameters))
         if rank > exactness:
             best, exactness = preference.weight, rank
     return best
-
-
-def _covers(preference: Preference) -> bool:
-    offered = _MARKDOWN if preference.name == "text/markdown" else _UTF8
-    return preference.parameters.items() <= offered.items()
 
 
 @lru_cache(512)

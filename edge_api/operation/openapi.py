@@ -7,6 +7,7 @@ from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
     UNCHANGED,
     AnyOperation,
+    Body,
     ErrorFormat,
     Parameter,
     Schema,
@@ -132,11 +133,13 @@ def _operation(operation: AnyOperation, samples: Mapping[str, str], components: 
     if operation.description:
         entry["description"] = operation.description
     parameters = [_parameter(item, samples, components) for item in operation.parameters]
-    parameters += _query_parameters(operation)
+    if operation.query is not None:
+        members = operation.query.model_json_schema()["properties"]
+        parameters += [_query_parameter(name, schema) for name, schema in members.items()]
     if parameters:
         entry["parameters"] = parameters
     if operation.body is not None:
-        entry["requestBody"] = _request_body(operation)
+        entry["requestBody"] = _request_body(operation.body)
     return entry
 
 
@@ -191,13 +194,6 @@ def _parameter(parameter: Parameter, samples: Mapping[str, str], components: Jso
     return entry
 
 
-def _query_parameters(operation: AnyOperation) -> list[Json]:
-    if operation.query is None:
-        return []
-    schema = operation.query.model_json_schema()
-    return [_query_parameter(name, entry) for name, entry in schema["properties"].items()]
-
-
 def _query_parameter(name: str, schema: Json) -> Json:
     schema = {key: value for key, value in schema.items() if key != "title"}
     description = schema.pop("description", "")
@@ -219,9 +215,7 @@ def present_schema(schema: Json) -> Json:
     return {**choices[0], **rest}
 
 
-def _request_body(operation: AnyOperation) -> Json:
-    body = operation.body
-    assert body is not None  # noqa: S101  the caller looked
+def _request_body(body: Body[Any]) -> Json:
     content: Json = {"schema": _named(body.schema)}
     if body.examples:
         content["examples"] = {name: {"value": value} for name, value in body.examples.items()}
@@ -251,18 +245,12 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
 def _success(success: SuccessResponse) -> Json:
     entry: Json = {"description": success.sentence, **_headers(success.headers)}
     if success.schema is not None:
-        entry["content"] = {name: _content(name, success) for name in success.media_types}
+        example = {"example": success.example} if success.example is not None else {}
+        json, text = {"schema": _named(success.schema), **example}, {"schema": {"type": "string"}}
+        entry["content"] = {kind: json if "json" in kind else text for kind in success.media_types}
     if success.links:
         entry["links"] = dict(success.links)
     return entry
-
-
-def _content(media_type: str, success: SuccessResponse) -> Json:
-    if "json" not in media_type:
-        return {"schema": {"type": "string"}}
-    assert success.schema is not None  # noqa: S101  the caller looked
-    example = {"example": success.example} if success.example is not None else {}
-    return {"schema": _named(success.schema), **example}
 
 
 def _named(schema: Schema) -> Schema:

@@ -64,8 +64,7 @@ class Dispatcher(outbox.Dispatcher):
         self._leases = outbox.Leases(store, clock, WEBHOOK_DELIVERIES, LEASE)
         self._enabled = VersionedCache[list[Row]](store, lambda _: ANSWER_LEAST)
         """The endpoints that new leads are for: looked at with each of them."""
-        self._told: set[str] = set()
-        """The ids of the endpoints that are told something now."""
+        self._told: set[str] = set()  # the ids of the endpoints that have a task now
 
     async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return what keeps a new lead until every endpoint has heard of it. Raises Problem."""

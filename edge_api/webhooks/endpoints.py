@@ -1,7 +1,4 @@
-"""Webhook events and the endpoints that operators add; each change is audited.
-
-A secret is returned once, and stored encrypted.
-"""
+"""Webhook events and endpoints; secrets are stored encrypted, and each change is audited."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -199,10 +196,7 @@ class Endpoints:
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, named(row["id"])))
 
     async def rotate(self, endpoint_id: str, overlap: timedelta = OVERLAP) -> Keyed:
-        """Give an endpoint a new secret; the present one signs too until `overlap` is over.
-
-        Raises Problem `not_found`.
-        """
+        """Make a secret; the present one signs too for `overlap`. Raises Problem `not_found`."""
         row, secret = await self._find(endpoint_id), new_secret()
         values = {
             "secret": self._wrapping.wrap(secret.encode()),

@@ -35,6 +35,7 @@ SETTINGS: Mapping[str, str] = {
 """What holds in each session."""
 
 # In quotation marks: the classes take parameters in the eyes of type checkers alone.
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Connection: TypeAlias = "Session | PoolConnectionProxy[asyncpg.Record]"
 """A session, of a pool or not."""
@@ -55,6 +56,21 @@ async def connect(url: str, settings: Mapping[str, str], seconds: float | None) 
         timeout=CONNECT_SECONDS,
         command_timeout=seconds,
         server_settings={**SETTINGS, **settings},
+    )
+
+
+async def open_pool(
+    url: str, most: int, settings: Mapping[str, str], seconds: float | None = None
+) -> Pool:
+    """Return a pool of `most` sessions, opened when needed; `seconds` limit each answer."""
+    return await asyncpg.create_pool(
+        url,
+        min_size=0,  # else a task of the pool's own would try to connect, and log each failure
+        max_size=most,
+        timeout=CONNECT_SECONDS,
+        command_timeout=seconds,
+        server_settings={**SETTINGS, **settings},
+        connection_class=PooledSession,
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from functools import partial
@@ -162,13 +162,12 @@ class PostgresStore:
         reads = [query for query in plans if isinstance(query, Read)]
         if len(reads) == len(plans):
             return await self._understood(self._readers.run(reads))
-        return await self._understood(self._write(plans))
+        outcomes = await self._understood(self._writer.run(Planned(plans)))
+        self._watch.note_change()  # polling finds a write that seems lost
+        return outcomes
 
     def version(self) -> int:
-        """Return a number that differs after each change, by another edge within two seconds.
-
-        Raises Problem `unavailable`.
-        """
+        """Return a number that changes within two seconds of any write. Raises Problem."""
         self._refuse_closed()
         return self._watch.version()
 
@@ -194,12 +193,6 @@ class PostgresStore:
         self.outage.close()
         await self._watch.close()
         await asyncio.gather(self._readers.close(), self._writer.close())
-
-    async def _write(self, plans: Sequence[Query]) -> list[QueryResult]:
-        """Write, and invalidate cached answers. Polling finds a write that seems lost."""
-        outcomes = await self._writer.run(Planned(plans))
-        self._watch.note_change()
-        return outcomes
 
     async def _look(self) -> None:
         """Check that the store can be written: take the lock; after a lost group, commit."""

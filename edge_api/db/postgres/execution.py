@@ -98,7 +98,7 @@ POSTGRESQL: Final = ErrorFormat(
         }
     ),
     operands=MappingProxyType(
-        {"like": like_operands, "ilike": ilike_operands, "is": lambda _null: ()},
+        {"like": like_operands, "ilike": ilike_operands, "is": lambda _null: ()}
     ),
     no_limit=None,
     mark=number_marks,
@@ -110,10 +110,7 @@ Records = list[tuple[Any, ...]]
 
 
 async def execute(connection: Connection, plans: Sequence[Query]) -> list[QueryResult]:
-    """Execute queries in order and return a result for each.
-
-    Raises Problem `invalid` or `conflict`, and `EngineError` where the engine cannot.
-    """
+    """Execute queries in order. Raises Problem `invalid` or `conflict`, and `EngineError`."""
     outcomes: list[QueryResult] = []
     for query in plans:
         if isinstance(query, Insert):

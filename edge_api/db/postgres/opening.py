@@ -1,7 +1,4 @@
-"""Checks before a store is used: the server, its database, the schema. They change nothing.
-
-No sentence has a password in it.
-"""
+"""Checks of server, database and schema before a store is used; no sentence has a password."""
 
 import re
 from typing import Final

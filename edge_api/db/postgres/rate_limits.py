@@ -11,13 +11,12 @@ from uuid import uuid4
 import asyncpg
 
 from edge_api.db.postgres.connection import (
-    CONNECT_SECONDS,
     MARGIN_SECONDS,
     SCHEMA,
-    SETTINGS,
-    PooledSession,
+    Pool,
     connect,
     milliseconds,
+    open_pool,
 )
 from edge_api.db.postgres.errors import EngineError, problem_of
 from edge_api.db.postgres.opening import refusal_of
@@ -129,20 +128,12 @@ async def open_windows(url: str, secret: bytes, note: Note | None = None) -> "St
     """
     try:
         await _make_tables(url)
-        pool = await asyncpg.create_pool(
-            url,
-            min_size=0,  # else a task of the pool's own would try to connect, and log each failure
-            max_size=CONNECTIONS,
-            timeout=CONNECT_SECONDS,
-            command_timeout=HIT_SECONDS + MARGIN_SECONDS,
-            server_settings={
-                **SETTINGS,
-                "synchronous_commit": "off",  # nothing of it has to be durable
-                "statement_timeout": milliseconds(HIT_SECONDS),
-                "idle_in_transaction_session_timeout": milliseconds(HIT_SECONDS),
-            },
-            connection_class=PooledSession,
-        )
+        settings = {
+            "synchronous_commit": "off",  # nothing of it has to be durable
+            "statement_timeout": milliseconds(HIT_SECONDS),
+            "idle_in_transaction_session_timeout": milliseconds(HIT_SECONDS),
+        }
+        pool = await open_pool(url, CONNECTIONS, settings, HIT_SECONDS + MARGIN_SECONDS)
     except EngineError as error:
         raise refusal_of(error, url) from None
     return StoredWindows(pool, secret, note)
@@ -163,9 +154,7 @@ async def _make_tables(url: str) -> None:
 class StoredWindows:
     """Counts hits. Every method raises Problem `unavailable` while the server is away."""
 
-    def __init__(
-        self, pool: "asyncpg.Pool[asyncpg.Record]", secret: bytes, note: Note | None = None
-    ) -> None:
+    def __init__(self, pool: Pool, secret: bytes, note: Note | None = None) -> None:
         self._pool = pool
         self._note = note
         self._secret = secret

@@ -10,21 +10,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import asyncpg
 
 from edge_api.db.errors import overdue, unavailable
 from edge_api.db.group_commit import Groups
 from edge_api.db.postgres.connection import (
-    CONNECT_SECONDS,
     MARGIN_SECONDS,
-    SETTINGS,
     Connection,
-    PooledSession,
+    Pool,
     Session,
     connect,
     milliseconds,
+    open_pool,
 )
 from edge_api.db.postgres.errors import AWAY, EngineError, is_disconnection
 from edge_api.db.postgres.execution import carry_out_together, execute
@@ -40,8 +39,6 @@ RELEASE_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 1.0
 """What is left to a read when its connection is to be closed."""
 
-Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
-
 
 class Readers:
     """All readers of a store; long reads delay no quick ones. Pools replace broken connections."""
@@ -53,7 +50,13 @@ class Readers:
     @classmethod
     async def open(cls, url: str) -> Self:
         """Return readers of the database at `url`."""
-        return cls(await _pool(url, QUICK), await _pool(url, PATIENT))
+        limit = milliseconds(QUICK_SECONDS)
+        settings = {
+            "default_transaction_read_only": "on",
+            "statement_timeout": limit,
+            "idle_in_transaction_session_timeout": limit,
+        }
+        return cls(*[await open_pool(url, most, settings) for most in (QUICK, PATIENT)])
 
     async def run(self, plans: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
@@ -65,23 +68,6 @@ class Readers:
     async def close(self) -> None:
         """Give what is being read a moment to come to its end, and close."""
         await asyncio.gather(_close(self._quick), _close(self._patient))
-
-
-async def _pool(url: str, most: int) -> Pool:
-    settings = {
-        **SETTINGS,
-        "default_transaction_read_only": "on",
-        "statement_timeout": milliseconds(QUICK_SECONDS),
-        "idle_in_transaction_session_timeout": milliseconds(QUICK_SECONDS),
-    }
-    return await asyncpg.create_pool(
-        url,
-        min_size=0,  # else a task of the pool's own would try to connect, and log each failure
-        max_size=most,
-        timeout=CONNECT_SECONDS,
-        server_settings=settings,
-        connection_class=PooledSession,
-    )
 
 
 async def _close(pool: Pool) -> None:
@@ -144,7 +130,7 @@ Work = Callable[[Connection], Awaitable[T]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """The work that carries out a list of plans, which can share trips with others of its kind."""
+    """The work that executes a list of queries, which can share trips with others of its kind."""
 
     plans: Sequence[Query]
 

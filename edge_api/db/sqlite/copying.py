@@ -73,10 +73,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def verify(path: Path, store: Path | None = None) -> Contents:
-    """Verify a copy and return its contents. Raises StoreRefusal.
-
-    Errors name `store`, the file that the copy was just made from.
-    """
+    """Verify a copy of `store` and return its contents. Raises StoreRefusal that names `store`."""
     name = store or path
     with _refusing(name, is_store=store is not None), closing(_open_copy(path)) as copy:
         (owner,) = copy.execute("PRAGMA application_id").fetchone()
@@ -93,10 +90,7 @@ def verify(path: Path, store: Path | None = None) -> Contents:
 
 
 def note_keys(live: Path, keys: Path) -> None:
-    """Store the keys of all rows of a live store, of one instant, in the file `keys`.
-
-    Raises StoreRefusal.
-    """
+    """Store the keys of all rows of a live store in the file `keys`. Raises StoreRefusal."""
     with _refusing(live), closing(_attached(keys, live=live)) as connection:
         connection.execute("BEGIN")
         for table, columns in _keys_of(connection):
@@ -173,12 +167,11 @@ def _open_copy(path: Path) -> sqlite3.Connection:
 def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
     question = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
     names = [str(name) for (name,) in copy.execute(f"{question} ORDER BY name")]
-    return {name: int(copy.execute(_count(name)).fetchone()[0]) for name in names}
-
-
-def _count(table: str) -> str:
-    quoted = table.replace('"', '""')
-    return f'SELECT count(*) FROM "{quoted}"'  # noqa: S608  a name that the file itself gave
+    quoted = {name: name.replace('"', '""') for name in names}
+    return {
+        name: int(copy.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])  # noqa: S608  a name of the file
+        for name, table in quoted.items()
+    }
 
 
 @contextmanager

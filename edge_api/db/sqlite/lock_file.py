@@ -46,10 +46,7 @@ def is_claimed(path: Path) -> bool:
 
 
 def is_outdated(path: Path) -> bool:
-    """Tell whether the edge that serves the store, if any, runs other code than is installed.
-
-    Raises OSError.
-    """
+    """Tell whether an edge serves the store with code that is not installed. Raises OSError."""
     words = _read_claim(path)
     return words is not None and words[1:] != [_installed()]
 

@@ -73,10 +73,7 @@ def create_file(path: Path) -> None:
 
 
 def migrate(path: Path, now: str) -> None:
-    """Check the file and bring it to the present schema at `now`.
-
-    Raises StoreRefusal and sqlite3.Error.
-    """
+    """Check the file and bring it to the present schema. Raises StoreRefusal, sqlite3.Error."""
     with closing(connect(path, writes=True)) as connection:
         _check(connection, path)
         _advance(connection, path, now)
@@ -241,10 +238,7 @@ def _advance(connection: sqlite3.Connection, path: Path, now: str) -> None:
 
 
 def start_log(connection: sqlite3.Connection) -> None:
-    """Turn on write-ahead logging, so that readers and the writer do not wait for one another.
-
-    Raises StoreRefusal and sqlite3.Error.
-    """
+    """Turn on write-ahead logging. Raises StoreRefusal and sqlite3.Error."""
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise StoreRefusal("the disk of the store does not support write-ahead logging")

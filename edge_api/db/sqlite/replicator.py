@@ -1,7 +1,4 @@
-"""The replicator beside a store: Litestream, which copies the log elsewhere as it grows.
-
-Any process may ask it over its socket.
-"""
+"""The replicator beside a store: Litestream, which any process may ask over its socket."""
 
 import asyncio
 import fcntl

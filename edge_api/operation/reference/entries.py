@@ -16,8 +16,7 @@ Schema = Mapping[str, Any]
 LEVELS: Final = 3
 _COMPONENT: Final = "#/components/schemas/"
 _CHOICES_MOST: Final = 12
-_HUGE: Final = 10**18
-"""A bound that only says that the number fits into the store."""
+_HUGE: Final = 10**18  # a bound that only says that the number fits into the store
 
 
 class Marks(NamedTuple):
@@ -81,9 +80,6 @@ class Schemas:
             return json.dumps(schema["const"])
         if "enum" in schema:
             return "string" if all(isinstance(each, str) for each in schema["enum"]) else "value"
-        return self._type(schema, within)
-
-    def _type(self, schema: Schema, within: frozenset[str]) -> str:
         kind = schema.get("type", "any")
         if kind == "array":
             return f"array of {self.kind(schema.get('items', {}), within)}"
