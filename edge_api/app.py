@@ -1,7 +1,4 @@
-"""The wiring: every part made once, in order, and let go in the reverse order.
-
-The only place that knows all parts; the command line and the tests start the service from here.
-"""
+"""The wiring: every part made once, in order, and closed in the reverse order."""
 
 import asyncio
 import gc
@@ -60,13 +57,7 @@ from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import Page
 from edge_api.operation.result import Document
 from edge_api.operation.service import ApiDocuments, Service, parts_of
-from edge_api.operations import (
-    DOCUMENTED,
-    OPERATIONS,
-    ROUTED,
-    describe,
-    offered,
-)
+from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, describe, offered
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
@@ -91,9 +82,8 @@ async def assemble(
 ) -> AsyncIterator[Assembly]:
     """Open the store and the current build, and put the service together around them.
 
-    `alone` claims a store in a file for this process; with it the service tells others what
-    happens. Without `create` a missing store is refused.
-    Raises StoreRefusal when the store cannot be opened; a missing build only fails readiness.
+    `alone` claims a store in a file, and dispatches mail and webhooks. Without `create` a missing
+    store is refused. Raises StoreRefusal.
     """
     async with AsyncExitStack() as stack:
         replication = make_replication(settings) if alone else None
@@ -112,8 +102,8 @@ async def assemble(
         await publishing.look()
         secret = secret_key(settings)
         schemes = settings.redirect_schemes
-        ground = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
-        oauth = OAuthServer(ground)
+        config = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
+        oauth = OAuthServer(config)
         access = Access(store, clock, settings.site_url, oauth.bearers)
         windows = await stack.enter_async_context(counted(settings, secret, store))
         limiter = Limiter(settings, shared=windows)
@@ -149,7 +139,7 @@ async def assemble(
             ),
         )
         stack.push_async_callback(access.flush)
-        # Who only looks tells nobody anything, and is soon gone.
+        # A command dispatches nothing, and ends soon.
         loops: list[Loop] = [webhooks.run, _freeze_daily] if alone else []
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
@@ -218,11 +208,10 @@ def make_documents(settings: Settings) -> ApiDocuments:
 
 
 def gc_freeze(*, whole: bool = True) -> None:
-    """Drop what is garbage, and have the collector pass over all the rest from now on.
+    """Collect garbage, and freeze the rest so that the collector passes over it.
 
-    Under load it would look through all modules and posts about once a second, and answer nobody
-    meanwhile. What is let go later is freed as ever; if it stands in a cycle, at the next `whole`
-    call, which takes some 0.1 s: a build that takes over looks through what is new alone.
+    Under load it would look through all objects about once a second, and answer nobody meanwhile.
+    Cycles freed later are found by the next `whole` call, which takes some 0.1 s.
     """
     if whole:
         gc.unfreeze()
@@ -230,22 +219,17 @@ def gc_freeze(*, whole: bool = True) -> None:
     gc.freeze()
 
 
-async def _freeze_daily() -> None:
-    await every(FREEZING_SECONDS, partial(asyncio.to_thread, gc_freeze))
+_freeze_daily = partial(every, FREEZING_SECONDS, partial(asyncio.to_thread, gc_freeze))
 
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
-    """Return who analyses documents; whoever gets it closes it."""
-    return Analyst(Pool(), builds, _document_fetcher(settings, builds))
-
-
-def _document_fetcher(settings: Settings, builds: BuildManager) -> DocumentFetcher:
+    """Return the analyst, which its caller closes."""
     if settings.analyze_fetch == "off":
-        return DocumentFetcher(None, None)
+        return Analyst(Pool(), builds, DocumentFetcher(None, None))
     documents = {
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(settings.site_url, TITLE).body.decode(),
     }
     agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
     elsewhere = WebVisitor(agent) if settings.analyze_fetch == "on" else None
-    return DocumentFetcher(OwnSite(builds, documents), elsewhere)
+    return Analyst(Pool(), builds, DocumentFetcher(OwnSite(builds, documents), elsewhere))

@@ -73,7 +73,6 @@ class DailyVerification:
                 _verification_log.warning("%s (%s)", result.fault, result.reason)
 
     async def _run(self) -> int:
-        """Run a verification as a process, to its end; return its status. Raises OSError."""
         settings = self._settings
         replica = settings.litestream_replica or ""
         given = {"DATABASE_URL": settings.database_url, "LITESTREAM_REPLICA": replica}
@@ -167,10 +166,7 @@ async def housekeeping(
 
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-    """Do `work` again and again; a failure is logged and tried again.
-
-    That the store is away is logged by the store itself.
-    """
+    """Run `work` again and again, and log its failures; the store logs outages itself."""
     while True:
         await asyncio.sleep(seconds)
         try:
@@ -188,7 +184,6 @@ def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Tas
 
 
 async def _follow(builds: BuildManager, settled: Settle) -> None:
-    """Take in another build, if there is one."""
     before = builds.current
     await builds.refresh()
     if builds.current is not before:

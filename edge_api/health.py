@@ -108,7 +108,6 @@ class Health:
 
 
 async def _look(look: Look) -> Check | None:
-    """Return what a look finds, or that it finds nothing in time, as where a network is cut."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             return await look()
@@ -181,7 +180,7 @@ class Publishing:
             yield "the installed code has changed since the watcher started: restart the watcher"
 
     def _judge_content(self) -> Iterator[str]:
-        """Say so where content waits to be built, as beside a watcher that writes no heartbeat."""
+        """Warn of content that waits to be built, as beside a watcher that writes no heartbeat."""
         if not (self.build_dir / BUILD_LOCK).exists():
             return
         try:

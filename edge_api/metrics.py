@@ -1,8 +1,7 @@
-"""`/metrics` in Prometheus' text format: all that is measured of the service is here.
+"""`/metrics` in Prometheus' text format: everything that is measured of the service.
 
-With `serve --workers` each worker writes its counters to files of one folder, and the one that is
-scraped adds them up (prometheus_client's multiprocess mode). The library is imported only with
-METRICS=on.
+With `serve --workers` the workers share a folder of counters (prometheus_client's multiprocess
+mode). The library is imported only with METRICS=on.
 """
 
 import asyncio
@@ -120,7 +119,6 @@ class Metrics:
 
 
 async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
-    """Return what waits in the outboxes, and how many leads there are."""
     oldest = (Order("created_at"),)
     reads = [
         read
@@ -148,7 +146,6 @@ async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
 
 
 def _age_gauges(service: Service) -> Iterator[Gauge]:
-    """Give the ages of the build that is served, of the replica's proof and of the backup."""
     build, now = service[BuildManager].current, service.clock()
     if build is not None:
         yield "edge_posts", "Posts of the build that is served.", {}, float(build.count)

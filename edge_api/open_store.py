@@ -1,7 +1,4 @@
-"""The store that DATABASE_URL names, opened with the engine that it names.
-
-The only place that chooses an engine; PostgreSQL's is imported where it is used.
-"""
+"""The store that DATABASE_URL names. PostgreSQL's engine is imported only where it is used."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,10 +19,9 @@ if TYPE_CHECKING:
 async def open_store(
     settings: Settings, clock: Clock, *, alone: bool = False, create: bool = True
 ) -> Store:
-    """Open the store at the present schema; whoever opens it lets go of it.
+    """Open the store at the present schema; its opener closes it. Raises StoreRefusal.
 
-    `alone` claims a file for this process; the database of a server is for many edges at once.
-    Without `create` a missing store is refused: who only looks makes nothing. Raises StoreRefusal.
+    `alone` claims a file for this process. Without `create` a missing store is refused.
     """
     replicated = settings.litestream_replica is not None
     return await open_at(
@@ -34,17 +30,9 @@ async def open_store(
 
 
 async def open_at(
-    url: str,
-    clock: Clock,
-    *,
-    alone: bool = False,
-    create: bool = True,
-    replicated: bool = False,
+    url: str, clock: Clock, *, alone: bool = False, create: bool = True, replicated: bool = False
 ) -> Store:
-    """Open the store at an address of the form of DATABASE_URL, as `open_store` does.
-
-    With `replicated` an edge leaves the log of a file to the replicator that it starts.
-    """
+    """Open the store at `url`; with `replicated` leave the log of a file to the replicator."""
     path = file_of(url)
     if path is None:
         from edge_api.db import postgres  # noqa: PLC0415
@@ -57,10 +45,7 @@ async def open_at(
 async def counted(
     settings: Settings, secret: bytes, store: Store
 ) -> AsyncIterator["StoredWindows | None"]:
-    """Open where edges on one store count together, the store being open; `None` for a file.
-
-    Raises StoreRefusal.
-    """
+    """Open the shared rate limits of a database; `None` for a file. Raises StoreRefusal."""
     if settings.database_path is not None:
         yield None
         return
@@ -76,10 +61,7 @@ async def counted(
 
 @asynccontextmanager
 async def opened(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
-    """Open the store for as long as a command works, and let go of it whatever happens.
-
-    Raises StoreRefusal.
-    """
+    """Open the store for as long as a command works. Raises StoreRefusal."""
     store = await open_store(settings, system_clock, create=create)
     try:
         yield store
@@ -88,10 +70,7 @@ async def opened(settings: Settings, *, create: bool = False) -> AsyncIterator[S
 
 
 def embedded_store(settings: Settings, command: str) -> Path:
-    """Return the store's file, for a command that other engines have programs of their own for.
-
-    Raises Problem `invalid` where the store is no file.
-    """
+    """Return the store's file. Raises Problem `invalid` where the store is no file."""
     if path := settings.database_path:
         return path
     tool = "pg_restore" if command == "restore" else "pg_dump --format=custom"

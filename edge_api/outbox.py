@@ -1,9 +1,7 @@
-"""The outbox: rows that wait to be sent, and how they are claimed, attempted and given up.
+"""The outbox of mail and webhooks: rows that wait to be sent, claimed and attempted.
 
-Mail and webhooks stand on it. A row is written in the transaction of what it tells of. Several
-dispatchers may share a table, in one process or in many, since each claims what it attempts: a
-claim is a lease, a secret in the row and an instant until which nobody else takes it. Whoever dies
-with one loses it by the passing of time.
+A row is written in the transaction of what it reports. Dispatchers in any process share a table by
+claims: a lease is a secret in the row and an instant until which nobody else takes it.
 """
 
 import asyncio
@@ -96,11 +94,7 @@ class Leases:
         self._length = length
 
     async def claim(self, rows: Sequence[Row], now: datetime) -> list[Row]:
-        """Claim rows that were due at `now`; return, in their order, those that nobody else had.
-
-        Others may have read the same rows as due: an update meets those that nobody else has met.
-        Raises Problem.
-        """
+        """Claim rows due at `now`; return those that nobody else had, in order. Raises Problem."""
         if not rows:
             return []
         values = {"lease": token_hex(_BYTES), "due_at": self._until(now)}
@@ -111,7 +105,6 @@ class Leases:
         return [ours[row["id"]] for row in rows if row["id"] in ours]
 
     def _claim(self, rows: Sequence[Row], count: int, values: Row, now: datetime) -> Update:
-        """Return the plan that claims those of the rows that were claimed so often before."""
         ids = tuple(row["id"] for row in rows if row.get("claims", 0) == count)
         where: Where = (*due(now), Filter("id", "in", ids))
         if "claims" in self._table.columns:
@@ -120,10 +113,7 @@ class Leases:
         return Update(self._table, values, where)
 
     async def hold(self, row: Row, least: timedelta) -> Row | None:
-        """Return the row with a lease that lasts for `least`; `None` if it is another's now.
-
-        Raises Problem.
-        """
+        """Return the row with a lease that lasts for `least`; `None` if lost. Raises Problem."""
         now = self._clock()
         if datetime.fromisoformat(row["due_at"]) - now > least:
             return row
@@ -173,10 +163,10 @@ def held(row: Row) -> Where:
 
 @contextmanager
 def outages_logged(log: logging.Logger, waits: str, fault: str | None = None) -> Iterator[None]:
-    """Log what cuts a turn short: the next may succeed. That the store is away it logs itself.
+    """Log what cuts a turn short, but not outages, which the store logs itself.
 
-    What nobody foresaw is logged as `fault`, with its trace; without `fault` neither its words nor
-    its trace are, since an address may stand in them.
+    An unforeseen error is logged as `fault`, with its trace; without `fault` neither its words nor
+    its trace are, since they may contain an address.
     """
     try:
         yield
@@ -207,10 +197,7 @@ class Dispatcher(ABC):
         self._woken.set()
 
     async def run(self) -> None:
-        """Dispatch, now and whenever more is due, until cancelled.
-
-        Attempts under way are finished first: what was cut off would be sent twice.
-        """
+        """Dispatch what is due until cancelled, and finish attempts under way."""
         self._ending.clear()
         try:
             while True:
@@ -226,14 +213,13 @@ class Dispatcher(ABC):
         """Attempt what is due; tell whether there may be more of it. Nothing is raised."""
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begin what the end of the service waits for."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         return task
 
     async def _end(self) -> None:
-        """Let what is under way be sent and written; what is late is due after its lease."""
+        """Let attempts under way finish; what is late is due after its lease."""
         self._ending.set()
         under_way = set(self._under_way)
         try:

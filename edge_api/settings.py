@@ -1,8 +1,4 @@
-"""Every setting of the edge, declared in one table and checked in one go.
-
-They come from the environment and from a `.env` file; the environment wins. It knows nothing of
-what the values are used for.
-"""
+"""Every setting of the edge, in one table; the environment wins over a `.env` file."""
 
 import base64
 import re
@@ -45,10 +41,21 @@ class SettingsError(Exception):
         super().__init__("; ".join(faults))
 
 
-def _port(text: str) -> int:
-    if re.fullmatch(r"[0-9]{1,5}", text) is None or not 1 <= int(text) <= PORT_MOST:
-        raise ValueError(f"must be a port from 1 to {PORT_MOST}")
-    return int(text)
+def _number(least: int, most: int, sentence: str) -> Callable[[str], int]:
+    def check(text: str) -> int:
+        is_number = re.fullmatch(f"[0-9]{{1,{len(str(most))}}}", text) is not None
+        if not is_number or not least <= int(text) <= most:
+            raise ValueError(sentence)
+        return int(text)
+
+    return check
+
+
+_port: Final = _number(1, PORT_MOST, f"must be a port from 1 to {PORT_MOST}")
+_days: Final = _number(
+    0, DAYS_MOST, f"must be a number of days from 1 to {DAYS_MOST}, or 0 for ever"
+)
+_count: Final = _number(0, 999_999, "must be a number from 0 to 999999")
 
 
 def _rate(text: str) -> str:
@@ -105,18 +112,6 @@ def _is_hook_secret(text: str) -> bool:
     return prefix == "whsec" and length in HOOK_SECRET_BYTES
 
 
-def _days(text: str) -> int:
-    if re.fullmatch(r"[0-9]{1,5}", text) is None or int(text) > DAYS_MOST:
-        raise ValueError(f"must be a number of days from 1 to {DAYS_MOST}, or 0 for ever")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if re.fullmatch(r"[0-9]{1,6}", text) is None:
-        raise ValueError("must be a number from 0 to 999999")
-    return int(text)
-
-
 def _choice(*words: str) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text not in words:
@@ -127,7 +122,6 @@ def _choice(*words: str) -> Callable[[str], str]:
 
 
 def _replica(text: str) -> str:
-    """Return a replica's address as it stands. Raises ValueError with what it must be."""
     parts = urlsplit(text)
     if parts.scheme not in _REPLICAS:
         raise ValueError(f"must be an address such as s3://bucket/path, of {', '.join(_REPLICAS)}")
@@ -163,10 +157,7 @@ SETTINGS: Mapping[str, Setting] = {
     "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
     "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
     "SECRET_KEY": Setting(
-        _secret,
-        None,
-        "keys what is only kept as a hash; made beside a SQLite store",
-        secret=True,
+        _secret, None, "keys what is only kept as a hash; made beside a SQLite store", secret=True
     ),
     "LEADS_REQUIRE_CREDENTIAL": Setting(
         read_boolean, "false", "whether creating a lead needs a credential"
@@ -231,9 +222,7 @@ SETTINGS: Mapping[str, Setting] = {
         Path, None, "a folder of templates that replace those of messages; checked at the start"
     ),
     "MAIL_DISPATCHER": Setting(
-        _choice("on", "off"),
-        "on",
-        "whether serve sends mail; off: python -m edge_api mail does",
+        _choice("on", "off"), "on", "whether serve sends mail; off: python -m edge_api mail does"
     ),
     "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
     "ACCESS_LOG": Setting(
@@ -322,10 +311,7 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
 
 
 def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
-    """Give a sentence for each setting that is good alone, but not beside the others.
-
-    Only those are looked at that could be read.
-    """
+    """Yield a sentence for each pair of settings that contradict each other, if both are valid."""
     sender = values.keys() >= {"smtp_url", "mail_from", "owner_email"}
     if sender and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL beside it: mail is from somebody"
@@ -338,7 +324,7 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _read_file(path: Path | None) -> Mapping[str, str]:
-    """Return what a `.env` file says. Raises SettingsError when it cannot be used."""
+    """Return the values of a `.env` file. Raises SettingsError."""
     try:
         return {} if path is None else read_dotenv(path)
     except DotenvError as error:

@@ -1,7 +1,4 @@
-"""The utility operations: liveness, readiness, and what describes the API.
-
-They need no credential.
-"""
+"""The utility operations, open to all: liveness, readiness, and descriptions of the API."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -268,10 +265,7 @@ def api_catalog(settings: Settings) -> Json:
                 "service-meta": [_link(protected, JSON)],
                 **described,
             },
-            {
-                "anchor": f"{origin}{paths.API_CATALOG}",
-                "item": [{"href": rest}, {"href": mcp_url}],
-            },
+            {"anchor": f"{origin}{paths.API_CATALOG}", "item": [{"href": rest}, {"href": mcp_url}]},
         ]
     }
 
@@ -292,7 +286,6 @@ def _endpoint(operation: AnyOperation, settings: Settings) -> Json:
 
 
 def _rate(operation: AnyOperation, settings: Settings) -> str | None:
-    """Return the limits of a caller without a credential, or of one with it where it is needed."""
     names = (AUTHENTICATED,) if operation.credential == "required" else operation.limits
     rates = list_rates(settings)
     return ";".join(rates[name] for name in names if rates[name] != NO_LIMIT) or None

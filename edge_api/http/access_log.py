@@ -1,7 +1,4 @@
-"""The access log: one line a request, without a body, a person's address or a credential.
-
-The network address is left out, and so is the query, which may name a person or carry a token.
-"""
+"""The access log: one line a request, without a query, an address, a body or a credential."""
 
 import logging
 import time
@@ -14,8 +11,7 @@ from aiohttp import web
 from edge_api.http.request import Request
 from edge_api.http.response import PreparedResponse
 
-_TOKEN_FOLDERS: Final = ("/shared/", "/desk/link/")
-"""What follows these in a path is a token."""
+_TOKEN_FOLDERS: Final = ("/shared/", "/desk/link/")  # what follows these in a path is a token
 _log = logging.getLogger("edge_api.access")
 
 
@@ -57,7 +53,6 @@ def show_path(path: str) -> str:
 
 
 def _combined(facts: Mapping[str, Any]) -> str:
-    """Return a line of the combined format; the referrer, which may carry a query, is left out."""
     at = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(facts["time"]))
     line = f"{facts['method']} {facts['path']} HTTP/{facts['version']}"
     quoted = "".join(_escape(each) for each in facts["agent"])

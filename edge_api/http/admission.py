@@ -1,7 +1,4 @@
-"""Who sends a request and whether it may go on: address, credential, rate limit, scope.
-
-Every request to an operation passes `Admission.admit` once, REST and MCP alike.
-"""
+"""Admission of a request: its sender's address, credential, rate limits and scope."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -48,10 +45,10 @@ class Admission:
         self._health = service[Health]
 
     async def admit(self, operation: AnyOperation, request: Request) -> Admitted:
-        """Count the request and return who sends it. Raises Problem.
+        """Count the request and return its sender. Raises Problem.
 
-        With a credential it counts against the holder's limit, else against the operation's by
-        the address; a credential that is invalid counts against the limit of failed ones.
+        It counts against the limit of the credential's holder, else of the operation by address; an
+        invalid credential against the limit of failed ones.
         """
         if operation.check_sender is not None:
             peer = request.remote or ""
@@ -75,7 +72,6 @@ class Admission:
     async def _identify(
         self, operation: AnyOperation, request: Request, secret: str | None
     ) -> Actor:
-        """Return the holder of a credential; a failure is counted for its address."""
         access = self._service.access
         try:
             if secret is None:
@@ -99,7 +95,6 @@ class Admission:
         return operation.scope is None or operation.scope in actor.scopes
 
     def _address_of(self, request: Request) -> str:
-        """Return the client's address, seen through trusted proxies only."""
         caller = client_address(request.remote or "", request.headers, self._trusted)
         if caller.untrusted_forwarding:
             self._health.untrusted_forwarding = True
@@ -107,30 +102,24 @@ class Admission:
 
 
 def _tell(request: Request, quota: Quota | None) -> None:
-    """Put what is left of a limit into the headers of the answer."""
     if quota is not None:
         tell_limits(request, quota.headers)
 
 
 def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
-    """Return the credential that was sent, or `None`.
+    """Return the credential that was sent, or `None` (RFC 6750, section 2.1).
 
-    `X-API-Key` or `Authorization: Bearer` (RFC 6750, section 2.1); other schemes are ignored.
-    Raises Problem `invalid` for two that differ.
+    Raises Problem `invalid` for two that differ; other schemes than Bearer are ignored.
     """
     keys = headers.getall(API_KEY_HEADER, _NONE)
     authorizations = headers.getall(_AUTHORIZATION, _NONE)
     if len(keys) == 1 and not authorizations:  # as most requests have it
         return keys[0].strip()
-    tokens = [token for value in authorizations for token in _token(value)]
+    parts = [value.strip().partition(" ") for value in authorizations]
+    tokens = [token.strip() for scheme, _, token in parts if scheme.lower() == _BEARER]
     if not keys and not tokens:
         return None
     first, *others = (*(key.strip() for key in keys), *tokens)
     if any(other != first for other in others):
         raise Problem("invalid", "Two different credentials were sent: send one")
     return first
-
-
-def _token(value: str) -> list[str]:
-    scheme, _, token = value.strip().partition(" ")
-    return [token.strip()] if scheme.lower() == _BEARER else []

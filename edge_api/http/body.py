@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 import orjson
 from aiohttp import HttpVersion11, web
@@ -29,9 +29,8 @@ BODY_SECONDS: Final = 10.0
 async def read_bytes(request: Request, most: int) -> bytes:
     """Return the whole body.
 
-    Raises Problem `too_large` as soon as it exceeds `most` bytes (after decompression),
-    `body_timeout`, `unsupported_media_type` for a coding that is not known, and `invalid` for one
-    that is broken or an expectation that is not known.
+    Raises Problem `too_large` beyond `most` bytes (after decompression), `body_timeout`,
+    `unsupported_media_type` for an unknown coding, `invalid` for a broken one.
     """
     _check_coding(request)
     if (request.content_length or 0) > most:
@@ -95,10 +94,7 @@ def check_media_type(request: Request, body: Body[Any]) -> None:
 
 
 def decode(raw: bytes, body: Body[Any]) -> Any:
-    """Return what the operation's adapter makes of the JSON text, or of the form.
-
-    Raises Problem `invalid` that says where the JSON breaks off, or names the faulty member.
-    """
+    """Return the checked JSON or form. Raises Problem `invalid` that names the faulty place."""
     value = read_form(raw) if body.media_type == FORM else _read_json(raw)
     return check_body(body.check, value)
 
@@ -111,12 +107,9 @@ def _read_json(raw: bytes) -> Any:
 
 
 def read_form(raw: bytes) -> dict[str, str | list[str]]:
-    """Return the members of a form (WHATWG URL, section 5.1); one that is repeated, as a list.
-
-    Raises Problem `invalid` for what is no text in UTF-8, or has too many members.
-    """
+    """Return the members of a form, a repeated one as a list. Raises Problem `invalid`."""
     try:
-        pairs = parse_qsl(
+        members = parse_qs(
             raw.decode("ascii"),
             keep_blank_values=True,
             errors="strict",
@@ -125,14 +118,7 @@ def read_form(raw: bytes) -> dict[str, str | list[str]]:
     except ValueError:
         sentence = f"The form is not in UTF-8, or has more than {FORM_FIELDS_MOST} members"
         raise Problem("invalid", sentence) from None
-    members: dict[str, str | list[str]] = {}
-    for name, value in pairs:
-        known = members.get(name)
-        if known is None:
-            members[name] = value
-        else:
-            members[name] = [*([known] if isinstance(known, str) else known), value]
-    return members
+    return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
 
 
 def _json_sentence(raw: bytes, error: orjson.JSONDecodeError) -> str:

@@ -22,18 +22,12 @@ _ENTITY_TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\U0010ffff]*"'
 _LISTED_TAG: Final = re.compile(rf"[ \t]*+({_ENTITY_TAG})?[ \t]*+(?:,|\Z)")
 """Possessive, so that a header of nothing but blanks costs no more than its length."""
 _RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)", re.IGNORECASE)
-_DIGITS_MOST: Final = 18
-"""No file is longer; Python refuses to read numbers of thousands of digits."""
+_DIGITS_MOST: Final = 18  # no file is longer; Python refuses to read numbers of thousands of digits
 
 
 def etag_matches(condition: str, etag: str) -> bool:
-    """Tell whether an `If-None-Match` names `etag`, compared weakly (section 8.8.3.2).
-
-    A list that breaks the grammar matches nothing, so that the client gets the whole answer.
-    """
-    if condition == etag:
-        return True
-    if condition.strip() == "*":
+    """Tell whether a well-formed `If-None-Match` names `etag`, compared weakly (8.8.3.2)."""
+    if condition == etag or condition.strip() == "*":
         return True
     return etag.removeprefix("W/") in _opaque_tags(condition)
 
@@ -53,10 +47,7 @@ def _opaque_tags(condition: str) -> frozenset[str]:
 
 
 def range_holds(condition: str | None, etag: str) -> bool:
-    """Tell whether an `If-Range` lets a range be sent: absent, or the very same strong validator.
-
-    A date never does: answers carry no `Last-Modified` that it could equal (section 13.1.5).
-    """
+    """Tell whether an `If-Range` is absent, or the very same strong validator (section 13.1.5)."""
     return condition is None or (condition.strip() == etag and not etag.startswith("W/"))
 
 
@@ -74,7 +65,7 @@ class Span(NamedTuple):
 def asked_span(header: str, size: int) -> Span | Literal["whole", "unsatisfiable"]:
     """Return the part of `size` bytes that a `Range` asks for (section 14.1.2).
 
-    `whole` for what may be ignored: another unit, broken syntax, several ranges at once.
+    `whole` for another unit, broken syntax and several ranges at once.
     """
     match = _RANGE.fullmatch(header.strip())
     if match is None or match.groups() == ("", ""):
@@ -88,7 +79,6 @@ def asked_span(header: str, size: int) -> Span | Literal["whole", "unsatisfiable
 
 
 def _number(digits: str) -> int | None:
-    """Return the number, any that is too long to matter cut down to one that is still too long."""
     if not digits:
         return None
     digits = digits.lstrip("0") or "0"
@@ -119,10 +109,7 @@ class DocumentAnswers:
     async def answer(
         self, document: Document, request: Request, always: Headers = API_HEADERS
     ) -> PreparedResponse:
-        """Return the best form of `document` for the request, or 304 (RFC 9110, section 13.2).
-
-        `always` is what goes out with every answer of the kind; it never changes for a document.
-        """
+        """Return the best form of `document`, with the headers `always`, or 304 (section 13.2)."""
         coding = _coding(document.body, request)
         condition = whole_list(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
@@ -167,7 +154,6 @@ async def compress(answer: PreparedResponse, request: Request) -> PreparedRespon
 
 
 def _validators(document: Document, coding: str, always: Headers) -> list[Header]:
-    """Return the headers that a 200 and a 304 share (RFC 9110, section 15.4.5)."""
     return [
         ("ETag", coded_etag(document.etag, coding)),
         ("Cache-Control", document.cache_control),

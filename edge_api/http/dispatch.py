@@ -1,8 +1,7 @@
-"""The one door: from a request to what answers it, every declared operation and the site.
+"""Routing: from a request to the operation or the file that answers it.
 
-One resource a path knows all methods of it, so that a wrong one gets 405 and `OPTIONS` is answered
-everywhere alike. It stands on aiohttp's server without aiohttp's application, whose router,
-signals and middlewares would cost each request more than its answer does.
+It uses aiohttp's server without its application, whose router, signals and middlewares would cost
+each request more than its answer does.
 """
 
 import re
@@ -58,7 +57,7 @@ class Route:
 
 
 class Observer(Protocol):
-    """Is told of each request once its response is made."""
+    """Is notified of each request once its response is made."""
 
     def __call__(
         self, request: Request, route: str, response: web.StreamResponse, seconds: float, /
@@ -95,10 +94,7 @@ class Resource:
 
 
 class App:
-    """The one door: every request passes `handle`, what cannot be parsed `refuse`.
-
-    Request id, sender, errors and observers are here once, for operations, MCP, forms and files.
-    """
+    """The application: every request passes `handle`, what cannot be parsed `refuse`."""
 
     def __init__(
         self,
@@ -108,10 +104,7 @@ class App:
         answers: Mapping[str, Answer] = MappingProxyType({}),
         observers: Sequence[Observer] = (),
     ) -> None:
-        """Take what is declared, and the site for all other paths.
-
-        `answers` stand in for the handlers of the operations of these names.
-        """
+        """Take `answers` in place of the handlers of the operations of these names."""
         documents = DocumentAnswers(SizedCache())
         self.admission = Admission(service)
         self._pages = service.pages
@@ -195,14 +188,13 @@ _MISDIRECTED: Final = _refusing(
     "misdirected",
     "Use localhost, 127.0.0.1 or [::1] as the host: SITE_URL names no other",
 )
-"""For a foreign host name, whose pages must not read answers (DNS rebinding). For a public site its
-proxy decides which hosts are served."""
+"""For a foreign host name, whose pages must not read answers (DNS rebinding)."""
 _NO_ENDPOINT: Final = _refusing("none", "not_found", "No such endpoint: see /api/public/v1/")
 _NO_TARGET: Final = _refusing("none", "not_found", "There is nothing at this target")
 
 
 class Match(NamedTuple, Generic[Target]):
-    """What stands on a path, and what its variable parts are."""
+    """The target of a path, and the values of its variable parts."""
 
     target: Target
     variables: Mapping[str, str]
@@ -210,35 +202,29 @@ class Match(NamedTuple, Generic[Target]):
 
 
 class Routes(Generic[Target]):
-    """Targets by their paths, which have variable parts in braces: `/posts/{slug}`.
-
-    A path with variable parts is worked out once and then remembered, so that the next request for
-    it costs one look into a table.
-    """
+    """Targets by their paths, with variable parts in braces (`/posts/{slug}`); results are kept."""
 
     def __init__(self, targets: Mapping[str, Target]) -> None:
-        none: Mapping[str, str] = MappingProxyType({})
-        self._fixed = {
-            path: Match(target, none) for path, target in targets.items() if "{" not in path
-        }
+        fixed = {path: target for path, target in targets.items() if "{" not in path}
+        self._fixed = {path: Match(target, _NO_VARIABLES) for path, target in fixed.items()}
         self._patterns = [
             (re.compile(_VARIABLE.sub(r"(?P<\1>[^/]+)", re.escape(path))), target)
             for path, target in targets.items()
-            if "{" in path
+            if path not in fixed
         ]
         self._remembered: dict[str, Match[Target] | None] = dict(self._fixed)
 
     def find(self, url: URL) -> Match[Target] | None:
-        """Return what stands on the path of `url`."""
+        """Return the target of the path of `url`."""
         path = url.raw_path
         if path in self._remembered:
             return self._remembered[path]
-        return self._search(path, url.path_safe)
-
-    def _search(self, path: str, decoded: str) -> Match[Target] | None:
+        decoded = url.path_safe
         found = self._fixed.get(decoded) or self._match(decoded)
         if len(path) <= _REMEMBERED_LONGEST:
-            self._remember(path, found)
+            if len(self._remembered) >= _REMEMBERED_MOST:
+                self._remembered = dict(self._fixed)
+            self._remembered[path] = found
         return found
 
     def _match(self, decoded: str) -> Match[Target] | None:
@@ -248,11 +234,6 @@ class Routes(Generic[Target]):
                 return Match(target, MappingProxyType(variables))
         return None
 
-    def _remember(self, path: str, found: Match[Target] | None) -> None:
-        if len(self._remembered) >= _REMEMBERED_MOST:
-            self._remembered = dict(self._fixed)
-        self._remembered[path] = found
-
 
 def _decode(part: str) -> str:
     """Undo what `path_safe` leaves encoded, so that an encoded slash separates nothing."""
@@ -261,5 +242,4 @@ def _decode(part: str) -> str:
 
 @lru_cache(64)
 def _host_of(authority: str) -> str:
-    """Return the host of an authority, in small letters, without the port."""
     return re.sub(r":[0-9]*\Z", "", authority).lower()

@@ -1,7 +1,4 @@
-"""From an admitted request to an operation and back: decode, run the handler, encode.
-
-Each step goes on or raises Problem. What an operation means is not known here.
-"""
+"""One operation as an endpoint: decode the request, run the handler, encode the result."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -93,10 +90,7 @@ class Endpoint:
 
 
 def read_query(model: type[BaseModel], request: Request) -> BaseModel:
-    """Return the checked query; parameters that the model does not know are ignored.
-
-    Raises Problem `invalid` that names the faulty parameter.
-    """
+    """Return the checked query without unknown parameters. Raises Problem `invalid`."""
     if not request.rel_url.raw_query_string:
         return _default(model)
     query = request.rel_url.query
@@ -109,7 +103,6 @@ def read_query(model: type[BaseModel], request: Request) -> BaseModel:
 
 @cache
 def _default(model: type[BaseModel]) -> BaseModel:
-    """Return what a request without a query asks for."""
     return model()
 
 

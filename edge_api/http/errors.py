@@ -1,4 +1,4 @@
-"""How a problem is spoken: the one place where it becomes a status, a body and headers."""
+"""Problems as answers: the one place where they become a status, a body and headers."""
 
 import logging
 import re
@@ -15,14 +15,13 @@ from edge_api.operation.model import ErrorFormat
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.operation.result import HTML, JSON, MARKDOWN, NO_STORE, escape
 from edge_api.operation.service import Pages
-from edge_api.schema.site_policy import Headers
 
 _log = logging.getLogger(__name__)
 _TITLE: Final = "This did not work"
 
 
 def error_body(problem: Problem, error_format: ErrorFormat = "plain") -> bytes:
-    """Return the JSON of a problem in the words of a dialect."""
+    """Return the JSON of a problem."""
     return orjson.dumps(_MEMBERS[error_format](problem))
 
 
@@ -31,7 +30,7 @@ def _plain(problem: Problem) -> dict[str, str]:
 
 
 def _postgrest(problem: Problem) -> dict[str, str | None]:
-    """Return the one member, and PostgREST's beside it but where the credential is at fault."""
+    """Return the members of PostgREST's errors too, unless the credential is at fault."""
     if problem.code == "unauthenticated":
         return {"error": problem.sentence}
     return {
@@ -67,7 +66,7 @@ _MEMBERS: Mapping[ErrorFormat, Callable[[Problem], Mapping[str, Any]]] = {
 
 
 def error_answer(problem: Problem, error_format: ErrorFormat = "plain") -> PreparedResponse:
-    """Return the answer that tells the client of a problem."""
+    """Return the answer that reports a problem to the client."""
     headers = [
         ("Content-Type", JSON),
         ("Cache-Control", NO_STORE),
@@ -84,22 +83,16 @@ def problem_of(fault: BaseException) -> Problem:
 
 
 async def error_page(pages: Pages, problem: Problem, accepted: str = "") -> PreparedResponse:
-    """Return the page that tells of a problem; without a build that has one, as JSON.
-
-    It is Markdown for whoever prefers that by `accepted`, the field `Accept`.
-    """
-    headers = (*problem.headers.items(), ("Vary", "Accept"))
-    if prefers_markdown(accepted):
-        text = f"# {_TITLE}\n\n{escape(problem.sentence)}.\n"
-        return _page(problem.status, MARKDOWN, headers, text.encode())
-    sentences = [f"{problem.sentence}."]
+    """Return the error as a page, as Markdown if `accepted` prefers that, or else as JSON."""
+    media_type = MARKDOWN if prefers_markdown(accepted) else HTML
     try:
-        body = await pages.render("notice", _TITLE, sentences=sentences)
+        if media_type == MARKDOWN:
+            body = f"# {_TITLE}\n\n{escape(problem.sentence)}.\n".encode()
+        else:
+            body = await pages.render("notice", _TITLE, sentences=[f"{problem.sentence}."])
     except Problem:
         return error_answer(problem)
-    return _page(problem.status, HTML, headers, body)
-
-
-def _page(status: int, media_type: str, headers: Headers, body: bytes) -> PreparedResponse:
-    always = (("Cache-Control", NO_STORE), *PAGE_HEADERS)
-    return PreparedResponse(status, (("Content-Type", media_type), *headers, *always), body)
+    own = (("Content-Type", media_type), *problem.headers.items(), ("Vary", "Accept"))
+    return PreparedResponse(
+        problem.status, (*own, ("Cache-Control", NO_STORE), *PAGE_HEADERS), body
+    )

@@ -1,9 +1,4 @@
-"""The headers that every answer carries whatever it says: declared here and nowhere else.
-
-What a preview of the site sends too is in `schema/site_policy.py`. They stand in the prebuilt head
-of an answer, but for what the origin demands: `App` gives that to each request. Which file or
-operation is answered is not known here.
-"""
+"""The headers of every answer; those that a preview of the site sends too: `schema.site_policy`."""
 
 from typing import Final
 
@@ -19,8 +14,6 @@ from edge_api.schema.site_policy import (
 
 DATA_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
 """For answers that no browser should render."""
-
-_EMBEDDED_ANYWHERE: Final[Header] = ("Cross-Origin-Resource-Policy", "cross-origin")
 
 API_LINKS: Final = (
     f'<{paths.API_CATALOG}>; rel="api-catalog"',
@@ -50,10 +43,7 @@ EXPOSED: Final = (
 """Response headers that scripts of other origins may read (Fetch, section 3.3.3)."""
 
 ANY_ORIGIN: Final[Header] = ("Access-Control-Allow-Origin", "*")
-CORS_HEADERS: Final[Headers] = (
-    ANY_ORIGIN,
-    ("Access-Control-Expose-Headers", ", ".join(EXPOSED)),
-)
+CORS_HEADERS: Final[Headers] = (ANY_ORIGIN, ("Access-Control-Expose-Headers", ", ".join(EXPOSED)))
 
 API_HEADERS: Final[Headers] = (
     ("Content-Security-Policy", DATA_POLICY),
@@ -63,19 +53,12 @@ API_HEADERS: Final[Headers] = (
 )
 """For every answer of an operation, errors included."""
 
-STRICT_TRANSPORT: Final[Header] = (
-    "Strict-Transport-Security",
-    "max-age=63072000",
-)
-"""Two years (RFC 6797), for this host alone: whether those below it speak https is not ours to
-say. Only for an https origin, where a browser heeds it."""
+STRICT_TRANSPORT: Final[Header] = ("Strict-Transport-Security", "max-age=63072000")
+"""Two years, for this host alone (RFC 6797); only for an https origin, where a browser heeds it."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
-    """Return the headers of a page whose forms may lead to these sources too.
-
-    Browsers hold also the redirect behind a form to `form-action` (CSP level 3, section 6.4.1).
-    """
+    """Return the headers of a page whose forms lead to these sources too (CSP 3, 6.4.1)."""
     if not form_action:
         return PAGE_HEADERS
     allowed = " ".join(("form-action 'self'", *form_action))
@@ -86,7 +69,7 @@ def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
 def embedding(media_type: str) -> Header:
     """Return how far other origins may embed a file: pictures and feeds are made for that."""
     is_shared = media_type.startswith(("image/", "application/atom", "application/feed"))
-    return _EMBEDDED_ANYWHERE if is_shared else EMBEDDED_HERE
+    return ("Cross-Origin-Resource-Policy", "cross-origin") if is_shared else EMBEDDED_HERE
 
 
 def transport(site_url: str) -> Headers:

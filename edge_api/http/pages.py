@@ -1,8 +1,4 @@
-"""Pages that the edge makes: in the look of the site, and the reference with Swagger UI.
-
-Each is made once, with the templates of the current build, and made again only when a build brings
-other templates. What the pages say is not known here.
-"""
+"""Pages that the edge renders with the templates of the current build, and the API reference."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -44,30 +40,24 @@ class EdgePages:
     """Renders with the templates of the current build, beside the event loop."""
 
     def __init__(self, builds: BuildManager) -> None:
-        self._shelf = builds
+        self._builds = builds
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
-        """Return a whole page; `values` are those that its template is declared to be given.
-
-        Raises Problem `unavailable` where the build has none such.
-        """
+        """Return a whole page. Raises Problem `unavailable` where the build has no template."""
         return await self._make(partial(_render, name=name, title=title, values=values))
 
     async def refill(self, form: Form, **values: Any) -> bytes:
-        """Return the contact page with one of its forms filled in anew.
-
-        Raises Problem `unavailable` where the build has none such.
-        """
+        """Return the contact page with one of its forms filled in anew. Raises as `render`."""
         return await self._make(partial(_refill, form=form, values=values))
 
     async def _make(self, make: Callable[[Path], bytes]) -> bytes:
         """Make a page of the current build; once more if that was swapped and cleared meanwhile."""
         for _ in range(2):
-            folder = self._shelf.build().folder
+            folder = self._builds.build().folder
             try:
                 return await asyncio.to_thread(make, folder)
             except OSError:
-                if self._shelf.build().folder == folder:
+                if self._builds.build().folder == folder:
                     break
         raise unavailable_page()
 
@@ -110,7 +100,6 @@ def unavailable_page(sentence: str = "This page cannot be shown now: try again l
 
 @lru_cache(maxsize=2)
 def _templates(folder: Path) -> jinja2.Environment:
-    """Return the templates of one build; Jinja keeps them, and looks whether one was mended."""
     return make_environment(jinja2.FileSystemLoader(folder))
 
 
@@ -136,7 +125,7 @@ class Ground(NamedTuple):
 
 
 class _Makings(NamedTuple):
-    """All that decides what the files say; where it is as it was, so are they."""
+    """All that decides what the files say."""
 
     shell: str | None
     docs: str | None
@@ -170,10 +159,7 @@ class Reference:
         return file in self._own
 
     async def read(self, file: SiteFile, ground: Ground) -> bytes:
-        """Return the content of a file.
-
-        Raises Problem `unavailable` where the build lacks it, OSError where the build is gone.
-        """
+        """Return the content of a file. Raises Problem, OSError where the build is gone."""
         part = self._parts.get(f"/{file.name}")
         if part is not None:
             return part
@@ -190,7 +176,7 @@ class Reference:
 
 
 class _Press:
-    """Makes each page when it is first asked for, from one set of makings."""
+    """Makes each page of one set of makings when it is first asked for."""
 
     def __init__(self, makings: _Makings, pages: tuple[Page, ...], site_url: str) -> None:
         self.makings = makings
@@ -202,7 +188,6 @@ class _Press:
         self._made: dict[str, bytes] = {}
 
     def make(self, name: str) -> bytes:
-        """Return the content of a file. Raises Problem `unavailable`."""
         if name not in self._made:
             self._made[name] = self._make(name).encode()
         return self._made[name]
@@ -213,9 +198,6 @@ class _Press:
         page = self._by_folder[name.rpartition("/")[0]]
         if name.endswith(TWIN):
             return write_markdown(page, self._site_url)
-        return self._render(page)
-
-    def _render(self, page: Page) -> str:
         marks = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
         return _fill(self.makings.shell, marks, self._docs, page=page, pages=self._pages)
 
@@ -234,7 +216,6 @@ class _Press:
 def _fill(
     shell: str | None, marks: Mapping[str, str], template: jinja2.Template | None, **values: object
 ) -> str:
-    """Return a frame with its marks and its content filled in. Raises Problem `unavailable`."""
     if shell is None or template is None:
         raise unavailable_page()
     for mark, text in marks.items():
@@ -254,7 +235,6 @@ def _compile(source: str | None) -> jinja2.Template | None:
 
 
 def _source(folder: Path, name: str) -> str | None:
-    """Return a template; `None` where a build has none such. Raises OSError where it is gone."""
     try:
         return (folder / TEMPLATES_FOLDER / name).read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -1,8 +1,7 @@
 """A response that is serialized once: the head and the body as bytes, written together.
 
-One `PreparedResponse` may answer any number of requests; only the date and what belongs to one
-request (its id, its rate limit) are added. It bypasses aiohttp's header machinery, which costs as
-much as everything else together, so signals do not see it and every header must be in its head.
+Only the date, the request's id and its rate limit are added. It bypasses aiohttp's header
+machinery, which costs as much as everything else together.
 """
 
 import time
@@ -29,8 +28,7 @@ _BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _JOINED_MOST: Final = 16 * 1024
 """Bytes of a body that are sooner copied behind its head than handed over apart."""
 _DRAINED_FROM: Final = 64 * 1024
-"""Bytes not yet taken above which what follows an answer waits: a client that asks on and on and
-reads nothing would else fill the memory."""
+"""Unsent bytes above which a client that reads nothing has to wait, so that it fills no memory."""
 _LIMIT_FIELDS: Final = ("RateLimit-Policy", "RateLimit")
 _NOTHING: Final[Mapping[str, str]] = {}
 
@@ -42,15 +40,11 @@ def header_lines(headers: Iterable[Header]) -> bytes:
 
 @lru_cache(1024)
 def _line(name: str, value: str) -> bytes:
-    """Return one line; nearly all of them are the same in answer after answer."""
     return f"{name}: {value}".splitlines()[0].encode("latin-1", "replace") + b"\r\n"
 
 
 def tell_limits(request: Request, headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Take the rate-limit fields out of an answer's headers; return the others.
-
-    An answer carries one field of each name, with every policy that applied to the request once.
-    """
+    """Move the rate-limit fields from an answer's headers to the request; return the others."""
     if _LIMIT_FIELDS[0] not in headers:
         return headers
     told = request.limits
@@ -107,7 +101,8 @@ class PreparedResponse(web.StreamResponse):
         asked = cast("Request", request)
         body = b"" if request.method == "HEAD" else self.sent_body
         lines, request_id = asked.extra_lines, asked.request_id.encode()
-        head = self._head, lines, _date_line(), b"X-Request-ID: ", request_id, _END
+        date = _date_line(int(time.time()))
+        head = self._head, lines, date, b"X-Request-ID: ", request_id, _END
         if len(body) <= _JOINED_MOST:
             transport.write(b"".join((*head, body)))
         else:
@@ -182,26 +177,13 @@ class StreamedResponse(web.StreamResponse):
             await self._writer.write_eof(data)
 
 
-class _Date:
-    """The Date line, renewed once a second."""
-
-    second = 0
-    line = b""
-
-
-def _date_line() -> bytes:
-    now = int(time.time())
-    if now != _Date.second:
-        _Date.line = f"Date: {formatdate(now, usegmt=True)}\r\n".encode()
-        _Date.second = now
-    return _Date.line
+@lru_cache(1)
+def _date_line(now: int) -> bytes:
+    return f"Date: {formatdate(now, usegmt=True)}\r\n".encode()
 
 
 def send(response: PreparedResponse, request: Request) -> PreparedResponse:
-    """Return `response`, or its closing form where the client asked for that.
-
-    A shared answer cannot carry one request's wish: HTTP/1.0 clients are always closed.
-    """
+    """Return `response`, or its closing form where the client (any of HTTP/1.0) asked for that."""
     if request.version.minor and request.keep_alive and not request.is_last:
         return response
     return response.closing()

@@ -48,6 +48,7 @@ REQUEST_LINE_MOST: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
 
 _NOT_HERE: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+_NOT_HTTP: Final = "The request is not valid HTTP"
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """What answers requests, and never raises."""
@@ -65,10 +66,7 @@ _log = logging.getLogger(__name__)
 
 
 class Protocol(RequestHandler):
-    """aiohttp's protocol, whose connections are counted.
-
-    A message that it cannot parse gets an error of the service's shape.
-    """
+    """aiohttp's protocol, with counted connections and with our errors for malformed messages."""
 
     def __init__(self, connections: "Connections", refuse: Refuse, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -126,7 +124,9 @@ class Protocol(RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was under way already")
         is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None
-        problem = problem_of(exc) if is_ours and exc else Problem("invalid", _sentence(exc))
+        is_long = isinstance(exc, LineTooLong)
+        part = "The request line or a header is too long" if is_long else _NOT_HTTP
+        problem = problem_of(exc) if is_ours and exc else Problem("invalid", part)
         return self._refuse(cast("Request", request), problem)
 
     def log_exception(self, *args: object, **more: Any) -> None:
@@ -135,18 +135,11 @@ class Protocol(RequestHandler):
             super().log_exception(*args, **more)
 
 
-def _sentence(fault: BaseException | None) -> str:
-    if isinstance(fault, LineTooLong):
-        return "The request line or a header is too long"
-    return "The request is not valid HTTP"
-
-
 class Connections:
     """The connections of a server, `most` at a time, none of which waits for a head for long.
 
-    One more takes the place of the one whose head has been incomplete for the longest time, or
-    else of the one that has been idle for the longest time, or else of the one whose client has
-    read nothing of its answer for the longest time. Where all are busy it is closed itself.
+    One more takes the place of the one whose head has been incomplete longest, else of the one idle
+    longest, else of the one whose client has read nothing longest; else it is closed itself.
     """
 
     def __init__(self, most: int, head_seconds: float) -> None:
@@ -192,11 +185,7 @@ class Connections:
         self._leave(connection)
 
     def note_idle(self, connection: Protocol) -> None:
-        """Note that a request is answered: from now on the connection is idle.
-
-        So is one on which a part of the next head came with the request: like any other idle one
-        it is closed after aiohttp's time for those.
-        """
+        """Note that a request is answered: the connection is idle, even if a head has begun."""
         self._leave(connection)
         if connection.transport is not None:
             self._idle[connection] = None
@@ -286,7 +275,6 @@ class Server:
         ending.cancel()
 
     def _break_off(self) -> None:
-        """End what is left: a client that reads nothing would else hold the process."""
         for connection in self.runner.server.connections if self.runner.server else ():
             if connection.transport is not None:
                 connection.transport.abort()
@@ -295,7 +283,7 @@ class Server:
 async def listen(host: str, port: int) -> list[socket.socket]:
     """Open a socket for each address of `host` (port 0 chooses a free one). Raises OSError.
 
-    An address of a kind that this machine has not, as IPv6 may be, is passed over beside others.
+    An address family that this machine lacks, such as IPv6, is skipped.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -359,15 +347,15 @@ async def start_on(
 
 def heed_signals() -> asyncio.Event:
     """Return an event that SIGTERM or SIGINT sets from now on, in place of ending the process."""
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop, ending = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    return told
+        loop.add_signal_handler(number, ending.set)
+    return ending
 
 
-async def serve_until(told: asyncio.Event, server: Server, drain: Callable[[], None]) -> None:
-    """Serve until told to end; then say so in readiness for a while before ending."""
-    await told.wait()
+async def serve_until(ending: asyncio.Event, server: Server, drain: Callable[[], None]) -> None:
+    """Serve until the event; then report that in readiness for a while before ending."""
+    await ending.wait()
     drain()
     _log.info("ending: requests under way are answered first")
     await asyncio.sleep(DRAIN_SECONDS)

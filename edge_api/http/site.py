@@ -1,7 +1,4 @@
-"""The built site at `/`: which file answers a request, and in which form.
-
-Files are found in the list that the build made at load: no path of a request reaches the disk.
-"""
+"""The built site at `/`: which of the files listed at load answers a request, and in which form."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -46,16 +43,14 @@ _ALLOWED: Final = "GET, HEAD, OPTIONS"
 _MISSING: Final = "/404.html"
 _OTHER_NAMES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 """Of pages that operations answer with: whoever is used to the built pages puts a slash behind."""
-_LARGE: Final = 1024
-"""Bytes that the cache counts for a file that is not kept in it."""
-_MOST: Final = 5
-"""Addresses that are named."""
+_LARGE: Final = 1024  # bytes that the cache counts for a file that is not kept in it
+_MOST: Final = 5  # addresses that are named
 _LATER_LEAF: Final = "/page/"
 _MARKDOWN: Final = media_type("404.md")
 
 
 class _Choice(NamedTuple):
-    """The form of a file that a request gets; all that its answer depends on."""
+    """The form of a file that a request gets; its answer depends on nothing else."""
 
     file: SiteFile
     coding: str
@@ -87,8 +82,12 @@ class Pages:
             if elsewhere is not None:
                 query = request.rel_url.raw_query_string
                 status = 308 if path in self._moved else 301
-                return send(self._redirect(status, elsewhere, query), request)
-            file, status = self._find_stand_in(), 404
+                location = f"{elsewhere}?{query}" if query else elsewhere
+                headers = (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS)
+                return send(PreparedResponse(status, headers), request)
+            status, file = 404, self.files.get(_MISSING)
+            if file is None:
+                raise Problem("not_found", "There is no page at this address")
         choice = self._choose(file, status, request)
         form = self._ready.get(choice) or await self._work.run(
             choice, partial(self._prepare, choice)
@@ -103,7 +102,6 @@ class Pages:
         return elsewhere or address_of(self.files, path)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
-        """Negotiate the form (RFC 9110, section 12)."""
         accepted = whole_list(request.headers, "Accept")
         twin = None
         if accepted is not None and prefers_markdown(accepted):
@@ -125,19 +123,6 @@ class Pages:
             form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, said)
         self._ready.keep(choice, form, _LARGE if form.body is None else form.size)
         return form
-
-    def _find_stand_in(self) -> SiteFile:
-        """Return the page for whatever is not there. Raises Problem where the build has none."""
-        try:
-            return self.files[_MISSING]
-        except KeyError:
-            raise Problem("not_found", "There is no page at this address") from None
-
-    def _redirect(self, status: int, address: str, query: str) -> PreparedResponse:
-        location = f"{address}?{query}" if query else address
-        return PreparedResponse(
-            status, (("Location", location), ("Cache-Control", BRIEFLY), *PAGE_HEADERS)
-        )
 
 
 class Site:
@@ -181,10 +166,7 @@ class Site:
 
 
 class MissingPages:
-    """The Markdown for an address where nothing is; belongs to the files of one build.
-
-    Clients that ask for Markdown are programs, which can follow the closest addresses.
-    """
+    """The Markdown for a missing address: it names the closest ones to programs."""
 
     def __init__(self, files: Mapping[str, SiteFile]) -> None:
         self._files = files

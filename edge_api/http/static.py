@@ -1,8 +1,4 @@
-"""How a file of the site is answered: its type, caching, conditions, ranges, and its bytes.
-
-A small file is read once and kept ready for the wire; a large one is sent piece by piece, and the
-event loop waits for neither. Which file answers a request is not decided here.
-"""
+"""The answer to a request for a file: its type, caching, conditions, ranges, and bytes."""
 
 import asyncio
 import re
@@ -35,8 +31,7 @@ from edge_api.schema.site_policy import (
 _HASHED: Final = re.compile(
     r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+|pictures/[0-9a-f]{8,64}/[^/]+"
 )
-"""What carries the hash of its content in its name or its folder: such a name never changes
-meaning."""
+"""Names with a hash of the content: the file never changes."""
 
 FOREVER: Final = "public, max-age=31536000, immutable"
 BRIEFLY: Final = "public, max-age=300"
@@ -64,10 +59,7 @@ def twin_of(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFile | None:
 
 
 def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool) -> Headers:
-    """Return the header fields that say what a file is, whatever its coding.
-
-    `negotiated`: it was chosen by `Accept`, in place of the page at the same address.
-    """
+    """Return the headers of a file; `negotiated`: `Accept` chose it in place of its page."""
     kind = media_type(file.name)
     varies = "Accept, Accept-Encoding" if negotiated or twin_of(files, file) else "Accept-Encoding"
     location: Headers = (("Content-Location", quote(f"/{file.name}")),) if negotiated else ()
@@ -89,7 +81,6 @@ def is_for_scripts(file: SiteFile) -> bool:
 
 
 def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
-    """Return where machines find more about a page (RFC 8288), and the page of a twin."""
     if file.name.endswith(".md"):
         page = f"/{file.name.removesuffix(TWIN)}"
         is_twin = file.name.endswith(TWIN) and page in files
@@ -108,7 +99,6 @@ def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
 
 
 def _list_feeds(file: SiteFile) -> list[str]:
-    """Return where feeds of a page may stand: beside it, and in the root for the whole journal."""
     folder = f"/{file.name.removesuffix(INDEX)}"
     folders = ["/"] if folder == "/" or not folder.endswith("/") else [folder, "/"]
     return [f"{each}{feed}" for each in folders for feed in _FEEDS]
@@ -136,8 +126,7 @@ def address_of(files: Mapping[str, SiteFile], path: str) -> str | None:
 
 SMALL: Final = 1024 * 1024
 """Bytes up to which a file is kept in memory and answered with one write."""
-_PIECE: Final = 256 * 1024
-"""Bytes that are read and sent at a time of a larger file."""
+_PIECE: Final = 256 * 1024  # bytes that are read and sent at a time of a larger file
 _KNOWN: Final = frozenset({"Content-Type", "Link"})
 """What a 304 leaves out: the client has it (RFC 9110, section 15.4.5)."""
 
@@ -167,10 +156,7 @@ class Representation:
 
 
 def load(folder: Path, file: SiteFile, coding: str, said: Said) -> Representation:
-    """Read one form of a file, in a thread; `coding` is one of the file's or empty.
-
-    Raises OSError.
-    """
+    """Read one form of a file, in a thread. Raises OSError."""
     path = folder / f"{file.name}{CODINGS.get(coding, '')}"
     return _represent(path, *_read(path), coding, said)
 
@@ -201,7 +187,6 @@ def _represent(  # noqa: PLR0913, PLR0917  what a form is made of
 
 
 def _read(path: Path) -> tuple[str, int, bytes | None]:
-    """Return the validator of a file, its size, and its bytes where they are few."""
     digest, size, small = sha256(), 0, b""
     with path.open("rb") as file:
         while piece := file.read(SMALL + 1):
@@ -216,10 +201,9 @@ def _quote(digest: str) -> str:
 
 
 async def answer_file(form: Representation, request: Request) -> web.StreamResponse:
-    """Return the answer to a request for a form of a file.
+    """Return the answer to a request for a form of a file; only a 200 has conditions and ranges.
 
-    Conditions and ranges are looked at for a 200 only (RFC 9110, section 13.2.1). Raises Problem
-    `range_not_satisfiable`, and OSError while nothing is sent yet.
+    Raises Problem `range_not_satisfiable`, and OSError while nothing is sent yet.
     """
     if form.status == HTTPStatus.OK:
         condition = whole_list(request.headers, "If-None-Match")
@@ -234,7 +218,6 @@ async def answer_file(form: Representation, request: Request) -> web.StreamRespo
 
 
 def _span(form: Representation, request: Request) -> Span | None:
-    """Return the part that is asked for, or `None` for the whole."""
     asked = request.headers.get("Range")
     if asked is None or request.method != "GET":
         return None
@@ -258,7 +241,6 @@ async def _part(form: Representation, span: Span, request: Request) -> web.Strea
 async def _stream(
     form: Representation, status: int, headers: Headers, span: Span, request: Request
 ) -> web.StreamResponse:
-    """Send a part of a large file piece by piece, reading off the event loop."""
     response = StreamedResponse(request, status, (*headers, *request.always), span.length)
     with await asyncio.to_thread(form.path.open, "rb") as file:
         try:
@@ -273,7 +255,6 @@ async def _stream(
 
 
 async def _copy(file: BinaryIO, span: Span, response: web.StreamResponse) -> None:
-    """Send the bytes. Raises EOFError when the file is shorter than it was."""
     await asyncio.to_thread(file.seek, span.start)
     left = span.length
     while left > 0:

@@ -1,7 +1,6 @@
-"""The build of the journal that is served now: its index, and how the next takes its place.
+"""The current build of the journal: its posts, search and site, replaced together by the next.
 
-A build is one build: its posts, its search and its site, opened together and swapped in
-together. One that cannot be served changes nothing; what is wrong with it is remembered.
+A build that cannot be served changes nothing; its error is remembered.
 """
 
 import asyncio
@@ -54,11 +53,9 @@ def read_head(path: Path) -> IndexHead:
 
 
 def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Posts]:
-    """Return the head of the index at `path`, and its posts.
+    """Return the head of the index at `path`, and its posts. Raises BuildRefusal.
 
-    A post that stands in `before` as well, byte for byte, is taken from there: it was checked, and
-    two builds share its memory. Raises BuildRefusal for a format that this version cannot read,
-    and for every damage.
+    A post that `before` has byte for byte is taken from there, so that two builds share its memory.
     """
     known = {entry.document.body: entry for entry in before}
     digest = sha256()
@@ -66,7 +63,8 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
         with path.open("rb") as file:
             lines = digested(file, digest)
             head = _read_head(next(lines, b""))
-            entries = tuple(_read_entries(lines, known))
+            posts = enumerate(list_posts(lines), start=2)
+            entries = tuple(known.get(each[1]) or make_entry(_read_record(*each)) for each in posts)
     except OSError as error:
         raise _unreadable(error) from None
     if len(entries) != head.count:
@@ -86,10 +84,7 @@ def digested(lines: Iterable[bytes], digest: "Hash") -> Iterator[bytes]:
 
 
 def list_posts(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the JSON of each post; `lines` are those behind the head.
-
-    Raises BuildRefusal where the closing line is missing, without which the file was cut off.
-    """
+    """Yield the JSON of each post behind the head. Raises BuildRefusal for a file cut off."""
     for line in lines:
         if line == INDEX_CLOSING:
             return
@@ -107,18 +102,12 @@ def _read_head(line: bytes) -> IndexHead:
 
 
 def _check_format(head: object) -> None:
-    """Look at the format before anything else: the rest may mean something new."""
     number = head.get("format") if isinstance(head, dict) else None
     if isinstance(number, int) and number != INDEX_FORMAT:
         raise BuildRefusal(
             f"the posts index has format {number} and this version reads format {INDEX_FORMAT}: "
             "use site build and edge of one version"
         )
-
-
-def _read_entries(lines: Iterator[bytes], known: Mapping[bytes, Entry]) -> Iterator[Entry]:
-    for number, post in enumerate(list_posts(lines), start=2):
-        yield known.get(post) or make_entry(_read_record(number, post))
 
 
 def _read_record(number: int, post: bytes) -> PostRecord:
@@ -156,10 +145,7 @@ class Search(Protocol):
         """Return the slugs of at most `limit` posts, best first; no text is an error."""
 
     async def look_up(self, words: str, limit: int, offset: int = 0) -> Findings:
-        """Return how many have all the words, and what to show of at most `limit` behind `offset`.
-
-        Where few have them all, those that come nearest follow.
-        """
+        """Return how many have all the words, and at most `limit` results, nearest ones last."""
 
     async def close(self) -> None:
         """Let go of the index."""
@@ -174,8 +160,7 @@ class Contents(NamedTuple):
 
 
 OpenSearch = Callable[[Path, Awaitable[Contents]], Awaitable[Search]]
-"""Opens the search of the build in a folder, whose contents are being read meanwhile; it waits for
-them, and raises what that raises."""
+"""Opens the search of the build in a folder, whose contents are being read meanwhile."""
 
 
 def _weigh(document: Document) -> int:
@@ -219,7 +204,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """What stands behind `current`; any new build, and any mending of one, looks different."""
+    """The folder behind `current` and its marks, which differ for each build and each fix."""
 
     folder: Path
     index: tuple[int, ...]
@@ -276,12 +261,14 @@ class BuildManager:
         self._retired = []
 
     async def _take(self, folder: Path) -> None:
-        """Open a build and serve it. The build before stays whatever happens."""
         try:
             build = await self._open(folder)
         except Exception as fault:  # noqa: BLE001  the next build must find someone who looks
             self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
-            self._report(f"the newest build is not served: {_sentence(fault)}", fault)
+            is_foreseen = isinstance(fault, BuildRefusal | Problem)
+            reason = str(fault) if is_foreseen else "it could not be opened; the log says more"
+            trace = None if is_foreseen else fault
+            self._report(f"the newest build is not served: {reason}", trace)
             return
         self._swap(build)
         _log.info("serving build %s with %d posts", build.build_id, build.count)
@@ -289,7 +276,6 @@ class BuildManager:
         self._report("" if is_ours else f"the build was made for {build.site_url}: build again")
 
     async def _open(self, folder: Path) -> Build:
-        """Open a build, off the event loop. Raises BuildRefusal, Problem."""
         before = self.current.posts.entries if self.current else ()
         reading = asyncio.ensure_future(asyncio.to_thread(_read_contents, folder, before))
         search = await self._open_search(folder, reading)
@@ -303,22 +289,18 @@ class BuildManager:
             self._retired.append((weakref.ref(replaced), replaced.search))
 
     async def _close_retired(self) -> None:
-        """Close what was replaced and is not used any more: the last request has let go of it."""
         due = [search for build, search in self._retired if build() is None]
         self._retired = [entry for entry in self._retired if entry[1] not in due]
         for search in due:
             await search.close()
 
-    def _report(self, error: str, fault: Exception | None = None) -> None:
-        """Remember what is wrong, and log it once; a fault that nobody foresaw, with its trace."""
+    def _report(self, error: str, trace: Exception | None = None) -> None:
         if error and error != self.error:
-            is_foreseen = fault is None or isinstance(fault, BuildRefusal | Problem)
-            _log.error("%s", error, exc_info=None if is_foreseen else fault)
+            _log.error("%s", error, exc_info=trace)
         self.error = error
 
 
 def _read_contents(folder: Path, before: Iterable[Entry]) -> Contents:
-    """Return what stands in the folder of a build. Raises BuildRefusal."""
     head, posts = read_index(folder / INDEX_FILE, before)
     try:
         files = list_site(folder / SITE_FOLDER, is_bare=head.is_bare)
@@ -334,7 +316,6 @@ def _read_contents(folder: Path, before: Iterable[Entry]) -> Contents:
 
 
 def _look(link: Path) -> _Sighting | None:
-    """Return what stands behind the link, or behind a folder in its place; `None` for nothing."""
     try:
         folder = link.resolve(strict=True)
     except OSError:
@@ -348,9 +329,3 @@ def _marks(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _sentence(fault: Exception) -> str:
-    if isinstance(fault, BuildRefusal | Problem):
-        return str(fault)
-    return "it could not be opened; the log says more"

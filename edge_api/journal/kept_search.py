@@ -1,7 +1,6 @@
-"""The search index of a build, in a file that is kept for the next start and the next build.
+"""The search index of a build, kept in a file for the next start and the next build.
 
-A process of its own makes it, from the index of the build before where there is one: a thread would
-keep requests waiting. The file's name says what it is the index of, and shows any damage.
+A process of its own makes it, since a thread would keep requests waiting:
 
     python -m edge_api.journal.kept_search posts.json edge.db-search
 """
@@ -34,10 +33,8 @@ KEPT_FROM: Final = 500
 """Posts: the index of fewer is made sooner than a process starts."""
 MAKE_SECONDS: Final = 300.0
 """What a process may take, with its turn behind those of other edges."""
-_DIGITS: Final = 32
-"""Of a digest in a name: 128 bits."""
-_AHEAD: Final = 50
-"""Texts that are read at a time."""
+_DIGITS: Final = 32  # of a digest in a name: 128 bits
+_AHEAD: Final = 50  # texts that are read at a time
 _SWITCH_SECONDS: Final = 0.0002
 """How long one thread of the process may keep the other from the interpreter."""
 
@@ -62,10 +59,7 @@ class IndexFiles:
         return next(filter(self._is_whole, self.list(name)), None)
 
     def make(self, index: Path) -> None:
-        """Make the file for the posts in `index`, unless it is there, and remove all others.
-
-        Whoever makes another beside the same prefix waits. Raises OSError, sqlite3.Error.
-        """
+        """Make the file of the posts in `index`; remove others. Raises OSError, sqlite3.Error."""
         turn = os.open(self.prefix.parent, os.O_RDONLY)
         try:
             fcntl.flock(turn, fcntl.LOCK_EX)
@@ -99,7 +93,6 @@ class IndexFiles:
         return seal == self._seal(path, name)
 
     def _seal(self, path: Path, name: str) -> str:
-        """Return what stands at the end of a file's name for its content, the rest and the code."""
         with path.open("rb") as file:
             start = partial(sha256, f"{self._code} {name}\n".encode())
             return file_digest(file, start).hexdigest()[:_DIGITS]
@@ -154,7 +147,6 @@ class SearchOpener:
         return search or await open_search(posts.texts())
 
     async def _is_missing(self, files: IndexFiles, index: Path) -> bool:
-        """Tell whether a build needs a file and has none; not for one that cannot be read."""
         try:
             head = await asyncio.to_thread(read_head, index)
             return head.count >= self._kept_from and not files.list(f"{head.build_id}-")
@@ -163,7 +155,6 @@ class SearchOpener:
 
 
 async def _open(files: IndexFiles, name: str) -> Search | None:
-    """Return the search in a kept file, if it is there and undamaged."""
     with suppress(OSError, Problem):
         if path := await asyncio.to_thread(files.find, name):
             return await open_made(path)
@@ -171,7 +162,6 @@ async def _open(files: IndexFiles, name: str) -> Search | None:
 
 
 async def _make(files: IndexFiles, index: Path) -> None:
-    """Make a file in a process that ends with this one; why there is none stands in the log."""
     command = (sys.executable, "-P", "-s", "-m", __name__, str(index), str(files.prefix))
     process = None
     try:
@@ -197,7 +187,7 @@ async def _make(files: IndexFiles, index: Path) -> None:
 
 
 def _end_with_parent() -> None:
-    """Wait until nobody holds the other end of the standard input, and end the process."""
+    """End the process when its parent closes the other end of the standard input."""
     sys.stdin.read()
     os._exit(1)
 

@@ -59,9 +59,7 @@ Tag = Annotated[
     str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
 AnyWords = Annotated[
-    str,
-    Field(max_length=WORDS_LONGEST, json_schema_extra=_NO_NUL),
-    AfterValidator(refuse_nul),
+    str, Field(max_length=WORDS_LONGEST, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
 Words = Annotated[AnyWords, Field(min_length=1)]
 
@@ -121,7 +119,8 @@ async def _part(build: Build, query: ListQuery) -> Document:
     found = None
     if query.q is not None:
         found = frozenset(await build.search.find(query.q, build.count))
-    wanted = Selection(query.limit, _place(query.cursor), query.tag, query.since)
+    after = Place(*query.cursor.split("_", 1)) if query.cursor else None
+    wanted = Selection(query.limit, after, query.tag, query.since)
     part = build.posts.select(wanted, found)
     following = _next(query, part)
     body = encode_list(part.entries, following)
@@ -129,15 +128,7 @@ async def _part(build: Build, query: ListQuery) -> Document:
     return Document(body, cache_control=CACHING, headers=link, is_lasting=False)
 
 
-def _place(cursor: str | None) -> Place | None:
-    if cursor is None:
-        return None
-    published, _, slug = cursor.partition("_")
-    return Place(published, slug)
-
-
 def _next(query: ListQuery, part: Slice) -> str | None:
-    """Return the path of the following part: the same question, from another place on."""
     if part.next is None:
         return None
     question = query.model_dump(exclude_none=True, exclude={"cursor"})
@@ -165,13 +156,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=list_posts,
         query=ListQuery,
         responses=(
-            SuccessResponse(
-                200,
-                "Posts",
-                _LIST,
-                headers=ETAG,
-                links=link_to_post("posts"),
-            ),
+            SuccessResponse(200, "Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
             UNCHANGED,
         ),
         tools=(list_tool(_LIST),),

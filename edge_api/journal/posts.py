@@ -1,8 +1,4 @@
-"""The posts of one build: the whole list, parts of it, and each post by itself.
-
-Everything that answers consist of is made once, at load; a part of the list is cut out of it. What
-an HTTP parameter looks like is not known here.
-"""
+"""The posts of one build: the whole list, parts of it, and each post, serialized once at load."""
 
 import re
 from bisect import bisect_left
@@ -161,7 +157,6 @@ class Posts:
         return Slice(entries, entries[-1].place if len(some) > limit else None)
 
     def _matching(self, wanted: Selection, found: Collection[str] | None) -> Iterator[Entry]:
-        """Yield the matching entries in their order; both ends are found by halving."""
         entries = self.entries if wanted.tag is None else self._by_tag.get(fold(wanted.tag), ())
         after, since = wanted.after, wanted.since
         start = 0 if after is None else _first(entries, lambda item: after.is_before(item.place))
@@ -190,7 +185,6 @@ def read_text(body: bytes) -> SearchText:
 
 
 def _first(entries: Sequence[Entry], follows: Callable[[Entry], bool]) -> int:
-    """Return the index of the first entry that `follows`, given that all behind it do."""
     return bisect_left(entries, x=True, key=follows)
 
 

@@ -1,7 +1,4 @@
-"""Search for readers: the page of results, and the same as data while somebody types.
-
-Both are open, since they show what is public anyway, and both count against one limit.
-"""
+"""Search for readers: the page of results, and the same as data. Both share one rate limit."""
 
 from functools import partial
 from typing import Annotated, Any, Final
@@ -132,7 +129,6 @@ async def _make_page(
 
 
 def _links(build: Build, results: Results) -> Headers:
-    """Return where programs read the same, and what describes the site (RFC 8288)."""
     links = []
     if len(address := results.address(results.page)) <= _ADDRESS_LONGEST:
         links.append(f'<{address}>; rel="alternate"; type="text/markdown"')
@@ -166,17 +162,13 @@ async def search_posts(
 
 async def _make_answer(build: Build, query: SearchQuery) -> Document:
     results = await find_results(build, query.q, size=query.limit)
-    return Document(orjson.dumps(_answer(results)), cache_control=REVALIDATED, is_lasting=False)
-
-
-def _answer(results: Results) -> dict[str, Any]:
-    found = [_result(result) for result in results.results]
-    return {
+    answer = {
         "query": results.words,
         "count": results.total,
         "suggestion": results.suggestion,
-        "results": found,
+        "results": [_result(result) for result in results.results],
     }
+    return Document(orjson.dumps(answer), cache_control=REVALIDATED, is_lasting=False)
 
 
 def _result(result: Result) -> dict[str, Any]:

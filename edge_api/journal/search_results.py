@@ -65,10 +65,9 @@ class Results:
         """What was found, in words."""
         if not self.words:
             return ""
-        all_words = {
-            0: "No post has all of these words",
-            1: "1 post has these words",
-        }.get(self.total, f"{self.total:,} posts have these words, best first")
+        some = "1 post has" if self.total == 1 else f"{self.total:,} posts have"
+        best = ", best first" if self.total > 1 else ""
+        all_words = f"{some} these words{best}" if self.total else "No post has all of these words"
         near = max(0, len(self.results) - self.total) if self.total < LEAF_SIZE else 0
         verb = "comes" if near == 1 else "come"
         more = f"; {near}{' more' if self.total else ''} {verb} near" if near else ""
@@ -96,10 +95,7 @@ class Results:
 
 
 async def find_results(build: Build, words: str, page: int = 1, size: int = LEAF_SIZE) -> Results:
-    """Return a page of results, or the last one where there are fewer.
-
-    Raises Problem `unavailable`.
-    """
+    """Return a page of results, or the last one there is. Raises Problem `unavailable`."""
     found = await build.search.look_up(words, size, (page - 1) * size)
     pages = max(1, -(-found.total // size))
     if page > pages:

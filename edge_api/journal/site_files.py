@@ -1,8 +1,4 @@
-"""The files of one build's site, listed once, and which of them a misspelt path is close to.
-
-So no path of a request ever reaches the disk. Symbolic links are not followed, hidden files are
-left out, and compressed forms are known by the file that they belong to.
-"""
+"""The files of one build's site, listed once, and a search for those closest to a path."""
 
 import os
 from collections import Counter, defaultdict
@@ -13,14 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-_LONGEST: Final = 200
-"""Characters of an asked path that are looked at."""
-_RAREST: Final = 16
-"""Trigrams that are looked up: those that the fewest paths have."""
-_CANDIDATES: Final = 40
-"""Paths that are compared letter by letter."""
-_LIKENESS: Final = 0.6
-"""Of 1, as difflib counts it, for a path to be worth naming."""
+_LONGEST: Final = 200  # characters of an asked path that are looked at
+_RAREST: Final = 16  # trigrams that are looked up: those that the fewest paths have
+_CANDIDATES: Final = 40  # paths that are compared letter by letter
+_LIKENESS: Final = 0.6  # of 1, as difflib counts it, for a path to be worth naming
 
 
 class Nearby:
@@ -42,7 +34,6 @@ class Nearby:
         return sorted(likely, key=lambda path: (-likeness[path], path))[:limit]
 
     def _choose(self, wanted: str) -> Iterator[str]:
-        """Yield the paths that share the most of the rarest trigrams."""
         known = sorted(
             (trigram for trigram in set(_cut(wanted)) if trigram in self._holders),
             key=lambda trigram: (len(self._holders[trigram]), trigram),
@@ -60,12 +51,10 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _compare(one: str, other: str) -> float:
-    """Return how alike two paths are: as a whole, or by their last parts alone."""
     return max(_ratio(one, other), _ratio(_name(one), _name(other)))
 
 
 def _name(path: str) -> str:
-    """Return the last part of a path, without the ending of a file."""
     last = path.rstrip("/").rpartition("/")[2]
     return last.rpartition(".")[0] or last
 
@@ -77,9 +66,9 @@ def _ratio(one: str, other: str) -> float:
 HOME: Final = "/"
 MISSING: Final = "404.html"
 INDEX: Final = "index.html"
+"""The file that answers for its folder."""
 TWIN: Final = "index.md"
 """The name of a page's Markdown, beside it."""
-"""The file that answers for its folder."""
 WELL_KNOWN: Final = ".well-known"
 """The one hidden folder that is public (RFC 8615), in the root only."""
 
@@ -99,11 +88,7 @@ class SiteFile:
 
 
 def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
-    """Return every public file below `folder` by the path at which it answers.
-
-    A folder answers with its `index.html`; where addresses are bare, `a` with `a.html` too.
-    Raises OSError where something cannot be looked at.
-    """
+    """Return the public files by path; `is_bare`: without `.html` too. Raises OSError."""
     names = dict.fromkeys(_walk(os.fspath(folder)))
     files: dict[str, SiteFile] = {}
     for name in names:
@@ -123,7 +108,6 @@ def _address(name: str) -> str:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    """Yield the name of every regular file that is not hidden."""
     folders = [(folder, "")]
     for place, prefix in folders:
         with os.scandir(place) as entries:

@@ -1,7 +1,4 @@
-"""The operations on posts as tools: how an agent lists, searches and reads the journal.
-
-`search` and `fetch` have the names and shapes that chat products look for in a connector.
-"""
+"""The operations on posts as MCP tools; `search` and `fetch` are what chat products expect."""
 
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit

@@ -1,7 +1,7 @@
-"""Requests that must be carried out once, however often they are sent: the Idempotency-Key.
+"""Requests that are run once, however often they are sent: the Idempotency-Key.
 
-After draft-ietf-httpapi-idempotency-key-header. The answer is kept in the transaction of what was
-done; the unique key of that row decides between processes, a future within one.
+After draft-ietf-httpapi-idempotency-key-header. The answer is stored in the transaction of the
+work; a unique key decides between processes, a future within one.
 """
 
 import asyncio
@@ -26,11 +26,9 @@ PATIENCE_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 1
 """When a request that waited in vain may come again."""
 CREATED: Final = 201
-"""The status of answers that are kept, unless another is said: only what was done is kept (RFC
-9110, section 15.3.2)."""
+"""The status of stored answers, unless another is given (RFC 9110, section 15.3.2)."""
 
-_KEY: Final = re.compile(r"[!-~]{1,255}")
-"""Visible ASCII characters."""
+_KEY: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +54,9 @@ Act = Callable[[Remember], Awaitable[str]]
 
 
 def make_claim(secret: bytes, scope: str, key: str, request: bytes) -> Claim:
-    """Return the claim of a request; `scope` says whose key it is.
+    """Return the claim of a request; `scope` says whose key it is. Raises Problem `invalid`.
 
-    Its id is a keyed hash, so that the store does not tell who sent it (RFC 2104). Raises Problem
-    `invalid` for what is no key.
+    Its id is a keyed hash, so that the store does not tell who sent it (RFC 2104).
     """
     if _KEY.fullmatch(key) is None:
         raise Problem("invalid", "Idempotency-Key: must have 1 to 255 visible ASCII characters")
@@ -88,8 +85,8 @@ class Idempotency:
     async def once(self, claim: Claim, act: Act) -> tuple[str, bool]:
         """Return the answer, and whether it was given before.
 
-        Raises Problem `idempotency_mismatch` when the key came with another request before,
-        `in_progress` when the first one takes too long, and whatever `act` raises.
+        Raises Problem `idempotency_mismatch` for a key of another request, `in_progress` when the
+        first one takes too long, and whatever `act` raises.
         """
         kept, replayed = await self._wait(claim), True
         if kept is None:
@@ -99,7 +96,6 @@ class Idempotency:
         return kept.response, replayed
 
     async def _wait(self, claim: Claim) -> Kept | None:
-        """Return what the request under way is answered with; `None` when none is under way."""
         deadline = asyncio.get_running_loop().time() + self._patience
         while running := self._running.get(claim.id):
             try:
@@ -151,7 +147,6 @@ class Idempotency:
         return kept[0] if kept else None
 
     def _remember(self, claim: Claim, response: str) -> tuple[Query, ...]:
-        """Return the plans that keep an answer."""
         now = self._clock()
         row = {
             "id": claim.id,

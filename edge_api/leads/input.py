@@ -1,7 +1,4 @@
-"""What somebody sends to become a lead: its members, its text cleaned, its faults, signs of spam.
-
-Strings only and no coercion; members that are not declared here are ignored.
-"""
+"""The input of a lead: its members, its text cleaned, its errors, signs of spam. No coercion."""
 
 import re
 import unicodedata
@@ -12,13 +9,7 @@ from types import MappingProxyType
 from typing import Annotated, Final
 
 import orjson
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    WithJsonSchema,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
 from edge_api.db.email_address import fold_address
@@ -90,10 +81,7 @@ _CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
 
 
 def read_form(fields: Mapping[str, str]) -> LeadInput:
-    """Return what a posted form says; it sends each empty field as an empty text.
-
-    Raises FormFaults.
-    """
+    """Return the input of a posted form. Raises FormFaults."""
     given = unfold(fields)
     given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
     if not fields.get("consent_text", ""):
@@ -110,12 +98,10 @@ _MARKUP: Final = re.compile(
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _SCRIPTS: Final = ("LATIN", "CYRILLIC", "GREEK")
 """Scripts whose letters look alike, so that words are forged by mixing them."""
-_SHOUTED: Final = 20
-"""Letters that a text needs before its capitals mean something."""
+_SHOUTED: Final = 20  # letters that a text needs before its capitals mean something
 
 
-_REPEATED: Final = 3
-"""What it weighs that the same was sent a short time ago."""
+_REPEATED: Final = 3  # what it weighs that the same was sent a short time ago
 HELD_FROM: Final = 3
 """The score from which on a lead is not acknowledged: one strong sign, or several weak ones."""
 
@@ -140,16 +126,12 @@ def judge(lead: LeadInput) -> Verdict:
 
 
 def likeness(lead: LeadInput) -> str:
-    """Return the digest that two leads share when the same person sends the same message.
-
-    Case, white space and compatibility forms (NFKC) make no difference.
-    """
+    """Return a digest of sender and message, without case, white space and compatibility forms."""
     message = " ".join(unicodedata.normalize("NFKC", lead.message).casefold().split())
     return sha256(f"{fold_address(lead.email)}\n{message}".encode()).hexdigest()
 
 
 def _mixes_scripts(lead: LeadInput) -> bool:
-    """Tell whether one word is written in letters of two scripts that look alike."""
     text = f"{lead.name} {lead.message}"
     return not text.isascii() and any(len(_scripts(word[0])) > 1 for word in _WORD.finditer(text))
 

@@ -138,7 +138,7 @@ _LINKS = MappingProxyType(
         "list_leads": {
             "operationId": "list_leads",
             "description": "The new lead stands first, unless a newer one has come.",
-        },
+        }
     }
 )
 
@@ -173,10 +173,7 @@ _LIST = Tool(
 
 
 async def take_form(service: Service, request: OperationRequest[None, Fields]) -> OperationResult:
-    """Store the lead of the contact form and lead on to the thanks, or show the form again.
-
-    A script that prefers JSON gets the answer of the API; an error names every fault at once.
-    """
+    """Store the lead and redirect to the thanks, or show the form again; to scripts send JSON."""
     for_script = prefers_json(request.headers.get("Accept", ""))
     try:
         created = await _take(service, request)

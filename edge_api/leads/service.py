@@ -1,7 +1,4 @@
-"""Leads: enquiries that people and programs send, kept once, judged and listed.
-
-A lead counts as taken when the store has it for good; nothing is answered before.
-"""
+"""Leads: enquiries that people and programs send, stored durably, judged and listed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +32,7 @@ _LIMIT: Final = "leads"
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sends a lead, and by which door."""
+    """The sender of a lead, and the interface that was used."""
 
     actor: Actor | None
     """`None`: somebody without a credential."""
@@ -59,13 +56,13 @@ class Created:
 
 
 class LeadListener(Protocol):
-    """Tells others of a new lead, later and for certain: what it has to do stands in the store."""
+    """Reports a new lead to others, later and for certain, by entries in the store."""
 
     async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
-        """Return what is to be written in the transaction that stores the lead. Raises Problem."""
+        """Return the changes for the transaction that stores the lead. Raises Problem."""
 
     def wake(self) -> None:
-        """Be told that such a transaction is durable; cheap, and never raises."""
+        """Note that such a transaction is durable; cheap, and never raises."""
 
 
 class Leads:
@@ -77,24 +74,20 @@ class Leads:
         clock: Clock,
         limiter: Limiter,
         secret: bytes,
-        heralds: Sequence[LeadListener] = (),
+        listeners: Sequence[LeadListener] = (),
     ) -> None:
         self._store = store
         self._clock = clock
         self._limiter = limiter
         self._secret = secret
-        self._heralds = heralds
+        self._listeners = listeners
         self._idempotency = Idempotency(store, clock)
         self._lists = VersionedCache[bytes](store, len)
 
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
     ) -> Created:
-        """Take a lead, or answer as before when its key was used for the same one.
-
-        Raises Problem `too_many_requests` for a sender without a credential, and those of
-        `Idempotency.once`.
-        """
+        """Take a lead, or answer as before under its key. Raises as `Idempotency.once`."""
         take = partial(self._take, lead, sender)
         if idempotency_key is None:
             answer, replayed = await take(lambda _answer: ()), False
@@ -125,21 +118,21 @@ class Leads:
         return orjson.dumps({"leads": outcome.rows, "count": len(outcome.rows)})
 
     async def _take(self, lead: LeadInput, sender: Sender, remember: Remember) -> str:
-        """Store a lead together with what keeps its answer, which is returned."""
         if sender.actor is None:
             await self._limiter.hit(_LIMIT, sender.address)
         try:
             row = self._row(lead, sender)
-            answer = _answer(row)
+            published, brief = ({name: row[name] for name in names} for names in (PUBLIC, BRIEF))
+            answer = orjson.dumps({"lead": published, **brief}).decode()
             before = remember(answer)
-            after = [plan for herald in self._heralds for plan in await herald.outbox_entries(row)]
+            after = [plan for each in self._listeners for plan in await each.outbox_entries(row)]
             await self._store.run(*before, *_keep(row, sender, len(before)), *after)
         except Problem:
             if sender.actor is None:
                 await self._limiter.refund(_LIMIT, sender.address)
             raise
-        for herald in self._heralds:
-            herald.wake()
+        for listener in self._listeners:
+            listener.wake()
         return answer
 
     def _row(self, lead: LeadInput, sender: Sender) -> Row:
@@ -163,10 +156,9 @@ class Leads:
 
 
 def _keep(row: Row, sender: Sender, step: int) -> tuple[Query, ...]:
-    """Return the plans that store a new lead; `step` plans stand before them.
+    """Return the queries that store a lead; `step` queries precede them.
 
-    Whether it repeats another is seen in the transaction that stores it, so that of two at once
-    one is the repeat.
+    A repeat is found in the transaction: of two leads at once one is the repeat.
     """
     if sender.actor is not None:
         return (Insert(LEADS, [row]),)
@@ -187,9 +179,3 @@ def _scope(lead: LeadInput, sender: Sender) -> str:
     if sender.actor is not None:
         return sender.actor.label
     return f"address:{sender.address} {fold_address(lead.email)}"
-
-
-def _answer(row: Row) -> str:
-    """Return the answer to a new lead: both published shapes at once."""
-    lead = {name: row[name] for name in PUBLIC}
-    return orjson.dumps({"lead": lead, **{name: row[name] for name in BRIEF}}).decode()

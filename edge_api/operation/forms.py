@@ -1,7 +1,4 @@
-"""Forms of the contact page as operations: a browser without scripts posts them.
-
-What is in a form is not known here.
-"""
+"""The forms of the contact page as operations, for browsers without scripts."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -32,15 +29,11 @@ BODY: Final = Body(
 
 
 def check_own_form(service: Service, headers: Mapping[str, str], _peer: str) -> None:
-    """Refuse a form that another site sent. Raises Problem `forbidden`.
-
-    A browser says so itself (Fetch Metadata, section 2.3), an older one names where it came from
-    (Fetch, section 3.2); a program says neither, and acts for nobody but itself.
-    """
+    """Refuse a form of another site (Fetch Metadata, section 2.3). Raises Problem `forbidden`."""
     came_from = headers.get("Sec-Fetch-Site")
     if came_from is None:
         host, site_url = headers.get("Host", ""), service.settings.site_url
-        origin = headers.get("Origin", site_url)
+        origin = headers.get("Origin", site_url)  # programs send none
         is_own = origin in (site_url, f"http://{host}", f"https://{host}")
     else:
         is_own = came_from in ("same-origin", "none")
@@ -64,7 +57,6 @@ async def give_back(
 
 
 def _sentences(form: Form, faults: FormFaults) -> dict[str, str]:
-    """Return a sentence for each field; what no field of the form shows is about all."""
     found = {name: f"{text[:1].upper()}{text[1:]}." for name, text in faults.by_field.items()}
     hidden = found.keys() - set(form.fields)
     whole = {"form": " ".join(f"{name}: {found[name]}" for name in sorted(hidden))}

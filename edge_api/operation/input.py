@@ -14,20 +14,15 @@ from edge_api.db.types import refuse_nul
 
 _WHITE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """Unicode's white space without the control characters, as a class of a regular expression."""
-_CONTROL: Final = "\x00-\x1f\x7f-\x9f"
-"""Unicode's category Cc."""
+_CONTROL: Final = "\x00-\x1f\x7f-\x9f"  # Unicode's category Cc
 _CONTROL_BUT_LINES: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """The same without the tab and the line feed."""
 
-_FIRST_CHARACTERS: Final = [chr(number) for number in range(0x3001)]
-"""As far as white space goes."""
+_FIRST_CHARACTERS: Final = [chr(number) for number in range(0x3001)]  # as far as white space goes
 
 
 class TextRule:
-    """What a text may be: 1 to `most` code points once white space around it is taken off.
-
-    `lines`: whether it may have tabs and line feeds; no other control character may stand in it.
-    """
+    """A rule for texts: 1 to `most` code points; `lines` allows tabs and line feeds."""
 
     def __init__(self, most: int, *, lines: bool = False) -> None:
         self._most = most
@@ -37,11 +32,7 @@ class TextRule:
         self._control = re.compile(f"[{self._forbidden}]")
 
     def clean(self, text: str) -> str:
-        """Return the text in NFC without white space around it. Raises ValueError.
-
-        A few characters grow under NFC; a text that would outgrow its bound by that stays as it
-        is, so that whoever counts what they send is right.
-        """
+        """Return the text trimmed and in NFC, unless NFC makes it too long. Raises ValueError."""
         if self._control.search(refuse_nul(text)):
             raise ValueError("must not contain control characters")
         bare = text.strip(self._trimmed)
@@ -54,11 +45,7 @@ class TextRule:
         return kept
 
     def json_schema(self, sentence: str) -> dict[str, Any]:
-        """Return the rule as JSON Schema, with the bounds as they are published.
-
-        It can only count white space, which `clean` takes off first: whoever sends more of it
-        than the bound leaves room for is forgiven.
-        """
+        """Return the rule as JSON Schema; it counts the white space that `clean` strips."""
         allowed = f"[^{self._forbidden}]*"
         pattern = f"^{allowed}[^{self._white}{self._forbidden}]{allowed}$"
         return {
@@ -71,7 +58,6 @@ class TextRule:
 
 
 def _escape(pattern: str) -> str:
-    """Return a pattern with an escape for each character that is not plain to see."""
     return "".join(
         character if " " <= character <= "~" else f"\\u{ord(character):04x}"
         for character in pattern

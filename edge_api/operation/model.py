@@ -1,7 +1,6 @@
-"""What an operation is: one declaration that routes, checks, documents it and makes it a tool.
+"""Operations: one declaration that routes, checks and documents, and makes an MCP tool.
 
-An operation that is not declared is not served. It never sees an HTTP message: what reaches it is
-an `OperationRequest` of checked values, what leaves it is a `OperationResult`.
+An operation sees no HTTP message, but an `OperationRequest`, and returns an `OperationResult`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -56,16 +55,11 @@ class HeaderArgument:
     schema: Mapping[str, Any]
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One way to use an operation; an operation may be several tools, and a tool several of them.
+    """An operation, or several, as an MCP tool.
 
-    `arguments` names what is offered, and what the operation calls it; without it everything is,
-    under its own name.
+    `arguments` maps offered names to the operation's; without it all are offered.
     """
 
     name: str
@@ -83,7 +77,7 @@ class Tool:
     headers: Mapping[str, HeaderArgument] = field(default_factory=lambda: MappingProxyType({}))
     chooser: str = ""
     """The argument that says which operation is meant, by the last step of its path."""
-    present: Callable[[Any], Any] = _as_it_is
+    present: Callable[[Any], Any] = lambda answer: answer
     """Makes the result of the answer's JSON."""
     scope: Scope | None = None
     """What a credential needs where that is not what the operation needs."""
@@ -110,18 +104,12 @@ def shared(name: str, schema: Schema) -> Schema:
 
 @dataclass(slots=True)
 class OperationRequest(Generic[Query, Content]):
-    """One request, as far as an operation may know it.
-
-    Not frozen, like `OperationResult`: one is made a request, and freezing costs as much as making.
-    """
+    """One request, as an operation may know it; not frozen, which would cost as much again."""
 
     actor: Actor | None
     """`None` where no credential was sent and none is needed."""
     address: str
-    """The client's network address, as rate limits count it: an IPv4 address or an IPv6 /64.
-
-    Empty where nothing is counted by it: with a credential, and without a limit.
-    """
+    """The client's IPv4 address or IPv6 /64; empty where nothing is counted by it."""
     path: Mapping[str, str]
     query: Query
     """An instance of the operation's query model."""
@@ -154,8 +142,7 @@ class Body(Generic[Content]):
     """The body an operation takes."""
 
     check: TypeAdapter[Content]
-    """Makes `OperationRequest.body` of the JSON, or of a form's members: a text for each name, or a
-    list of texts for a name that stands more than once. Its faults become Problem `invalid`."""
+    """Makes `OperationRequest.body` of JSON or of a form, whose repeated members are lists."""
     schema: Schema
     examples: Mapping[str, Any] = field(default_factory=dict)
     most: int = BODY_MOST
@@ -164,8 +151,8 @@ class Body(Generic[Content]):
     media_type_needed: bool = True
     """Whether a missing Content-Type is refused; another type always is."""
     verify_signature: Callable[[Service, Mapping[str, str], bytes], None] | None = None
-    """Takes the headers and the bytes as they came, and raises Problem unless they show who sent
-    them: for a body that is signed, which nobody reads before."""
+    """Checks the signature of the bytes, given the headers, before they are parsed. Raises
+    Problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +204,14 @@ class Operation(Generic[Query, Content]):
     problems: tuple[Code, ...] = ()
     """Beyond those that credential, limit and body bring by themselves."""
     hands_out_secrets: bool = False
-    """Whether an answer has a secret beside what the client sent: it is never compressed, since its
-    length would tell of the secret (BREACH)."""
+    """Whether an answer has a secret: it is never compressed, since its length would leak it
+    (BREACH)."""
     ends_with_client: bool = False
     """Whether it stops when its client goes away: for what costs much and changes nothing."""
     error_format: ErrorFormat = "plain"
     """In which words errors are told."""
     check_names: Callable[[Iterable[str]], None] | None = None
-    """Takes the names of the query's parameters before the body is read, and raises Problem for
-    one that the operation does not take. `None`: unknown parameters are ignored."""
+    """Raises Problem for a query parameter that is unknown; `None`: those are ignored."""
     check_sender: Callable[[Service, Mapping[str, str], str], None] | None = None
     """Takes the headers and the peer's address before the credential is read; raises Problem."""
     needs_address: bool = False

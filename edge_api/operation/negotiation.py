@@ -14,8 +14,7 @@ _ITEM: Final = re.compile(rf'(?:[^",]|{_QUOTED})+')
 _PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
 _NAME: Final = re.compile(rf"\s*({_WORD}(?:/{_WORD})?)")
 _WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
-_UTF8: Final = {"charset": "utf-8"}
-"""The parameters of everything textual that is sent."""
+_UTF8: Final = {"charset": "utf-8"}  # the parameters of all texts that are sent
 _MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
 """Those of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
 
@@ -55,14 +54,13 @@ def _preference(item: str) -> Preference | None:
 
 
 def media_weight(header: str, media_type: str) -> float:
-    """Return how much a client wants `media_type` in UTF-8; the most exact range decides.
-
-    0 when no range covers it.
-    """
+    """Return the weight of `media_type` in UTF-8 by the most exact range; 0 without one."""
     whole, kind = media_type, f"{media_type.partition('/')[0]}/*"
     best, exactness = 0.0, (-1, -1)
     for preference in preferences(header):
-        if preference.name not in (whole, kind, "*/*") or not _covers(preference):
+        offered = _MARKDOWN if preference.name == "text/markdown" else _UTF8
+        is_covered = preference.parameters.items() <= offered.items()
+        if preference.name not in (whole, kind, "*/*") or not is_covered:
             continue
         rank = (("*/*", kind, whole).index(preference.name), len(preference.parameters))
         if rank > exactness:
@@ -70,17 +68,9 @@ def media_weight(header: str, media_type: str) -> float:
     return best
 
 
-def _covers(preference: Preference) -> bool:
-    offered = _MARKDOWN if preference.name == "text/markdown" else _UTF8
-    return preference.parameters.items() <= offered.items()
-
-
 @lru_cache(512)
 def prefers_markdown(header: str) -> bool:
-    """Tell whether a page should be answered as Markdown rather than as HTML.
-
-    Only for who names `text/markdown` and wants it no less than HTML: a wildcard is a browser's.
-    """
+    """Tell whether `text/markdown` is named, and preferred no less than HTML."""
     named = any(preference.name == "text/markdown" for preference in preferences(header))
     weight = media_weight(header, "text/markdown") if named else 0.0
     return weight > 0 and weight >= media_weight(header, "text/html")
@@ -88,10 +78,7 @@ def prefers_markdown(header: str) -> bool:
 
 @lru_cache(512)
 def prefers_json(header: str) -> bool:
-    """Tell whether the answer to a form should be JSON rather than a page: only where it is named.
-
-    A browser that leads to a page names HTML, a script that reads the answer names JSON.
-    """
+    """Tell whether JSON is named, and preferred to HTML, for the answer to a form."""
     named = any(preference.name == JSON for preference in preferences(header))
     return named and media_weight(header, JSON) > media_weight(header, "text/html")
 
@@ -100,8 +87,7 @@ def prefers_json(header: str) -> bool:
 def best_coding(header: str, available: tuple[str, ...]) -> str:
     """Return the coding that an `Accept-Encoding` prefers among `available`, or `""` for none.
 
-    Among equals the earlier of `available` wins, and every coding wins over none. A client that
-    refuses all there is gets the answer without coding (section 12.5.3).
+    Among equals the earlier wins; one that is refused is not used (section 12.5.3).
     """
     weights = {item.name.removeprefix("x-"): item.weight for item in preferences(header)}
     others = weights.get("*", 0.0)

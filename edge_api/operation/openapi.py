@@ -7,6 +7,7 @@ from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
     UNCHANGED,
     AnyOperation,
+    Body,
     ErrorFormat,
     Parameter,
     Schema,
@@ -34,7 +35,6 @@ service whose own address is a loopback one answers 421 to any other `Host`."""
 
 
 def _object(**members: Json) -> Json:
-    """Return the schema of an object that has these members, all of them, and no other."""
     return {
         "type": "object",
         "required": list(members),
@@ -133,16 +133,17 @@ def _operation(operation: AnyOperation, samples: Mapping[str, str], components: 
     if operation.description:
         entry["description"] = operation.description
     parameters = [_parameter(item, samples, components) for item in operation.parameters]
-    parameters += _query_parameters(operation)
+    if operation.query is not None:
+        members = operation.query.model_json_schema()["properties"]
+        parameters += [_query_parameter(name, schema) for name, schema in members.items()]
     if parameters:
         entry["parameters"] = parameters
     if operation.body is not None:
-        entry["requestBody"] = _request_body(operation)
+        entry["requestBody"] = _request_body(operation.body)
     return entry
 
 
 def _refer(components: Json, kind: str, name: str, value: Json) -> Json:
-    """Put a value among the components, and return the reference to it."""
     components[kind][name] = value
     return {"$ref": f"#/components/{kind}/{name}"}
 
@@ -168,7 +169,6 @@ def _security_schemes(site_url: str) -> Json:
 
 
 def _security(operation: AnyOperation) -> list[Json]:
-    """Return the ways in; OpenAPI 3.1 lets the list behind a scheme name what it must allow."""
     if operation.credential == "none":
         return []
     scopes = [operation.scope] if operation.scope else []
@@ -194,13 +194,6 @@ def _parameter(parameter: Parameter, samples: Mapping[str, str], components: Jso
     return entry
 
 
-def _query_parameters(operation: AnyOperation) -> list[Json]:
-    if operation.query is None:
-        return []
-    schema = operation.query.model_json_schema()
-    return [_query_parameter(name, entry) for name, entry in schema["properties"].items()]
-
-
 def _query_parameter(name: str, schema: Json) -> Json:
     schema = {key: value for key, value in schema.items() if key != "title"}
     description = schema.pop("description", "")
@@ -222,9 +215,7 @@ def present_schema(schema: Json) -> Json:
     return {**choices[0], **rest}
 
 
-def _request_body(operation: AnyOperation) -> Json:
-    body = operation.body
-    assert body is not None  # noqa: S101  the caller looked
+def _request_body(body: Body[Any]) -> Json:
     content: Json = {"schema": _named(body.schema)}
     if body.examples:
         content["examples"] = {name: {"value": value} for name, value in body.examples.items()}
@@ -232,7 +223,6 @@ def _request_body(operation: AnyOperation) -> Json:
 
 
 def _responses(operation: AnyOperation, components: Json) -> Json:
-    """Return the responses by status; failures and 304 are references to shared components."""
     responses: Json = {}
     by_status: dict[int, list[Code]] = {}
     for code in problem_codes(operation):
@@ -255,22 +245,16 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
 def _success(success: SuccessResponse) -> Json:
     entry: Json = {"description": success.sentence, **_headers(success.headers)}
     if success.schema is not None:
-        entry["content"] = {name: _content(name, success) for name in success.media_types}
+        example = {"example": success.example} if success.example is not None else {}
+        json, text = {"schema": _named(success.schema), **example}, {"schema": {"type": "string"}}
+        entry["content"] = {kind: json if "json" in kind else text for kind in success.media_types}
     if success.links:
         entry["links"] = dict(success.links)
     return entry
 
 
-def _content(media_type: str, success: SuccessResponse) -> Json:
-    if "json" not in media_type:
-        return {"schema": {"type": "string"}}
-    assert success.schema is not None  # noqa: S101  the caller looked
-    example = {"example": success.example} if success.example is not None else {}
-    return {"schema": _named(success.schema), **example}
-
-
 def _named(schema: Schema) -> Schema:
-    """Return a model by reference, since others use it too; any other schema as it is."""
+    """Return a model by reference, any other schema as it is."""
     return shared(schema["title"], schema) if "title" in schema else dict(schema)
 
 
@@ -303,10 +287,7 @@ def _headers(sentences: Mapping[str, str]) -> Json:
 
 
 def _hoist(value: Any, definitions: Json) -> Any:
-    """Return `value` with every `$defs` below it moved into the document's components.
-
-    Titles are dropped: pydantic derives them from the names.
-    """
+    """Move each `$defs` to the components, and drop the titles that pydantic derives from names."""
     match value:
         case dict():
             for name, schema in value.get("$defs", {}).items():

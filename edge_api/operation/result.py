@@ -11,10 +11,7 @@ JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """Bytes that many requests get: made once, validated by a strong ETag (RFC 9110, 8.8.3).
-
-    One object is one representation; identity is what caches of its wire form go by.
-    """
+    """Bytes for many requests, validated by a strong ETag (RFC 9110, 8.8.3); cached by identity."""
 
     body: bytes
     media_type: str = JSON
@@ -46,10 +43,7 @@ NO_STORE = "no-store"
 
 @dataclass(slots=True)
 class OperationResult:
-    """The outcome of an operation, before it is encoded.
-
-    `value` is a Document, or bytes already encoded as `media_type`, or what JSON can say.
-    """
+    """The result of an operation: a Document, encoded bytes, or a value for JSON."""
 
     value: Any
     status: int = 200

@@ -41,10 +41,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What operations work with, made once at the start.
-
-    `service[Leads]` is the part of that class: so an operation imports no part of another slice.
-    """
+    """The parts that operations work with; `service[Leads]` is the part of that class."""
 
     settings: Settings
     clock: Clock

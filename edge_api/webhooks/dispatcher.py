@@ -1,7 +1,4 @@
-"""The dispatcher of webhooks: tells endpoints what happened, and writes down what came of it.
-
-An endpoint that is slow or away holds no other up.
-"""
+"""The dispatcher of webhooks: posts events to endpoints, none of which holds up another."""
 
 import asyncio
 import logging
@@ -67,8 +64,7 @@ class Dispatcher(outbox.Dispatcher):
         self._leases = outbox.Leases(store, clock, WEBHOOK_DELIVERIES, LEASE)
         self._enabled = VersionedCache[list[Row]](store, lambda _: ANSWER_LEAST)
         """The endpoints that new leads are for: looked at with each of them."""
-        self._told: set[str] = set()
-        """The ids of the endpoints that are told something now."""
+        self._told: set[str] = set()  # the ids of the endpoints that have a task now
 
     async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return what keeps a new lead until every endpoint has heard of it. Raises Problem."""
@@ -90,7 +86,7 @@ class Dispatcher(outbox.Dispatcher):
         return False
 
     async def _tell_all(self) -> list[asyncio.Task[None]]:
-        """Begin to tell each endpoint that is not being told already; return who does."""
+        """Start a task for each endpoint that has none; return the new ones."""
         await _tidy(self._store, self._clock())
         ids = [row["id"] for row in await enabled(self._store)]
         fresh = [each for each in ids if each not in self._told]
@@ -98,10 +94,7 @@ class Dispatcher(outbox.Dispatcher):
         return [self._begin(self._drain(each)) for each in fresh]
 
     async def _drain(self, endpoint_id: str) -> None:
-        """Tell an endpoint until nothing is due there, or nothing is to be told to it.
-
-        What was claimed when it is cut short is due again after its lease.
-        """
+        """Post to an endpoint until nothing is due; a lost claim is due after its lease."""
         waits = f"webhooks: {endpoint_id} waits"
         fault = f"webhooks: telling {endpoint_id} was cut short; it goes on"
         try:
@@ -112,7 +105,7 @@ class Dispatcher(outbox.Dispatcher):
             self._told.discard(endpoint_id)
 
     async def _tell_batch(self, endpoint_id: str) -> bool:
-        """Tell an endpoint what can be claimed for it; tell whether there may be more."""
+        """Post what can be claimed for an endpoint; tell whether there may be more."""
         claimed = await self._claim(endpoint_id)
         rows = await self._drop_forgotten(claimed) if claimed else []
         endpoint = await find(self._store, endpoint_id)  # which may have changed
@@ -132,10 +125,7 @@ class Dispatcher(outbox.Dispatcher):
         return await self._leases.claim(found.rows, now)
 
     async def _drop_forgotten(self, deliveries: Sequence[Row]) -> list[Row]:
-        """Return the claimed deliveries that may be told; forget those of leads that are gone.
-
-        An administrator deletes a lead alone, without what waits to be told of it. Raises Problem.
-        """
+        """Drop the deliveries of leads that an administrator has deleted; return the others."""
         leads = {row["subject_id"] for row in deliveries if row["event"] == LEAD_CREATED}
         where = (Filter("id", "in", tuple(leads)),)
         (found,) = await self._store.run(Read(LEADS, ("id",), where))
@@ -148,7 +138,7 @@ class Dispatcher(outbox.Dispatcher):
         return [row for row in deliveries if row["subject_id"] not in gone]
 
     async def _attempt(self, endpoint: Row, delivery: Row) -> None:
-        """Tell one event once, and write down what came of it; nothing is raised."""
+        """Post one event once, and store the result; nothing is raised."""
         what = delivery["id"], endpoint["id"], delivery["attempts"] + 1
         try:
             answer = await self._tell(endpoint, delivery)
@@ -178,10 +168,7 @@ class Dispatcher(outbox.Dispatcher):
         )
 
     def _settle(self, delivery: Row, answer: Answer) -> tuple[Query, ...]:
-        """Return what is to be written of an attempt, if the delivery is still claimed for it.
-
-        Where it is not, nothing is written: what refuses for good meets with a conflict.
-        """
+        """Return the changes after an attempt, which fail where the claim is lost."""
         now = self._clock()
         if answer.is_taken:
             return (Delete(WEBHOOK_DELIVERIES, outbox.held(delivery)),)
@@ -196,10 +183,10 @@ class Dispatcher(outbox.Dispatcher):
         return (Update(WEBHOOK_DELIVERIES, values, outbox.held(delivery)),)
 
     def _disable(self, delivery: Row, now: datetime) -> tuple[Query, ...]:
-        """Return the plans that tell an endpoint nothing more, and give up what waits for it.
+        """Return the queries that disable an endpoint, and give up what waits for it.
 
-        They meet with a conflict where the delivery is ours no more, be it that another one has
-        disabled the endpoint: an operator who has enabled it since must not be overruled.
+        They conflict where the delivery is not ours any more: an operator may have enabled it
+        since.
         """
         endpoint_id = delivery["endpoint_id"]
         values = {"disabled_at": spell_instant(now), "disabled_for": GONE}
@@ -214,11 +201,10 @@ class Dispatcher(outbox.Dispatcher):
 
 
 async def _tidy(store: Store, now: datetime) -> None:
-    """Give up what waits for disabled endpoints, and forget what waits for removed ones.
+    """Give up what waits for disabled endpoints, and delete what waits for removed ones.
 
-    Such rows come of a lead that was stored in the moment in which its endpoint went. An endpoint
-    may have been added or enabled since it was looked for: whoever has a delivery is known by now,
-    unless it is gone for ever. Raises Problem.
+    Such rows are of leads stored while their endpoint went. An endpoint may have been added or
+    enabled since `enabled` was read, so each is looked up again.
     """
     told = tuple(row["id"] for row in await enabled(store))
     where = (outbox.WAITING, Filter("endpoint_id", "in", told, negated=True))
@@ -244,10 +230,9 @@ def _give_up(which: Filter, now: datetime) -> Update:
 
 
 def next_attempt(attempts: int, retry_after: str, now: datetime) -> datetime | None:
-    """Return when to try again after so many attempts and one more in vain; `None`: not any more.
+    """Return the time of the next attempt after `attempts` and one more; `None` for none.
 
-    `retry_after` is that header of the last answer (RFC 9110, section 10.2.3); it makes the pause
-    longer, never shorter.
+    The header `retry_after` (RFC 9110, section 10.2.3) makes the pause longer, never shorter.
     """
     if attempts >= len(PAUSES):
         return None
@@ -256,7 +241,6 @@ def next_attempt(attempts: int, retry_after: str, now: datetime) -> datetime | N
 
 
 def _read_retry_after(text: str, now: datetime) -> timedelta:
-    """Return the pause that is asked for; none where that cannot be read."""
     if text.isascii() and text.isdigit():
         return timedelta(seconds=min(int(text[:9]), PAUSE_LONGEST.total_seconds()))
     try:

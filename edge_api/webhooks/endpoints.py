@@ -1,8 +1,4 @@
-"""Events for other services: what they say, who signs them, and the addresses they are told to.
-
-Operators change the addresses; each change is audited. A secret is returned once, and lies in the
-store encrypted.
-"""
+"""Webhook events and endpoints; secrets are stored encrypted, and each change is audited."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,10 +73,7 @@ class Messenger(Protocol):
     """Posts what it is given to addresses that it may connect to."""
 
     async def check(self, url: str) -> None:
-        """Return if `url` can be told anything at all. Raises Problem `invalid` that says why not.
-
-        A name that leads nowhere yet is no fault: it is looked up again for each attempt.
-        """
+        """Raise Problem `invalid` if `url` must not be posted to; a name may resolve later."""
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Return what came of sending the body once; whatever happens is an answer."""
@@ -203,10 +196,7 @@ class Endpoints:
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, named(row["id"])))
 
     async def rotate(self, endpoint_id: str, overlap: timedelta = OVERLAP) -> Keyed:
-        """Give an endpoint a new secret; the present one signs as well until `overlap` is over.
-
-        One that was replaced before signs no more. Raises Problem `not_found`.
-        """
+        """Make a secret; the present one signs too for `overlap`. Raises Problem `not_found`."""
         row, secret = await self._find(endpoint_id), new_secret()
         values = {
             "secret": self._wrapping.wrap(secret.encode()),
@@ -245,7 +235,7 @@ class Endpoints:
         return await self._make_messenger().post(row["url"], body, headers)
 
     async def _run(self, verb: str, change: Insert | Update | Delete, *more: Delete) -> int:
-        """Carry out a change with its entry in the audit log; return how many rows it met."""
+        """Run a change with its entry in the audit log; return the number of rows changed."""
         where = () if isinstance(change, Insert) else change.where
         columns = tuple(condition.column for condition in where)
         entry = Change(verb, change.table, RowCount(0), columns)

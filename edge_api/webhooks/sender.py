@@ -1,7 +1,4 @@
-"""Telling others what happened: a POST to an address of the operator's, which must be public.
-
-What is told, and what comes of the answer, is not known here.
-"""
+"""The webhook sender: a POST to an address of the operator's, which must be public."""
 
 import asyncio
 import re
@@ -85,7 +82,7 @@ class WebhookSender:
             return Answer(answer.status, f"answered {answer.status}", again)
 
     def _gate(self, parts: SplitResult) -> SsrfGuard:
-        """Return the way out for a URL. Raises Forbidden where its host is not allowed."""
+        """Return the guard for a URL. Raises BlockedAddress where its host is not allowed."""
         host, guard = parts.hostname or "", self._gates[parts.scheme]
         guard.check(host)
         # Without TLS a name leads wherever the network says, but for the one that is this machine.
@@ -107,7 +104,7 @@ def make_teller(settings: Settings) -> WebhookSender:
 
 
 def _read(url: str) -> SplitResult:
-    """Return the parts of a URL. Raises Problem `invalid` for what is none of ours."""
+    """Return the parts of a URL. Raises Problem `invalid`."""
     if len(url) > URL_LONGEST:
         raise _fault(f"is longer than {URL_LONGEST} characters")
     if _SPELLING.fullmatch(url) is None:  # what else looks like a digit or a slash may become one

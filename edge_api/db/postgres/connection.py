@@ -1,7 +1,4 @@
-"""One connection to a PostgreSQL database: how it is opened, and what holds for its session.
-
-It knows nothing of tables.
-"""
+"""A connection to a PostgreSQL database, and the settings of its session."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -17,8 +14,7 @@ SCHEMA: Final = "fore_edge"
 CONNECT_SECONDS: Final = 8.0
 """How long opening a connection may take: 5 ms at rest, and seconds where ten want each core."""
 MARGIN_SECONDS: Final = 1.0
-"""How much longer than the server's own limit an answer is waited for: the server's way to end a
-statement leaves the connection usable, and says why."""
+"""How much longer than the server's limit an answer is waited for: the server can say why."""
 
 SETTINGS: Mapping[str, str] = {
     "application_name": "fore-edge",
@@ -39,16 +35,14 @@ SETTINGS: Mapping[str, str] = {
 """What holds in each session."""
 
 # In quotation marks: the classes take parameters in the eyes of type checkers alone.
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Connection: TypeAlias = "Session | PoolConnectionProxy[asyncpg.Record]"
 """A session, of a pool or not."""
 
 
 class PooledSession(asyncpg.Connection):
-    """A session that is given back to its pool without a trip to the server.
-
-    What a read sets it sets for its transaction alone, so that nothing has to be reset.
-    """
+    """A session that is returned to its pool without a trip to the server: reads set nothing."""
 
     def get_reset_query(self) -> str:
         """Return the statements that reset a session: none."""
@@ -56,15 +50,27 @@ class PooledSession(asyncpg.Connection):
 
 
 async def connect(url: str, settings: Mapping[str, str], seconds: float | None) -> Session:
-    """Open a session; an answer is waited for `seconds` at the most.
-
-    Raises what `faults.EngineError` names, and ValueError for a URL that cannot be read.
-    """
+    """Open a session; `seconds` limit each answer. Raises EngineError, and ValueError for a URL."""
     return await asyncpg.connect(
         url,
         timeout=CONNECT_SECONDS,
         command_timeout=seconds,
         server_settings={**SETTINGS, **settings},
+    )
+
+
+async def open_pool(
+    url: str, most: int, settings: Mapping[str, str], seconds: float | None = None
+) -> Pool:
+    """Return a pool of `most` sessions, opened when needed; `seconds` limit each answer."""
+    return await asyncpg.create_pool(
+        url,
+        min_size=0,  # else a task of the pool's own would try to connect, and log each failure
+        max_size=most,
+        timeout=CONNECT_SECONDS,
+        command_timeout=seconds,
+        server_settings={**SETTINGS, **settings},
+        connection_class=PooledSession,
     )
 
 

@@ -1,11 +1,8 @@
-"""The engine for many edges: a store in a PostgreSQL database, which recovers by itself.
-
-It knows plans and declared tables, and nothing of what rows mean.
-"""
+"""The engine for many edges: a store in a PostgreSQL database, which recovers by itself."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from functools import partial
@@ -41,13 +38,11 @@ SELECT NOT EXISTS (
 """
 """Whether nobody looks at an older state: rows that one may still see are left alone by VACUUM."""
 LOCK_SECONDS: Final = 2.0
-"""How long a table that somebody uses is waited for, and with it everybody who comes after us. The
-server ends a VACUUM of its own that is in the way after one second."""
+"""How long a table in use is waited for; the server cancels its own VACUUM after one second."""
 LOOK_SECONDS: Final = 0.5
 """Between two looks."""
 STALE_SECONDS: Final = 1.5
-"""How long a look counts. Afterwards nothing is known of what others do, and nothing that was kept
-may be trusted; two seconds is what a revocation may take on all edges."""
+"""How long a version is trusted: a revocation may take two seconds on all edges."""
 
 _LOOK: Final = "SELECT pg_current_snapshot()::text"
 """Which transactions a statement sees. Where that is the same, so are all rows."""
@@ -56,10 +51,9 @@ _LOOK: Final = "SELECT pg_current_snapshot()::text"
 async def open_store(
     url: str, clock: Callable[[], datetime], *, create: bool = True
 ) -> "PostgresStore":
-    """Open the store in the database at `url`, at the present schema.
+    """Open the store in the database at `url` (as libpq and asyncpg take it) at the present schema.
 
-    `url` is as libpq and asyncpg take it. The database has to be there; the store in it is made
-    where it is missing, but for who says `create=False`, who only looks. Raises StoreRefusal.
+    Without `create` a missing store is refused. Raises StoreRefusal.
     """
     await migrate(url, spell_instant(clock()), create=create)
     async with AsyncExitStack() as stack:
@@ -79,11 +73,10 @@ async def open_store(
 
 
 class VersionPoller:
-    """Looks at the server twice a second, on a connection of its own.
+    """Reads the version twice a second, on a connection of its own.
 
-    The version is asked for with each request and must not wait, so a task looks for all. What was
-    read after it was had may be kept for as long as it stays: a change by this edge changes it
-    before its caller is answered, a change by another edge within two seconds.
+    A change by this edge changes it before its caller is answered, a change by another edge within
+    two seconds.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[Session]]) -> None:
@@ -158,10 +151,10 @@ class PostgresStore:
         self._ending: asyncio.Task[None] | None = None
 
     async def run(self, *plans: Query) -> list[QueryResult]:
-        """Carry out all plans in one transaction and return an outcome for each.
+        """Execute all queries in one transaction and return a result for each.
 
-        Raises Problem, as `Store` says. When the server goes away in the middle of a commit nobody
-        knows whether it has happened: the caller is told to come back, and decides.
+        Raises Problem, as `Store` says. When the server goes away within a commit, nobody knows
+        whether it has happened: the caller decides.
         """
         self._refuse_closed()
         if not plans:
@@ -169,22 +162,19 @@ class PostgresStore:
         reads = [query for query in plans if isinstance(query, Read)]
         if len(reads) == len(plans):
             return await self._understood(self._readers.run(reads))
-        return await self._understood(self._write(plans))
+        outcomes = await self._understood(self._writer.run(Planned(plans)))
+        self._watch.note_change()  # polling finds a write that seems lost
+        return outcomes
 
     def version(self) -> int:
-        """Return a number that differs whenever rows may have changed, by whichever edge.
-
-        A change by another edge shows within two seconds. Raises Problem `unavailable`.
-        """
+        """Return a number that changes within two seconds of any write. Raises Problem."""
         self._refuse_closed()
         return self._watch.version()
 
     async def scrub(self, *, whole: bool = False) -> bool:
-        """Take what was deleted out of the tables' files, as far as the server lets it.
+        """Vacuum the tables, so that deleted rows leave their files; `whole` rewrites the tables.
 
-        Deleted rows are there until VACUUM gives their room to others; `whole` writes the tables
-        anew. The server's own log, its replicas and its backups keep what they have: they are its
-        operator's. Raises Problem.
+        The server's log, replicas and backups are its operator's. Raises Problem.
         """
         self._refuse_closed()
         return await self._understood(scrub_tables(self._url, whole=whole))
@@ -204,22 +194,8 @@ class PostgresStore:
         await self._watch.close()
         await asyncio.gather(self._readers.close(), self._writer.close())
 
-    async def _write(self, plans: Sequence[Query]) -> list[QueryResult]:
-        """Write, and let nothing be trusted that was kept before, once that is durable.
-
-        Nobody is promised anything about a write that failed; if it is there all the same, the
-        watch finds it as it finds those of others.
-        """
-        outcomes = await self._writer.run(Planned(plans))
-        self._watch.note_change()
-        return outcomes
-
     async def _look(self) -> None:
-        """Take the write lock, which shows that the store could be written, with who writes now.
-
-        After a group was lost only a real commit shows it: a server whose disk is full gives out
-        locks.
-        """
+        """Check that the store can be written: take the lock; after a lost group, commit."""
         self._refuse_closed()
         await self._understood(self._writer.run(partial(_look, rewrites=self._writer.failed)))
 
@@ -228,7 +204,6 @@ class PostgresStore:
             raise unavailable("The store is closed")
 
     async def _understood(self, doing: Awaitable[T]) -> T:
-        """Return what `doing` returns; what the engine raises becomes a Problem."""
         try:
             return await doing
         except Problem as problem:
@@ -251,10 +226,9 @@ async def _look(connection: Connection, *, rewrites: bool) -> None:
 
 
 async def scrub_tables(url: str, *, whole: bool) -> bool:
-    """Give the room of deleted rows to others; tell whether nobody stood in the way.
+    """Vacuum the tables; tell whether nobody stood in the way. Raises EngineError.
 
-    `whole` writes each table anew, and locks it meanwhile; it does nothing while somebody looks at
-    an older state, a dump say. Raises EngineError.
+    `whole` rewrites each table under a lock, and does nothing while somebody reads an older state.
     """
     session = await connect(url, {"lock_timeout": milliseconds(LOCK_SECONDS)}, None)
     try:

@@ -1,7 +1,4 @@
-"""What PostgreSQL's errors mean: a rule of the schema, or a store that cannot work now.
-
-Whatever is neither is a fault of ours and stays the exception that it is.
-"""
+"""PostgreSQL's errors: violations of the schema, and reasons why the store cannot work now."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,8 +11,7 @@ from edge_api.db.problems import OVERDUE, Problem
 from edge_api.db.table import Row, Table
 
 _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
-"""What asyncpg raises for a connection that is of no use any more. InternalClientError is among
-that: it is what a statement gets that is sent while the server's farewell comes in."""
+"""What asyncpg raises for a lost connection; InternalClientError if the server says farewell."""
 EngineError = (asyncpg.PostgresError, *_Broken)
 """What asyncpg raises: for the server, for the connection, for the network."""
 
@@ -70,10 +66,7 @@ def _sentence_of(sqlstate: str) -> str | None:
 def violation(
     error: asyncpg.IntegrityConstraintViolationError, table: Table, rows: Sequence[Row]
 ) -> Problem:
-    """Return the problem of a row that a rule of the schema refuses.
-
-    `rows` hold the values that were to be stored, as far as they are known.
-    """
+    """Return the problem of a violation; `rows` hold the values to be stored, if they are known."""
     if not isinstance(error, asyncpg.UniqueViolationError):
         return broken_rule(table, [_column_of_rule(error, table)], error.sqlstate)
     columns = _columns_of_index(error.constraint_name or "", table)
@@ -81,7 +74,6 @@ def violation(
 
 
 def _column_of_rule(error: asyncpg.IntegrityConstraintViolationError, table: Table) -> str:
-    """Return the column of a rule, from the name that PostgreSQL gives to a column's CHECK."""
     name = error.constraint_name or ""
     return error.column_name or name.removeprefix(f"{table.name}_").removesuffix("_check")
 
@@ -94,10 +86,7 @@ def _columns_of_index(name: str, table: Table) -> tuple[str, ...]:
 def _refused(
     error: asyncpg.UniqueViolationError, columns: Sequence[str], rows: Sequence[Row]
 ) -> Row:
-    """Return which row was refused; of several, the one whose values the server names.
-
-    Its sentence is in the server's language, but `(columns)=(values)` stands in it in each.
-    """
+    """Return the refused row: its `(columns)=(values)` stand in the server's sentence."""
     if len(rows) == 1:
         return rows[0]
     named = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)

@@ -1,7 +1,4 @@
-"""Plans carried out on a connection, in PostgreSQL's words. It begins and ends nothing.
-
-Nothing here leans on the locale of the server.
-"""
+"""Queries executed on a connection, in the SQL of PostgreSQL, whatever the locale of the server."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
@@ -60,9 +57,8 @@ def like_operands(pattern: str) -> tuple[str]:
 def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
     """Return the operands of `ilike`: whether no text needs folding, letters, to what, the pattern.
 
-    PostgreSQL's own ILIKE sees to ASCII. Of the others only those letters are folded that the
-    pattern could be after: the rest fit a wildcard or nothing, folded or not. With a table of all
-    1,400 a scan of texts that are not ASCII took a hundred times as long.
+    PostgreSQL's ILIKE folds ASCII. Of the others only letters that the pattern could match are
+    folded: with all 1,400 a scan took a hundred times as long.
     """
     (case_insensitive,) = like_operands(fold(pattern))
     wanted = sorted({piece[-1] for piece in _pieces(case_insensitive)})
@@ -72,7 +68,6 @@ def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
 
 
 def _pieces(pattern: str) -> Iterator[str]:
-    """Yield the characters of a pattern; one that a backslash makes plain comes with that."""
     characters = iter(pattern)
     for character in characters:
         yield character + next(characters, "") if character == ESCAPE else character
@@ -103,7 +98,7 @@ POSTGRESQL: Final = ErrorFormat(
         }
     ),
     operands=MappingProxyType(
-        {"like": like_operands, "ilike": ilike_operands, "is": lambda _null: ()},
+        {"like": like_operands, "ilike": ilike_operands, "is": lambda _null: ()}
     ),
     no_limit=None,
     mark=number_marks,
@@ -115,10 +110,7 @@ Records = list[tuple[Any, ...]]
 
 
 async def execute(connection: Connection, plans: Sequence[Query]) -> list[QueryResult]:
-    """Carry out plans in their order and return an outcome for each.
-
-    Raises Problem `invalid` or `conflict`, and `faults.EngineError` where the engine cannot.
-    """
+    """Execute queries in order. Raises Problem `invalid` or `conflict`, and `EngineError`."""
     outcomes: list[QueryResult] = []
     for query in plans:
         if isinstance(query, Insert):
@@ -135,8 +127,8 @@ async def carry_out_together(
 ) -> list[list[QueryResult]]:
     """Do as `execute` does with each list in turn, in fewer trips to the server.
 
-    New rows are held back until a plan could meet them, and then stored at once. When it raises,
-    nobody knows which list was at fault.
+    New rows are held back until a query could meet them. When it raises, nobody knows which list
+    was at fault.
     """
     held = _HeldRows(connection)
     results: list[list[QueryResult]] = []
@@ -156,8 +148,6 @@ async def carry_out_together(
 
 
 class _HeldRows:
-    """New rows that are still to be stored, by table."""
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._held: dict[str, tuple[Table, Records]] = {}
@@ -167,7 +157,7 @@ class _HeldRows:
         held.extend(records)
 
     async def store_before(self, query: Read | Update | Delete) -> None:
-        """Store the rows of the plan's table, unless it is a read that meets none of them."""
+        """Store the rows of the query's table, unless it is a read that meets none of them."""
         table, records = self._held.get(query.table.name, (query.table, []))
         if isinstance(query, Read) and not any(_may_meet(query, record) for record in records):
             return
@@ -198,7 +188,6 @@ def _stored(query: Insert, records: Records) -> QueryResult:
 
 
 async def _store(connection: Connection, table: Table, records: Records) -> None:
-    """Store new rows in one trip to the server, however many."""
     text = sql.insert_row(table, POSTGRESQL)
     try:
         if len(records) == 1:
@@ -242,7 +231,6 @@ async def _update(connection: Connection, query: Update) -> QueryResult:
 
 
 async def _refuse_more_than_allowed(connection: Connection, query: Update | Delete) -> None:
-    """Count before anything is changed: undoing a million changes costs as much as making them."""
     most = query.at_most
     if most is None:
         return
@@ -253,7 +241,6 @@ async def _refuse_more_than_allowed(connection: Connection, query: Update | Dele
 async def _changed(
     connection: Connection, query: Update | Delete, statement: sql.Statement
 ) -> list[Row]:
-    """Return the rows that a change gives back, by key: PostgreSQL leaves their order open."""
     rows = await _fetch(connection, query.table, tuple(query.table.columns), statement)
     if query.single and len(rows) != 1:
         raise not_one_row(len(rows))

@@ -1,8 +1,4 @@
-"""What has to hold before a store is used: the server, its database, the schema there.
-
-Whatever does not hold is refused in one sentence, with the mend, and nothing is changed. No
-sentence has a password in it.
-"""
+"""Checks of server, database and schema before a store is used; no sentence has a password."""
 
 import re
 from typing import Final
@@ -36,10 +32,9 @@ CREATE TABLE IF NOT EXISTS schema_steps (
 
 
 async def migrate(url: str, now: str, *, create: bool) -> None:
-    """Check the database and bring it to the present schema.
+    """Check the database and bring it to the present schema at `now`. Raises StoreRefusal.
 
-    `now` is the instant that rows made by the schema's steps carry. Without `create` a database
-    without a store is refused. Raises StoreRefusal.
+    Without `create` a database without a store is refused.
     """
     settings = {"lock_timeout": milliseconds(MIGRATION_SECONDS)}
     try:
@@ -75,7 +70,6 @@ async def _check(session: Session, url: str, *, create: bool) -> None:
 
 
 async def _check_room(session: Session, url: str, *, create: bool) -> None:
-    """Refuse a database that has no store: one that is not to be made, or has no room for it."""
     if not create:
         raise no_store(f"in {place_of(url)}")
     strangers = await session.fetchval(
@@ -105,7 +99,7 @@ def refuse_server(number: int, encoding: str, *, is_read_only: bool) -> None:
 
 
 async def _advance(session: Session, now: str) -> None:
-    """Take the steps that are missing: all of them, or none. Of several edges one takes them."""
+    """Take all missing steps or none; of several edges one takes them."""
     if await schema_version(session) == len(HISTORY):
         return
     async with session.transaction():
@@ -161,10 +155,10 @@ _PLAIN: Final = re.compile(r"[\w.:/\[\]-]*")
 
 
 def place_of(url: str) -> str:
-    """Return where a URL leads, for a sentence: without user and password.
+    """Return host and database of a URL, without user and password.
 
-    A password with characters that should have been escaped can end up in any part of the URL, so
-    that what does not look like a host and a name is left out.
+    A password with characters that are not escaped can end up in any part of the URL, so that what
+    does not look like a host and a name is left out.
     """
     try:
         parts = urlsplit(url)

@@ -1,7 +1,6 @@
-"""Rate limits counted for all edges on a database: the instants of the hits that still count.
+"""Rate limits for all edges on a database: the instants of the hits that still count.
 
-Counted by one statement each, exactly however many edges count at once, on the server's clock. By
-which key is not known here: a key is only kept as a hash.
+Each takes one statement, on the server's clock; keys are stored as hashes.
 """
 
 import hmac
@@ -12,13 +11,12 @@ from uuid import uuid4
 import asyncpg
 
 from edge_api.db.postgres.connection import (
-    CONNECT_SECONDS,
     MARGIN_SECONDS,
     SCHEMA,
-    SETTINGS,
-    PooledSession,
+    Pool,
     connect,
     milliseconds,
+    open_pool,
 )
 from edge_api.db.postgres.errors import EngineError, problem_of
 from edge_api.db.postgres.opening import refusal_of
@@ -72,8 +70,8 @@ WHERE NOT EXISTS (
 )
 RETURNING {_AGES}
 """  # noqa: S608  of constants alone
-"""Nothing is returned, and nothing changed, where a window has no room. Who hits a key that another
-edge is counting waits for that and sees the row as it then is, the condition included."""
+"""Returns and changes nothing where a window has no room. A concurrent hit waits, and then sees the
+row as it is."""
 
 _LOOK: Final = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  as above
 _TAKE_BACK: Final = "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE key = $1"
@@ -124,27 +122,18 @@ GROUP BY share.key
 
 
 async def open_windows(url: str, secret: bytes, note: Note | None = None) -> "StoredWindows":
-    """Return the windows kept in the database at `url`, which has a store in it already.
+    """Return the windows in the database at `url`. Raises StoreRefusal.
 
-    `secret` is the same for all edges that count together; `note` counts failed attempts, as
-    `Outage.note` does. Raises StoreRefusal.
+    `secret` is the same for all edges that count together; `note` counts failed attempts.
     """
     try:
         await _make_tables(url)
-        pool = await asyncpg.create_pool(
-            url,
-            min_size=0,  # else a task of the pool's own would try to connect, and log each failure
-            max_size=CONNECTIONS,
-            timeout=CONNECT_SECONDS,
-            command_timeout=HIT_SECONDS + MARGIN_SECONDS,
-            server_settings={
-                **SETTINGS,
-                "synchronous_commit": "off",  # nothing of it has to be durable
-                "statement_timeout": milliseconds(HIT_SECONDS),
-                "idle_in_transaction_session_timeout": milliseconds(HIT_SECONDS),
-            },
-            connection_class=PooledSession,
-        )
+        settings = {
+            "synchronous_commit": "off",  # nothing of it has to be durable
+            "statement_timeout": milliseconds(HIT_SECONDS),
+            "idle_in_transaction_session_timeout": milliseconds(HIT_SECONDS),
+        }
+        pool = await open_pool(url, CONNECTIONS, settings, HIT_SECONDS + MARGIN_SECONDS)
     except EngineError as error:
         raise refusal_of(error, url) from None
     return StoredWindows(pool, secret, note)
@@ -165,9 +154,7 @@ async def _make_tables(url: str) -> None:
 class StoredWindows:
     """Counts hits. Every method raises Problem `unavailable` while the server is away."""
 
-    def __init__(
-        self, pool: "asyncpg.Pool[asyncpg.Record]", secret: bytes, note: Note | None = None
-    ) -> None:
+    def __init__(self, pool: Pool, secret: bytes, note: Note | None = None) -> None:
         self._pool = pool
         self._note = note
         self._secret = secret
@@ -213,12 +200,10 @@ class StoredWindows:
         self._pool.terminate()
 
     async def _fetch(self, statement: str, *values: object) -> Any:
-        """Return the one value of the one row, if there is one. Raises Problem."""
         rows = await self._ask(statement, *values)
         return rows[0][0] if rows else None
 
     async def _ask(self, statement: str, *values: object) -> list[asyncpg.Record]:
-        """Return the rows. Raises Problem."""
         try:
             async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
                 return await connection.fetch(statement, *values)
@@ -229,7 +214,7 @@ class StoredWindows:
             raise fault from error
 
     def _digest(self, limit: Limit, key: str) -> bytes:
-        """Return what a key is kept as: addresses of people are nobody's to read in a database."""
+        """Return the hash of a key: nobody should read people's addresses in a database."""
         return self._hash(f"rate limit {limit.name} {key}")
 
     def _hash(self, text: str) -> bytes:
@@ -245,8 +230,7 @@ def tally(limit: Limit, ages: Sequence[float], *, taken: bool) -> LimitDecision:
 def _left(amount: int, seconds: int, ages: Sequence[float]) -> tuple[int, float]:
     """Return how many hits a window has room for, and the seconds until it has for one more.
 
-    Where there is none, that is when so many have gone that one fits: of an edge whose limit is
-    lower than others' more than the oldest.
+    An edge with a lower limit than others' waits until several have gone.
     """
     counting = [age for age in ages if age < seconds]
     next_to_go = max(0, len(counting) - amount)

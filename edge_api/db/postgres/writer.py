@@ -1,9 +1,7 @@
 """The connections of a store: one writes, in shared transactions, and others read.
 
-Each caller is answered after the commit and never before. Each transaction takes the same lock
-first, so that of all edges on the database one writes at a time: what a plan saw is still so when
-a later plan of its transaction acts on it. Under that lock the lowest isolation does: each
-statement sees all that was committed before, and nobody commits meanwhile.
+Each caller is answered after the commit. Each transaction takes the same lock first, so that of all
+edges on the database one writes at a time; under it the lowest isolation is enough.
 """
 
 import asyncio
@@ -12,21 +10,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import asyncpg
 
 from edge_api.db.errors import overdue, unavailable
 from edge_api.db.group_commit import Groups
 from edge_api.db.postgres.connection import (
-    CONNECT_SECONDS,
     MARGIN_SECONDS,
-    SETTINGS,
     Connection,
-    PooledSession,
+    Pool,
     Session,
     connect,
     milliseconds,
+    open_pool,
 )
 from edge_api.db.postgres.errors import AWAY, EngineError, is_disconnection
 from edge_api.db.postgres.execution import carry_out_together, execute
@@ -34,8 +31,7 @@ from edge_api.db.query import Query, QueryResult, Read
 
 QUICK: Final = 4
 PATIENT: Final = 2
-"""The most connections of each kind. With the one that writes and the one that watches a store has
-eight at the most; a server has 100 unless it is set otherwise."""
+"""Connections of each kind: with writer and poller eight at most, of a server's usual 100."""
 QUICK_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
 RELEASE_SECONDS: Final = 1.0
@@ -43,14 +39,9 @@ RELEASE_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 1.0
 """What is left to a read when its connection is to be closed."""
 
-Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
-
 
 class Readers:
-    """All readers of a store; long reads never stand in the way of quick ones.
-
-    A pool opens a connection when one is needed, and a new one in the place of one that broke.
-    """
+    """All readers of a store; long reads delay no quick ones. Pools replace broken connections."""
 
     def __init__(self, quick: Pool, patient: Pool) -> None:
         self._quick = quick
@@ -59,7 +50,13 @@ class Readers:
     @classmethod
     async def open(cls, url: str) -> Self:
         """Return readers of the database at `url`."""
-        return cls(await _pool(url, QUICK), await _pool(url, PATIENT))
+        limit = milliseconds(QUICK_SECONDS)
+        settings = {
+            "default_transaction_read_only": "on",
+            "statement_timeout": limit,
+            "idle_in_transaction_session_timeout": limit,
+        }
+        return cls(*[await open_pool(url, most, settings) for most in (QUICK, PATIENT)])
 
     async def run(self, plans: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
@@ -73,23 +70,6 @@ class Readers:
         await asyncio.gather(_close(self._quick), _close(self._patient))
 
 
-async def _pool(url: str, most: int) -> Pool:
-    settings = {
-        **SETTINGS,
-        "default_transaction_read_only": "on",
-        "statement_timeout": milliseconds(QUICK_SECONDS),
-        "idle_in_transaction_session_timeout": milliseconds(QUICK_SECONDS),
-    }
-    return await asyncpg.create_pool(
-        url,
-        min_size=0,  # else a task of the pool's own would try to connect, and log each failure
-        max_size=most,
-        timeout=CONNECT_SECONDS,
-        server_settings=settings,
-        connection_class=PooledSession,
-    )
-
-
 async def _close(pool: Pool) -> None:
     try:
         await asyncio.wait_for(pool.close(), CLOSE_SECONDS)
@@ -100,7 +80,6 @@ async def _close(pool: Pool) -> None:
 async def _read(
     pool: Pool, plans: Sequence[Read], seconds: float, *, is_limited: bool = False
 ) -> list[QueryResult]:
-    """Carry out the plans; `seconds` include the wait for a connection."""
     ends_at = time.monotonic() + seconds
     try:
         async with asyncio.timeout(seconds + MARGIN_SECONDS):
@@ -122,7 +101,6 @@ async def _read(
 async def _read_snapshot(
     connection: Connection, plans: Sequence[Read], seconds: float
 ) -> list[QueryResult]:
-    """Carry out the plans in one transaction, and leave none open on a connection that is kept."""
     try:
         await connection.execute(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
@@ -137,7 +115,7 @@ async def _read_snapshot(
 
 
 async def _roll_back(connection: Connection) -> None:
-    """End a transaction that has failed: a pool would too, but log an error for it."""
+    """End a failed transaction: a pool would too, but log an error for it."""
     try:
         await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
     except EngineError:
@@ -152,7 +130,7 @@ Work = Callable[[Connection], Awaitable[T]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """The work that carries out a list of plans, which can share trips with others of its kind."""
+    """The work that executes a list of queries, which can share trips with others of its kind."""
 
     plans: Sequence[Query]
 
@@ -164,8 +142,8 @@ class Planned:
 WRITE_LOCK: Final = 0x666F7265
 """The key of the lock: `fore`. Whoever writes holds it, a migration too."""
 IDLE_SECONDS: Final = 3.0
-"""How long a transaction may wait for its next statement: an edge that was cut off while it held
-the lock holds it no longer than this. An edge of ours pauses for milliseconds."""
+"""How long a transaction may wait for its next statement: an edge that was cut off loses the
+lock."""
 LOCK_SECONDS: Final = 5.0
 """How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
 STATEMENT_SECONDS: Final = 8.0
@@ -193,8 +171,8 @@ class Writer:
     async def run(self, work: Work[T]) -> T:
         """Return what `work` returns, once that is durable.
 
-        Raises what `work` raises, and EngineError or Problem when its whole group is lost. A
-        caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
+        Raises what `work` raises, and EngineError or Problem when its whole group is lost. Work
+        that a cancelled caller leaves is dropped unless it has begun.
         """
         result: T = await self._groups.run(work)
         return result
@@ -240,10 +218,9 @@ async def _dial(url: str) -> Session:
 
 
 async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run each work, commit once, and return all results.
+    """Run each work, commit once, and return all results or exceptions.
 
-    A work that raises has its exception for a result. Raises EngineError and Problem when nothing
-    of the whole group is durable, or nobody can know whether it is.
+    Raises EngineError and Problem when nothing of the group is surely durable.
     """
     await session.execute(_BEGIN)
     results = await _run_all(session, works)
@@ -260,10 +237,7 @@ async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[
 
 
 async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run the works together; should one fail, begin again with a savepoint for each.
-
-    Savepoints are trips to the server, and nearly always no work fails.
-    """
+    """Run the works together; if one fails, begin again with a savepoint for each."""
     try:
         return await _run_together(session, works)
     except Exception as error:  # noqa: BLE001  it is told to the caller whose work it was
@@ -273,7 +247,7 @@ async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
 
 
 async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run the works one after the other; lists of plans that follow one another share trips."""
+    """Run the works in order; adjacent lists of queries share trips."""
     results: list[Any] = []
     for is_planned, group in groupby(works, lambda work: isinstance(work, Planned)):
         if is_planned:
@@ -297,6 +271,5 @@ async def _attempt(session: Session, work: Work[T]) -> T | Exception:
 
 
 def _raise_if_lost(session: Session, error: Exception) -> None:
-    """Raise the error if the whole transaction is gone with it, not this work alone."""
     if session.is_closed() or is_disconnection(error):
         raise error

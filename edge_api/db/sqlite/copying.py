@@ -1,7 +1,4 @@
-"""A whole copy of a store, made while others write to it, and the proof that a copy is whole.
-
-It knows files and SQLite, and nothing of what rows mean.
-"""
+"""Copies of a store made while others write to it, and the verification of copies."""
 
 import os
 import sqlite3
@@ -59,8 +56,8 @@ class Contents:
 def copy_store(source: Path, target: Path) -> None:
     """Copy the store at `source`, in use or not, into the new file `target`, durably.
 
-    The copy is the state of one instant, and one file without a log. Writers do not wait for it.
-    Raises StoreRefusal; then there may be a part of `target`.
+    The copy is of one instant, without a log. Raises StoreRefusal, and may leave a part of
+    `target`.
     """
     if not source.is_file():
         raise no_store(f"at {source}")
@@ -70,20 +67,13 @@ def copy_store(source: Path, target: Path) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Do the same for a copy of a store, in which nothing is changed: it may be read-only.
-
-    What a log beside it holds belongs to it. Raises StoreRefusal.
-    """
+    """Do the same for a copy, which may be read-only, with its log. Raises StoreRefusal."""
     with _refusing(source), closing(_open_copy(source)) as kept:
         _copy(kept, target)
 
 
 def verify(path: Path, store: Path | None = None) -> Contents:
-    """Look through a whole copy and return what it holds.
-
-    `store` is the file that the copy was just made from: errors then name that. Raises
-    StoreRefusal.
-    """
+    """Verify a copy of `store` and return its contents. Raises StoreRefusal that names `store`."""
     name = store or path
     with _refusing(name, is_store=store is not None), closing(_open_copy(path)) as copy:
         (owner,) = copy.execute("PRAGMA application_id").fetchone()
@@ -100,10 +90,7 @@ def verify(path: Path, store: Path | None = None) -> Contents:
 
 
 def note_keys(live: Path, keys: Path) -> None:
-    """Note the key of each row of a live store, all of one instant, in the new file `keys`.
-
-    Raises StoreRefusal.
-    """
+    """Store the keys of all rows of a live store in the file `keys`. Raises StoreRefusal."""
     with _refusing(live), closing(_attached(keys, live=live)) as connection:
         connection.execute("BEGIN")
         for table, columns in _keys_of(connection):
@@ -112,13 +99,11 @@ def note_keys(live: Path, keys: Path) -> None:
 
 
 def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
-    """Return how many rows of each table a copy lacks, tables that lack none left out.
+    """Return how many rows each table of a copy lacks, tables that lack none left out.
 
-    The copy was made after the keys were noted, while others went on writing. A row that was noted
-    and is still in the store must be in the copy, whatever came or went meanwhile; of the other
-    rows nothing can be said. So counts may differ without a fault, and no lost row makes up for
-    another. The one exception: a row that is deleted and stored again, under the same key, while
-    the copy is made. Raises StoreRefusal.
+    A row noted before the copy and still in the store must be in the copy; counts alone may differ
+    without a fault. An exception: a row deleted and stored again under the same key meanwhile.
+    Raises StoreRefusal.
     """
     lost = {}
     with _refusing(copy), closing(_attached(keys, live=live, copy=copy)) as connection:
@@ -145,7 +130,6 @@ def _attached(keys: Path, **others: Path) -> sqlite3.Connection:
 
 
 def _keys_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return the tables of the live store and the columns of their primary keys, all quoted."""
     found = connection.execute(
         """SELECT t.name, group_concat('"' || c.name || '"')
         FROM live.sqlite_schema AS t, pragma_table_info(t.name, 'live') AS c
@@ -183,17 +167,15 @@ def _open_copy(path: Path) -> sqlite3.Connection:
 def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
     question = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
     names = [str(name) for (name,) in copy.execute(f"{question} ORDER BY name")]
-    return {name: int(copy.execute(_count(name)).fetchone()[0]) for name in names}
-
-
-def _count(table: str) -> str:
-    quoted = table.replace('"', '""')
-    return f'SELECT count(*) FROM "{quoted}"'  # noqa: S608  a name that the file itself gave
+    quoted = {name: name.replace('"', '""') for name in names}
+    return {
+        name: int(copy.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])  # noqa: S608  a name of the file
+        for name, table in quoted.items()
+    }
 
 
 @contextmanager
 def _refusing(path: Path, *, is_store: bool = False) -> Iterator[None]:
-    """Turn an engine's error about a file, a copy or the store itself, into a refusal."""
     try:
         yield
     except sqlite3.Error as error:

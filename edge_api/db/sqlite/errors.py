@@ -1,7 +1,4 @@
-"""What SQLite's errors mean, and whether the store's files are still where they were.
-
-Whatever is neither is a fault of ours and stays the exception that it is.
-"""
+"""SQLite's errors, and whether the store's files are still where they were."""
 
 import os
 import re
@@ -79,10 +76,7 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Tell whether the file is no sound store.
-
-    A missing table is damage too: all were there when the store was opened.
-    """
+    """Tell whether the file is damaged; a missing table is damage too, since all were there."""
     damage = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return primary_code(error) in damage or str(error).startswith("no such ")
 
@@ -97,10 +91,7 @@ def problem_of(error: sqlite3.Error) -> Problem | sqlite3.Error:
 
 
 def violation(error: sqlite3.IntegrityError, table: Table, row: Row) -> Problem:
-    """Return the problem of a row that a rule of the schema refuses, in PostgreSQL's terms.
-
-    `row` holds the values that were to be stored, as far as they are known.
-    """
+    """Return the problem of a violation, in PostgreSQL's terms; `row` was to be stored."""
     columns = [name for name in re.findall(r"\w+", str(error)) if name in table.columns]
     sqlstate = _CONSTRAINTS.get(error.sqlite_errorcode)
     if sqlstate is not None:

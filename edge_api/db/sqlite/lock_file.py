@@ -11,8 +11,7 @@ from edge_api.schema.installed_code import PACKAGE, InstalledCode
 class Claim:
     """A lock on a file beside the store, held until it is released or the process ends.
 
-    The store itself cannot be locked: closing another handle of its file would release the locks
-    that SQLite holds on it (POSIX, fcntl).
+    Closing another handle of the store's own file would release SQLite's locks (POSIX, fcntl).
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,16 +46,12 @@ def is_claimed(path: Path) -> bool:
 
 
 def is_outdated(path: Path) -> bool:
-    """Tell whether the edge that serves the store, if one does, runs other code than is installed.
-
-    An edge of an older version, which notes no digest, counts as outdated. Raises OSError.
-    """
+    """Tell whether an edge serves the store with code that is not installed. Raises OSError."""
     words = _read_claim(path)
     return words is not None and words[1:] != [_installed()]
 
 
 def _read_claim(path: Path) -> list[str] | None:
-    """Return what the edge that serves a store has noted; `None` where no edge does."""
     file = _lock_of(path)
     if not file.exists():
         return None

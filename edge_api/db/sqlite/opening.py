@@ -1,7 +1,4 @@
-"""What has to hold before a store is used: the library, the disk, the file, its schema.
-
-Whatever does not hold is refused in one sentence, with the mend, and nothing is changed.
-"""
+"""Checks before a store is used: library, disk, file, schema. They change nothing."""
 
 import os
 import sqlite3
@@ -49,8 +46,8 @@ _STORE_MARK: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
 _MARK_WITHIN: Final = 16 * 1024 * 1024
 """The first bytes of a file, in which the schema of a store is."""
 _INDEX: Final = struct.Struct("=16xI76xI")
-"""Of a log's index (`-shm`): mxFrame and nBackfill, how many frames of the log are committed and
-how many of those are in the file (SQLite, "WAL-mode File Format", section 2.1)."""
+"""Of a log's index (`-shm`): mxFrame and nBackfill (SQLite, "WAL-mode File Format", section
+2.1)."""
 
 _REASONS: Mapping[int, str] = {
     sqlite3.SQLITE_BUSY: "is locked by another process: end that, or wait until it is done",
@@ -66,10 +63,7 @@ _REASONS: Mapping[int, str] = {
 
 
 def create_file(path: Path) -> None:
-    """See to it that there is a file for the store, on a disk that can hold it.
-
-    Raises StoreRefusal.
-    """
+    """Create the missing file of the store, on a disk that can hold it. Raises StoreRefusal."""
     with closing(sqlite3.connect(":memory:")) as memory:
         modules = {name for (name,) in memory.execute("SELECT name FROM pragma_module_list")}
     refuse_library(sqlite3.sqlite_version_info, modules)
@@ -79,11 +73,7 @@ def create_file(path: Path) -> None:
 
 
 def migrate(path: Path, now: str) -> None:
-    """Check the file and bring it to the present schema.
-
-    `now` is the instant that rows made by the schema's steps carry. Raises StoreRefusal and
-    sqlite3.Error.
-    """
+    """Check the file and bring it to the present schema. Raises StoreRefusal, sqlite3.Error."""
     with closing(connect(path, writes=True)) as connection:
         _check(connection, path)
         _advance(connection, path, now)
@@ -99,10 +89,7 @@ def refusal_of(error: sqlite3.Error, path: Path) -> StoreRefusal:
 
 
 def _was_store(path: Path) -> bool:
-    """Return whether a file that SQLite cannot read is a damaged store.
-
-    Then it still holds the schema, or Litestream has replicated it.
-    """
+    """Return whether a file that SQLite cannot read has the schema or was replicated."""
     with suppress(OSError), path.open("rb") as file:
         return _STORE_MARK in file.read(_MARK_WITHIN) or state_of(path).exists()
     return False
@@ -111,9 +98,8 @@ def _was_store(path: Path) -> bool:
 def require_log(path: Path) -> None:
     """Raise StoreRefusal where the store's file or its log was removed without the other.
 
-    SQLite would go on with what is left, and the commits of the log would be lost. Without its
-    `-shm` file a log that was removed is not noticed. The `-shm` file is opened only where no log
-    is there: closing it releases the locks that SQLite holds on it (POSIX, fcntl).
+    SQLite would lose the commits of the log. The `-shm` file is opened only without a log: closing
+    it releases the locks that SQLite holds on it (POSIX, fcntl).
     """
     log, index = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
     with suppress(OSError):  # refused when the file is opened
@@ -133,7 +119,6 @@ def require_log(path: Path) -> None:
 
 
 def _has_unsaved(index: Path) -> bool:
-    """Return whether a log had commits that are not in the store's file."""
     head = b""
     if index.exists():
         with index.open("rb") as file:
@@ -153,10 +138,7 @@ def refuse_library(version: tuple[int, ...], modules: Collection[str]) -> None:
 
 
 def refuse_file_system(folder: Path, kind: str) -> None:
-    """Raise StoreRefusal for a network file system, where write-ahead logging loses rows.
-
-    The log's index is memory that all processes share, which only one machine's kernel gives.
-    """
+    """Raise StoreRefusal for a network file system: the log's index is memory of one machine."""
     if kind in NETWORK_FILE_SYSTEMS:
         raise StoreRefusal(
             f"{folder} lies on a network file system ({kind}), where SQLite loses rows: "
@@ -175,7 +157,6 @@ def file_system_of(folder: Path) -> str:
 
 
 def _make_file(path: Path) -> None:
-    """Make the folder and the file where they are missing, for their owner's eyes only."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
@@ -215,10 +196,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _find_damage(connection: sqlite3.Connection) -> str:
-    """Return the first fault in the file that is found in time; usually there is none.
-
-    Of a file of many hundred MiB only a part is looked at: a restart must not take minutes.
-    """
+    """Return the first damage found in time, if any; of a large file only a part is checked."""
     timer = Timer(CHECK_SECONDS, connection.interrupt)
     timer.start()
     try:
@@ -240,10 +218,10 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 
 def _advance(connection: sqlite3.Connection, path: Path, now: str) -> None:
-    """Take the steps that are missing: all of them, or none. Raises StoreRefusal, sqlite3.Error.
+    """Take all missing steps or none. Raises StoreRefusal, sqlite3.Error.
 
     Marks are set in any case, if only to be undone: a file that may not be written is opened for
-    reading without a word, and shows at the first write.
+    reading without an error, which only the first write shows.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -260,11 +238,7 @@ def _advance(connection: sqlite3.Connection, path: Path, now: str) -> None:
 
 
 def start_log(connection: sqlite3.Connection) -> None:
-    """Turn on write-ahead logging and have the log's file made.
-
-    Readers and the writer do not wait for one another then, and a commit is one sync. Raises
-    StoreRefusal and sqlite3.Error.
-    """
+    """Turn on write-ahead logging. Raises StoreRefusal and sqlite3.Error."""
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise StoreRefusal("the disk of the store does not support write-ahead logging")

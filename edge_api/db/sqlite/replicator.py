@@ -1,8 +1,4 @@
-"""The replicator beside a store: Litestream, which copies the log elsewhere as it grows.
-
-It is asked over its socket, by the process that started it or any other. What its replica is, and
-who keeps it running, is not known here.
-"""
+"""The replicator beside a store: Litestream, which any process may ask over its socket."""
 
 import asyncio
 import fcntl
@@ -46,10 +42,7 @@ def state_of(store: Path) -> Path:
 
 
 def sync_replica(store: Path, seconds: float) -> int:
-    """Return when the replica has what was committed before: how many transactions it has.
-
-    Raises ReplicatorError.
-    """
+    """Return how many transactions the replica has once up to date. Raises ReplicatorError."""
     body = json.dumps({"path": str(store), "timeout": round(seconds), "wait": True})
     connection = _Connection(str(socket_of(store)), seconds + 1)
     try:
@@ -67,12 +60,10 @@ def sync_replica(store: Path, seconds: float) -> int:
 
 @asynccontextmanager
 async def released(store: Path) -> AsyncIterator[None]:
-    """Have nobody replicate the store meanwhile, where somebody does.
+    """End the replicator of the store, if there is one, and keep others from starting.
 
-    Litestream often holds a read lock on the log, so that a cut fails; without one it would miss
-    what the cut takes away. It is ended, and started again by whoever keeps it running. To have it
-    `stop` and `start` in one life is not enough: it would go on from what it remembers of the log,
-    and its replica would be damaged.
+    Litestream's read lock makes a cut of the log fail; without the lock it would miss what is cut.
+    `stop` and `start` in one process would damage the replica, since it remembers the log.
     """
     if not lock_of(store).exists():
         yield
@@ -98,10 +89,9 @@ def unreplicated(store: Path) -> Iterator[bool]:
 
 
 async def claim_replicator(store: Path) -> int:
-    """Return a lock that the one replicator of a store is to hold, for as long as it lives.
+    """Return the lock of the one replicator of a store, after one that a dead edge left is ended.
 
-    One that a dead edge has left is ended. Who is cancelled while it waits holds no lock, which a
-    thread that waits would take nevertheless. Raises StoreRefusal.
+    Waits without a thread, which would take the lock even when cancelled. Raises StoreRefusal.
     """
     lock = os.open(lock_of(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -114,10 +104,7 @@ async def claim_replicator(store: Path) -> int:
 
 
 def end_replicator(store: Path) -> None:
-    """Have nobody replicate the store: no edge serves it, and what one left behind is ended.
-
-    For whoever runs no event loop. Raises StoreRefusal.
-    """
+    """End a replicator that a dead edge left, without an event loop. Raises StoreRefusal."""
     if lock_of(store).exists():
         os.close(asyncio.run(claim_replicator(store)))
 
@@ -139,7 +126,6 @@ async def _end_left(lock: int, store: Path) -> None:
 
 
 def _try(lock: int) -> bool:
-    """Take the lock if it is free, and clear the former holder's process id."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -149,14 +135,11 @@ def _try(lock: int) -> bool:
 
 
 class _Connection(HTTPConnection):
-    """HTTP over a socket in the file system."""
-
     def __init__(self, path: str, seconds: float) -> None:
         super().__init__("localhost", timeout=seconds)
         self._path = path
 
     def connect(self) -> None:
-        """Open the socket. Raises OSError."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)

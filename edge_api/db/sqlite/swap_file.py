@@ -15,8 +15,7 @@ from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import state_of
 
 LOGS: Final = ("-shm", "-wal")
-"""What SQLite keeps beside a file, by the end of its name. It removes them in this order too: a
-`-shm` file alone says that a log was lost."""
+"""What SQLite keeps beside a file, in the order in which it removes them."""
 REPLACED: Final = ".replaced-"
 """Between the name of a file that was put aside and the instant at which it was."""
 
@@ -41,10 +40,7 @@ def beside(store: Path, now: datetime) -> Path:
 
 
 def require_whole(draft: Path) -> None:
-    """Raise StoreRefusal for a file that is not fit to be moved: it would go without its log.
-
-    Closing a store does not tell whether the log could be brought into the file.
-    """
+    """Raise StoreRefusal for a file that still has a log: moved, it would lose it."""
     log = _with_end(draft, "-wal")
     if log.exists() and log.stat().st_size:
         raise StoreRefusal(
@@ -55,10 +51,9 @@ def require_whole(draft: Path) -> None:
 
 
 def replace(store: Path, whole: Path, aside: Path) -> None:
-    """Put the file `whole` in the store's place, and what stood there, log and all, `aside`.
+    """Put the file `whole` in the store's place, and what was there, log and all, `aside`.
 
-    Whoever is killed in the middle of it finds the former store whole under its new name, and
-    either of the two under the old one. Raises OSError.
+    A process killed meanwhile leaves the former store whole under its new name. Raises OSError.
     """
     for end in ("", "-wal"):
         with suppress(FileNotFoundError):

@@ -1,8 +1,4 @@
-"""Swagger UI and what starts it, as files that the page of `/docs/try/` asks for.
-
-`tools/vendor_swagger.py` brings the files of `swagger_ui/` and says which they are; the others are
-ours. Their names carry a digest, so that browsers keep them for good.
-"""
+"""Swagger UI (brought by `tools/vendor_swagger.py`) and files of ours for `/docs/try/`."""
 
 import hashlib
 from collections.abc import Mapping
@@ -11,8 +7,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-_FOLDER: Final = "/theme/try/"
-"""Below the site's own static files, whose names all carry a digest."""
+_FOLDER: Final = "/theme/try/"  # below the site's own static files, whose names all carry a digest
 SHEETS: Final = ("swagger_ui/swagger-ui.css", "look.css")
 SCRIPTS: Final = ("swagger_ui/swagger-ui-bundle.js", "start.js")
 _DIGITS: Final = 12

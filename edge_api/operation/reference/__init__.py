@@ -1,4 +1,1 @@
-"""The reference of the API for people: values made from the declarations, and their Markdown.
-
-Neither HTTP nor templates are known here.
-"""
+"""The reference of the API for people: values made from the declarations, and their Markdown."""

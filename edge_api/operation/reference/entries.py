@@ -16,7 +16,7 @@ Schema = Mapping[str, Any]
 LEVELS: Final = 3
 _COMPONENT: Final = "#/components/schemas/"
 _CHOICES_MOST: Final = 12
-_HUGE: Final = 10**18  # A bound that only says that the number fits into the store
+_HUGE: Final = 10**18  # a bound that only says that the number fits into the store
 
 
 class Marks(NamedTuple):
@@ -80,9 +80,6 @@ class Schemas:
             return json.dumps(schema["const"])
         if "enum" in schema:
             return "string" if all(isinstance(each, str) for each in schema["enum"]) else "value"
-        return self._type(schema, within)
-
-    def _type(self, schema: Schema, within: frozenset[str]) -> str:
         kind = schema.get("type", "any")
         if kind == "array":
             return f"array of {self.kind(schema.get('items', {}), within)}"
@@ -110,7 +107,6 @@ class Schemas:
         return max(owners, key=lambda each: len(each.get("properties", ())), default={})
 
     def _limits(self, schema: Schema) -> Iterator[str]:
-        """Yield sentences on allowed values."""
         schema = _plain(self._resolve(schema))
         if choices := schema.get("enum"):
             shown = ", ".join(f"`{each}`" for each in choices[:_CHOICES_MOST])
@@ -128,13 +124,11 @@ def _spell(value: Any) -> str:
 
 
 def _plain(schema: Schema) -> Schema:
-    """Return the type of a nullable value."""
     choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     return {**choices[0], **schema} if len(choices) == 1 else schema
 
 
 def _span(schema: Schema) -> str:
-    """Return the bounds of a number, a text or a list."""
     for low, high, unit in (
         ("minimum", "maximum", ""),
         ("minLength", "maxLength", " characters"),
@@ -195,7 +189,6 @@ class Entries:
         )
 
     def _resolve(self, entry: Json) -> Json:
-        """Return an entry with its references resolved."""
         responses = {name: self._referred(each) for name, each in entry["responses"].items()}
         parameters = [self._referred(each) for each in entry.get("parameters", ())]
         return {**entry, "responses": responses, "parameters": parameters}

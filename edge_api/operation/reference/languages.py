@@ -1,7 +1,4 @@
-"""The example request of an operation, in each language, without anything to install.
-
-Posts of the journal show the rest, such as time limits and errors.
-"""
+"""The example request of an operation in each language, without anything to install."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,8 +13,7 @@ from edge_api.operation.result import JSON
 Json = Mapping[str, Any]
 Credential = Literal["none", "key", "token", "client"]
 
-_PLACEHOLDER: Final = "..."
-"""The end of an example value that the reader has to replace."""
+_PLACEHOLDER: Final = "..."  # the end of an example value that the reader has to replace
 _UNESCAPED: Final = ":*,()."
 _LEAST_SUCCESS, _LEAST_REDIRECT = 200, 300
 
@@ -86,7 +82,6 @@ def _variables(body: Any) -> Iterator[tuple[str, str]]:
             yield value, name.upper()
 
 
-_JSON_TYPE: Final = "application/json"
 _WORDS: Final = {None: "None", True: "True", False: "False"}
 
 
@@ -110,7 +105,7 @@ def write_curl(call: Call) -> str:
         parts += [_curl_member(call, name, value) for name, value in call.body.items()]
     elif call.body is not None:
         text = json.dumps(call.body, ensure_ascii=False, indent=2)
-        parts += [f"-H 'Content-Type: {_JSON_TYPE}'", f"-d {_quote_shell(text, call.variables)}"]
+        parts += [f"-H 'Content-Type: {JSON}'", f"-d {_quote_shell(text, call.variables)}"]
     return " \\\n  ".join(parts)
 
 
@@ -129,7 +124,6 @@ def _curl_member(call: Call, name: str, value: str) -> str:
 
 
 def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
-    """Return `text` as one word of a shell, with variables in place of placeholders."""
     quoted = "'" + text.replace("'", "'\\''") + "'"
     for placeholder, variable in (variables or {}).items():
         quoted = quoted.replace(placeholder, f"'\"${variable}\"'")
@@ -138,10 +132,14 @@ def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
 
 def write_python(call: Call) -> str:
     """Return a program for Python's standard library."""
-    arguments = [_quote(call.url), *_python_body(call)]
+    arguments = [_quote(call.url)]
+    if call.body is not None:
+        coder = "urlencode" if call.is_form else "json.dumps"
+        literal = _python_literal(call.body, call.variables, "    ")
+        arguments.append(f"data={coder}({literal}).encode()")
     if call.method != ("GET" if call.body is None else "POST"):
         arguments.append(f"method={_quote(call.method)}")
-    if headers := list(_python_headers(call)):
+    if headers := _list_headers(call, _PYTHON_CREDENTIALS):
         arguments.append("headers={\n        " + "\n        ".join(headers) + "\n    }")
     lines = ",\n    ".join(arguments)
     return (
@@ -166,28 +164,21 @@ def _python_imports(call: Call) -> str:
     return "\n".join([*lines, "from urllib.request import Request, urlopen"])
 
 
-def _python_body(call: Call) -> Iterator[str]:
-    if call.body is not None:
-        coder = "urlencode" if call.is_form else "json.dumps"
-        yield f"data={coder}({_python_literal(call.body, call.variables, '    ')}).encode()"
+_PYTHON_CREDENTIALS: Final[Mapping[Credential, str]] = {
+    "key": '"X-API-Key": os.environ["KEY"],',
+    "token": '"Authorization": f"Bearer {os.environ[\'ACCESS_TOKEN\']}",',
+    "client": '"Authorization": f"Basic {b64encode(client.encode()).decode()}",',
+}
 
 
-def _python_headers(call: Call) -> Iterator[str]:
-    match call.credential:
-        case "key":
-            yield '"X-API-Key": os.environ["KEY"],'
-        case "token":
-            yield '"Authorization": f"Bearer {os.environ[\'ACCESS_TOKEN\']}",'
-        case "client":
-            yield '"Authorization": f"Basic {b64encode(client.encode()).decode()}",'
+def _list_headers(call: Call, credentials: Mapping[Credential, str]) -> list[str]:
+    lines = [credentials[call.credential]] if call.credential in credentials else []
     if call.body is not None and not call.is_form:
-        yield f'"Content-Type": "{_JSON_TYPE}",'
-    for name, value in call.headers.items():
-        yield f"{_quote(name)}: {_quote(value)},"
+        lines.append(f'"Content-Type": "{JSON}",')
+    return lines + [f"{_quote(name)}: {_quote(value)}," for name, value in call.headers.items()]
 
 
 def _python_literal(value: Any, variables: Mapping[str, str], margin: str) -> str:
-    """Return a JSON value as Python, a member a line."""
     inner = f"{margin}    "
     match value:
         case dict():
@@ -226,7 +217,7 @@ def write_javascript(call: Call) -> str:
 def _javascript_options(call: Call) -> Iterator[str]:
     if call.method != "GET":
         yield f"method: {_quote(call.method)}"
-    if headers := list(_javascript_headers(call)):
+    if headers := _list_headers(call, _JAVASCRIPT_CREDENTIALS):
         yield "headers: {\n    " + "\n    ".join(headers) + "\n  }"
     if call.body is not None:
         text = json.dumps(call.body, ensure_ascii=False, indent=2).replace("\n", "\n  ")
@@ -235,21 +226,13 @@ def _javascript_options(call: Call) -> Iterator[str]:
         yield f"body: {'new URLSearchParams' if call.is_form else 'JSON.stringify'}({text})"
 
 
-def _javascript_headers(call: Call) -> Iterator[str]:
-    match call.credential:
-        case "key":
-            yield '"X-API-Key": process.env.KEY,'
-        case "token":
-            yield "Authorization: `Bearer ${process.env.ACCESS_TOKEN}`,"
-        case "client":
-            pair = "${process.env.CLIENT_ID}:${process.env.CLIENT_SECRET}"
-            yield f"Authorization: `Basic ${{btoa(`{pair}`)}}`,"
-    if call.body is not None and not call.is_form:
-        yield f'"Content-Type": "{_JSON_TYPE}",'
-    for name, value in call.headers.items():
-        yield f"{_quote(name)}: {_quote(value)},"
+_CLIENT: Final = "${process.env.CLIENT_ID}:${process.env.CLIENT_SECRET}"
+_JAVASCRIPT_CREDENTIALS: Final[Mapping[Credential, str]] = {
+    "key": '"X-API-Key": process.env.KEY,',
+    "token": "Authorization: `Bearer ${process.env.ACCESS_TOKEN}`,",
+    "client": f"Authorization: `Basic ${{btoa(`{_CLIENT}`)}}`,",
+}
 
 
 def _quote(text: str) -> str:
-    """Return a text in quotes, for JSON, Python and JavaScript."""
     return json.dumps(text, ensure_ascii=False)

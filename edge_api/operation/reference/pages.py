@@ -101,10 +101,7 @@ _OVERVIEW: Final = Group("Overview", "How to call it: addresses, credentials, er
 def make_pages(
     operations: Sequence[AnyOperation], document: Json, site_url: str, limits: Mapping[str, str]
 ) -> tuple[Page, ...]:
-    """Return every page, the overview first; `document` is the OpenAPI document of `operations`.
-
-    `limits` are rates by the names of limits.
-    """
+    """Return every page, the overview first, from the OpenAPI document and the rates."""
     entries = Entries(document, site_url, limits)
     return (
         _overview(site_url, limits),
