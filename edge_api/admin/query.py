@@ -7,6 +7,7 @@ counted for nothing would show every row.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -135,18 +136,27 @@ def parse_query(
     if len(filters) > FILTERS_MOST:
         raise Problem("invalid", f"filters: at most {FILTERS_MOST} are taken", sqlstate="54001")
     reserved = given_once(pairs, RESERVED)
-    selection = parse_selection(table, reserved.get("select", ""))
+    selection, columns, is_plain = _select(table, reserved.get("select", ""))
     read = Read(
         table,
-        columns=tuple(dict.fromkeys(output.column for output in selection)),
+        columns=columns,
         where=tuple(parse_filter(table, name, text) for name, text in filters),
         order=parse_order(table, reserved["order"]) if "order" in reserved else (),
         limit=_limit(reserved.get("limit", str(LIMIT_DEFAULT))),
         offset=_offset(reserved.get("offset", "0")),
         counted=counted,
         seconds=seconds,
+        as_json=is_plain,
     )
     return Question(read, selection)
+
+
+@lru_cache(256)
+def _select(table: Table, text: str) -> tuple[Selection, tuple[str, ...], bool]:
+    """Return what to show, the columns to read for it, and whether it shows them as they are."""
+    selection = parse_selection(table, text)
+    columns = tuple(dict.fromkeys(output.column for output in selection))
+    return selection, columns, all(output.is_plain for output in selection)
 
 
 def given_once(pairs: Pairs, names: Sequence[str]) -> Mapping[str, str]:
@@ -197,6 +207,7 @@ def _integer(name: str, text: str) -> int:
     return int(found[1] + found[2][: len(str(OFFSET_MOST)) + 1])
 
 
+@lru_cache(256)
 def parse_order(table: Table, text: str) -> tuple[Order, ...]:
     """Return what PostgREST's `order`, a comma list, asks for.
 

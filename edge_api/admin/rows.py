@@ -89,14 +89,17 @@ class Rows:
         if not self._store.version_is_exact:  # who has changed a row by another edge must see it
             return await self._read(question)
         length = sum(len(name) + len(text) for name, text in pairs)
-        return await self._pages.get(question, partial(self._read, question), length)
+        key = (table, counted, *pairs)  # a question is hashed often, and its hash is not kept
+        return await self._pages.get(key, partial(self._read, question), length)
 
     async def _read(self, question: Question) -> Page:
         (outcome,) = await self._store.run(question.read)
-        names = dict.fromkeys(output.name for output in question.selection)
-        rows = present(outcome.rows, question.selection)
-        encoded = orjson.dumps(rows)
-        return Page(tuple(names), encoded, len(rows), question.read.offset, outcome.total)
+        names = tuple(output.name for output in question.selection)
+        encoded, count = outcome.json, outcome.count
+        if not question.read.as_json:
+            encoded = orjson.dumps(present(outcome.rows, question.selection))
+            count = len(outcome.rows)
+        return Page(names, encoded, count, question.read.offset, outcome.total)
 
     async def insert(
         self,

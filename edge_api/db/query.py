@@ -191,6 +191,8 @@ class Read:
     """Whether to count, in the same snapshot, the rows that match without limit and offset."""
     seconds: float | None = None
     """How long it may take: such a read runs apart from quick ones and is ended after that."""
+    as_json: bool = False
+    """Whether to give the rows as `QueryResult.json` and `count`, instead of as `rows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,10 @@ class QueryResult:
     rows: list[Row] = field(default_factory=list)
     total: int | None = None
     """For a counted read: the rows that match without limit and offset."""
+    json: bytes = b""
+    """For a read `as_json`: an array of objects, as `orjson.dumps` writes the rows."""
+    count: int = 0
+    """For a read `as_json`: how many rows `json` has."""
 
 
 class Store(Protocol):

@@ -146,7 +146,7 @@ COMPARISONS: Mapping[str, str] = {
 """What filter operators ask that every engine is asked alike."""
 
 
-_SHAPES = 256
+SHAPES = 256
 """Lists of columns that are kept as text, of each sort: people may ask for ever more of them."""
 
 
@@ -257,7 +257,7 @@ def column_of(table: Table, name: str) -> Column:
         raise unknown_column(table, name) from None
 
 
-@lru_cache(_SHAPES)
+@lru_cache(SHAPES)
 def _names(table: Table, names: tuple[str, ...]) -> str:
     return ", ".join(quote(column_of(table, name).name) for name in names)
 
@@ -314,7 +314,7 @@ def _refuse_malformed(condition: Filter) -> None:
         raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
 
 
-@lru_cache(_SHAPES)
+@lru_cache(SHAPES)
 def _order(table: Table, orders: tuple[Order, ...]) -> str:
     """Return the terms to sort by; with the key among them no two rows are equal.
 

@@ -7,19 +7,23 @@ import asyncio
 import operator
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edge_api.admin.query import parse_query
 from edge_api.admin.rows import Page, Rows
 from edge_api.auth.actor import OPERATOR
 from edge_api.db.query import Delete, Filter
 from edge_api.db.tables import LEADS
+from edge_api.db.types import INTEGER_MOST
 from tests.edge.engines import ENGINES, open_store, placed
 from tests.sizes import scaled
 
@@ -75,6 +79,18 @@ class Tables:
     def read(self, pairs: list[tuple[str, str]]) -> Page:
         """Read leads, counted."""
         return self._runner.run(self.rows.read(LEADS, pairs, counted=True))
+
+    def read_both_ways(self, pairs: list[tuple[str, str]]) -> list[tuple[bytes, int, int | None]]:
+        """Read leads as the engine writes them, and as `orjson` writes the rows it gives."""
+        read = parse_query(LEADS, pairs, counted=True).read
+        assert read.as_json
+        plain = replace(read, as_json=False)
+        written, given = self._runner.run(self._store.run(read, plain))
+        encoded = orjson.dumps(given.rows)
+        return [
+            (written.json, written.count, written.total),
+            (encoded, len(given.rows), given.total),
+        ]
 
     def close(self) -> None:
         """Close the store and the loop."""
@@ -281,6 +297,50 @@ def test_reads_agree_with_the_model(
     page = tables.read(pairs_of(question))
 
     assert ([row["id"] for row in page.rows], page.total) == (expected, len(kept))
+
+
+characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+texts = st.text(characters, max_size=20)
+fractions = st.sampled_from([1e-05, -2.5e-06, 1e16, -0.0, 0.1]) | st.floats(
+    allow_nan=False, allow_infinity=False
+)
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | fractions | texts
+documents = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+odd_leads = st.lists(
+    st.fixed_dictionaries(
+        {
+            "id": st.uuids(),
+            "name": texts.map(lambda text: text or "x"),
+            "notes": st.none() | texts,
+            "spam_score": st.integers(-INTEGER_MOST, INTEGER_MOST),
+            "consent_at": st.none() | st.datetimes(datetime(1000, 1, 2), timezones=st.just(UTC)),  # noqa: DTZ001
+            "spam_reasons": fractions | documents,
+        }
+    ),
+    max_size=4,
+    unique_by=lambda row: row["id"],
+)
+selections = st.permutations(LEADS.readable).flatmap(
+    lambda names: st.integers(1, len(names)).map(lambda most: ",".join(names[:most]))
+)
+
+
+@pytest.mark.size("quick", grows=True)
+@settings(max_examples=scaled(quick=100, ci=1000))
+@given(odd_leads, questions, selections | st.just("*"))
+def test_the_engine_writes_the_same_json(
+    tables: Tables, rows: list[dict[str, Any]], question: Question, select: str
+) -> None:
+    """An engine that writes an answer by itself writes any rows as `orjson` does, to the byte."""
+    tables.fill([stored(row) for row in rows])
+
+    written, encoded = tables.read_both_ways([("select", select), *pairs_of(question)])
+
+    assert written == encoded
 
 
 @pytest.mark.size("quick", grows=True)

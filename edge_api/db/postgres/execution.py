@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import asyncpg
+import orjson
 
 from edge_api.db import sql
 from edge_api.db.errors import changed_meanwhile, too_many
@@ -214,9 +215,11 @@ async def _carry_out_one(connection: Connection, query: Read | Update | Delete) 
 async def _read(connection: Connection, query: Read) -> QueryResult:
     names = query.columns or tuple(query.table.columns)
     rows = await _fetch(connection, query.table, names, sql.read_rows(query, POSTGRESQL))
-    if not query.counted:
-        return QueryResult(rows)
-    return QueryResult(rows, await _number(connection, sql.count_rows(query, POSTGRESQL)))
+    counting = sql.count_rows(query, POSTGRESQL) if query.counted else None
+    total = await _number(connection, counting) if counting else None
+    if query.as_json:
+        return QueryResult([], total, orjson.dumps(rows), len(rows))
+    return QueryResult(rows, total)
 
 
 async def _update(connection: Connection, query: Update) -> QueryResult:

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -92,10 +93,13 @@ def _carry_out_one(
 
 def _read(connection: sqlite3.Connection, query: Read) -> QueryResult:
     names = query.columns or tuple(query.table.columns)
-    fetch = _fetch_at_once if query.limit is not None and query.limit > 1 else _fetch
-    rows = fetch(connection, query.table, names, sql.read_rows(query, SQLITE))
+    statement = sql.read_rows(query, SQLITE)
     total = _number(connection, sql.count_rows(query, SQLITE)) if query.counted else None
-    return QueryResult(rows, total)
+    if query.as_json:
+        terms = _json_terms(query.table, names)
+        return QueryResult([], total, *_fetch_json(connection, terms, statement))
+    fetch = _fetch_at_once if query.limit is not None and query.limit > 1 else _fetch
+    return QueryResult(fetch(connection, query.table, names, statement), total)
 
 
 def _insert(connection: sqlite3.Connection, query: Insert, affected: Sequence[int]) -> QueryResult:
@@ -164,3 +168,22 @@ def _fetch_at_once(
     text = f"SELECT json_group_array(json_array({columns})) FROM ({statement.text})"  # noqa: S608
     (records,) = connection.execute(text, statement.parameters).fetchone()
     return decode(table, names, orjson.loads(records))
+
+
+def _fetch_json(
+    connection: sqlite3.Connection, terms: str, statement: sql.Statement
+) -> tuple[bytes, int]:
+    """Return the rows as the JSON of an answer, which the engine writes, and their number."""
+    text = f"SELECT {terms} FROM ({statement.text})"  # noqa: S608
+    answer, count, has_fractions = connection.execute(text, statement.parameters).fetchone()
+    # orjson writes only fractions and exponents differently: 0.00001 for 1e-05.
+    return orjson.dumps(orjson.loads(answer)) if has_fractions else answer.encode(), count
+
+
+@lru_cache(sql.SHAPES)
+def _json_terms(table: Table, names: tuple[str, ...]) -> str:
+    """Return the terms for rows as JSON, their number, and whether one may have a fraction."""
+    nested = table.json_columns.intersection(names)
+    members = (f"'{name}', {'json' if name in nested else ''}({sql.quote(name)})" for name in names)
+    fractions = " OR ".join(f"{sql.quote(name)} GLOB '*[0-9][.eE]*'" for name in nested) or "0"
+    return f"json_group_array(json_object({', '.join(members)})), count(*), max({fractions})"

@@ -103,7 +103,8 @@ class Reader:
             raise overdue()
         self._place.check()
         self._limit = limit
-        connection.execute("BEGIN")
+        if len(plans) > 1 or plans[0].counted:  # one statement has a snapshot of its own
+            connection.execute("BEGIN")
         try:
             return execute(connection, plans)
         finally:
