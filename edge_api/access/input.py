@@ -64,7 +64,7 @@ def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
 
 def order_schema() -> dict[str, Any]:
     """Return the JSON Schema of both forms."""
-    told = {
+    shared = {
         "name": _NAME.json_schema("Who asks: a person, or a program."),
         "purpose": _PURPOSE.json_schema("What it is for; tabs and line feeds stay."),
     }
@@ -94,7 +94,7 @@ def order_schema() -> dict[str, Any]:
                 "title": "In plain words",
                 "type": "object",
                 "required": ["type", "name", "purpose"],
-                "properties": {"type": credential, **told, **more},
+                "properties": {"type": credential, **shared, **more},
             },
             {
                 "title": "In the words of auth.md",
@@ -103,7 +103,7 @@ def order_schema() -> dict[str, Any]:
                 "properties": {
                     "type": {"const": ANONYMOUS},
                     "requested_credential_type": credential,
-                    **told,
+                    **shared,
                     **more,
                 },
             },

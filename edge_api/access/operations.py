@@ -95,11 +95,11 @@ async def register(
 ) -> OperationResult:
     """Store a request for a credential."""
     filed = await service[AccessRequests].file(request.body, request.address)
-    told = (
+    next_step = (
         "A person decides. Until then, send the claim token "
         f"to {CLAIM_CREDENTIAL} from time to time."
     )
-    body = {**_registration(service, filed.row, told), "claim_token": filed.claim_token}
+    body = {**_registration(service, filed.row, next_step), "claim_token": filed.claim_token}
     headers = {} if filed.quota is None else dict(filed.quota.headers)
     return OperationResult(body, status=201, headers=headers)
 
@@ -109,9 +109,11 @@ async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -
     claimed = await service[AccessRequests].claim(request.body.claim_token)
     if claimed.issued:
         return OperationResult(_handed_out(claimed))
-    told = "Nobody has decided yet: send the claim token again later."
+    next_step = "Nobody has decided yet: send the claim token again later."
     headers = {"Retry-After": str(CLAIM_AGAIN_SECONDS)}
-    return OperationResult(_registration(service, claimed.row, told), status=202, headers=headers)
+    return OperationResult(
+        _registration(service, claimed.row, next_step), status=202, headers=headers
+    )
 
 
 def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict[str, Any]:
@@ -119,7 +121,7 @@ def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict
         "registration_id": row["id"],
         "registration_type": "anonymous",
         "credential_type": requested_type(row),
-        # What fell into the trap is told the same as everybody, until it is claimed.
+        # A trapped request gets the same answer as any other, until it is claimed.
         "status": "pending",
         "scopes": row["scopes"].split(),
         "claim_token_expires": row["expires_at"],

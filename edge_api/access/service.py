@@ -97,7 +97,7 @@ class AccessDecisions:
 
 
 LIFE: Final = timedelta(days=14)
-"""How long a request may wait for the decision and the claim."""
+"""The time for the decision and the claim together."""
 CLAIM_AGAIN: Final = timedelta(minutes=10)  # how long a credential can be fetched again
 PENDING_MOST: Final = 1000
 FULL_RETRY_SECONDS: Final = 3600

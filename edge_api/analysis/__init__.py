@@ -1,4 +1,4 @@
-"""What a document is like: its measures, its structure, its words, and what would mend it.
+"""The analysis of documents: metrics, structure, keywords, and what to fix.
 
 Documents are parsed in processes of their own (`worker.py`, `pool.py`), which can be killed.
 """

@@ -187,7 +187,7 @@ _CANDIDATES: Final = 200
 _WORD_SHORTEST: Final = 3
 _WORD_LONGEST: Final = 40  # letters; what is longer is an address or noise
 _FOR_EACH_WORD: Final = 0.6
-"""How much more a phrase counts for each further word: it says more, and is rarer."""
+"""The extra weight of each further word: a longer phrase says more, and is rarer."""
 _IN_TITLE, _IN_HEADING = 2.0, 1.5
 _WITHIN: Final = 1.25  # A word that is rarely alone is covered by its phrase
 

@@ -110,8 +110,8 @@ class AnalyzeInput(BaseModel):
         """Refuse none of the four, and more than one."""
         given = [name for name in _INPUTS if name in self.model_fields_set]
         if len(given) != 1:
-            told = " and ".join(given) or "none"
-            raise ValueError(f"needs exactly one of {', '.join(_INPUTS)}; it has {told}")
+            named = " and ".join(given) or "none"
+            raise ValueError(f"needs exactly one of {', '.join(_INPUTS)}; it has {named}")
         return self
 
 

@@ -106,7 +106,7 @@ class SuggestionEntry:
     message: str
 
 
-def judge(facts: Facts) -> list[Verdict]:
+def apply_rules(facts: Facts) -> list[Verdict]:
     """Return the result of each rule that applies."""
     known: dict[str, Any] = asdict(facts)
     return [
@@ -189,7 +189,7 @@ def report(job: Job) -> Json:
     """Return the report of a document, without the related posts of the journal."""
     document = PARSERS[job.kind](job.text, job.url)
     metrics = measure(document, job.language)
-    verdicts = judge(gather_facts(document, metrics, job.discovery))
+    verdicts = apply_rules(gather_facts(document, metrics, job.discovery))
     signals = score_signals(verdicts)
     score = score_whole(signals)
     keywords = find_keywords(document, metrics.language, job.terms)

@@ -74,9 +74,9 @@ class Challenge:
 
 
 GRACE: Final = timedelta(seconds=0.5)
-"""How long a credential is accepted after its last confirmed use while the store is unavailable. An
-engine answers for 1.5 s after it last saw the store, so a revocation by another edge counts within
-two seconds, whatever was cut off."""
+"""The time that a credential is accepted after its last confirmed use while the store is
+unavailable. An engine answers for 1.5 s after it last saw the store, so a revocation by another
+edge counts within two seconds, whatever was cut off."""
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _KINDS: Mapping[Audience, SecretKind] = {"rest": "api_key", "mcp": "access_token"}

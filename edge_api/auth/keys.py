@@ -23,7 +23,7 @@ KeyType = Literal["api_key", "access_token"]
 
 OVERLAP: Final = timedelta(days=7)  # of a rotated key and its successor
 TOKEN_LIFE: Final = timedelta(days=90)
-"""How long an access token lives if its issuer does not say."""
+"""The default life of an access token."""
 
 USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
     "api_key": DEFAULT_SCOPES,
@@ -34,7 +34,7 @@ USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """What the operator wants of a new key."""
+    """The operator's input for a new key."""
 
     name: str
     type: KeyType = "api_key"

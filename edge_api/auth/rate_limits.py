@@ -76,9 +76,9 @@ _SWEEP_FROM: Final = 1024  # callers; fewer are not worth a sweep
 
 
 class Exchange(Protocol):
-    """Where edges exchange what each has counted by itself."""
+    """The place where edges exchange what each has counted by itself."""
 
-    async def exchange(self, told: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
+    async def exchange(self, shares: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
         """Store the own hits of some windows, and return those of all others in the same.
 
         For each window, the ages of its hits in seconds, oldest first. Raises Problem
@@ -96,24 +96,24 @@ class SlidingWindows:
         """The windows of each limit, by its name and who is counted."""
         self._sweep_at = _SWEEP_FROM
         self._tells = tells
-        self._untold: dict[str, MovingWindow] = {}
-        self._told: dict[str, MovingWindow] = {}
+        self._unsent: dict[str, MovingWindow] = {}
+        self._sent: dict[str, MovingWindow] = {}
 
     async def exchange(self, place: Exchange) -> None:
         """Tell other edges the hits since the last time, and count theirs.
 
-        What was told the last time is told again, since others may have told theirs since; what
-        could not be told is told the next time. Raises Problem `unavailable`.
+        What was sent the last time is sent again, since others may have sent theirs since; what
+        could not be sent is sent the next time. Raises Problem `unavailable`.
         """
-        due = {**self._told, **self._untold}
+        due = {**self._sent, **self._unsent}
         if not due:
             return
-        self._untold, self._told = {}, self._untold
+        self._unsent, self._sent = {}, self._unsent
         now = self._now()
         try:
             heard = await place.exchange({key: window.share(now) for key, window in due.items()})
         except Problem:
-            self._untold = {**due, **self._untold}
+            self._unsent = {**due, **self._unsent}
             raise
         now = self._now()
         for key, window in due.items():
@@ -153,7 +153,7 @@ class SlidingWindows:
 
     def _note(self, window: MovingWindow) -> None:
         if self._tells:
-            self._untold[window.key] = window
+            self._unsent[window.key] = window
 
     def _windows(self, limit: Limit, key: str) -> tuple[MovingWindow, ...]:
         found = self._callers.get((limit.name, key))
@@ -197,7 +197,7 @@ class Windows(Protocol):
 
 
 class Together(Windows, Exchange, Protocol):
-    """Where edges count together, and exchange what each counts by itself."""
+    """The place where edges count together, and exchange what each counts by itself."""
 
 
 class _SharedWindows:

@@ -115,9 +115,9 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
 
 KEY_LIFE: Final = timedelta(days=90)  # until the next one takes over
 PUBLISHED_BEFORE: Final = timedelta(hours=1)
-"""How long a key is published before it signs: longer than anybody caches the key set."""
+"""The time that a key is published before it signs: longer than any cache of the key set."""
 KEPT_AFTER: Final = TOKEN_LIFE + timedelta(hours=1)
-"""How long a key is kept after the next one took over: its last token must have expired."""
+"""The time that a key is kept after the next one took over: its last token must have expired."""
 
 _log = logging.getLogger(__name__)
 

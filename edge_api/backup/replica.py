@@ -114,7 +114,7 @@ def parse_instant(text: str) -> datetime:
 
 LOOK_SECONDS: Final = 5.0  # between two checks of the replica
 CATCH_UP_SECONDS: Final = 15.0
-"""How long a last process may take for what is missing in the replica."""
+"""The time for a last process to replicate what is missing."""
 CATCH_UP_PAUSE: Final = 0.5  # seconds between two checks of that
 LAST_END_SECONDS: Final = 5.0  # for its end
 PATIENCE_SECONDS: Final = 10.0  # for new commits to reach the replica

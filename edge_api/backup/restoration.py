@@ -1,4 +1,4 @@
-"""What a restored older state takes over from the state that it replaces.
+"""The rows that a restored older state takes over from the state that it replaces.
 
 Revocations and suppressions stay, and what was sent is not sent again, nor to removed addresses.
 Each table declares what becomes of its rows (`Table.endings`, `Table.restored`). It knows both
@@ -18,13 +18,13 @@ from edge_api.outbox import run_unless_conflict
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """What was carried over from the former state, in numbers of rows."""
+    """The numbers of rows that were carried over from the former state."""
 
     ended: int
     """Keys, secrets, grants, tokens and others that were revoked, replaced or used since."""
     remembered: int
     """Suppressions, unsubscribe links and lines of the mail log that were new since."""
-    told: int  # mails and events that were sent or given up since
+    sent: int  # mails and events that were sent or given up since
     lost: Mapping[str, int]
     """Rows of each compared table that are new, and only in the former state."""
     back: Mapping[str, int]  # rows that were deleted since, and are back
@@ -38,7 +38,7 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Restoratio
         ended=sum([await carry.end(t, ending) for t in TABLES.values() for ending in t.endings])
         + sum([await carry.forget(table) for table in _tables("removed")]),
         remembered=sum([await carry.remember(table) for table in _tables("added")]),
-        told=sum([await carry.forget(table) for table in _tables("delivered")]),
+        sent=sum([await carry.forget(table) for table in _tables("delivered")]),
         lost={table.name: await _count_missing(former, restored, table) for table in compared},
         back={table.name: await _count_missing(restored, former, table) for table in compared},
     )
@@ -60,7 +60,7 @@ class _CarryOver:
         """End the rows that had ended."""
         number = 0
         async for rows in pages(self._former, Read(table, where=(_has_ended(ending),))):
-            plans = [
+            queries = [
                 Update(
                     table,
                     {column: row[column] for column in ending.columns},
@@ -68,7 +68,7 @@ class _CarryOver:
                 )
                 for row in rows
             ]
-            number += sum(len(outcome.rows) for outcome in await self._restored.run(*plans))
+            number += sum(len(outcome.rows) for outcome in await self._restored.run(*queries))
         return await self._note(table, number, *ending.columns)
 
     async def remember(self, table: Table) -> int:

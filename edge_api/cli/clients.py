@@ -132,8 +132,8 @@ def _read_keys(path: str | None) -> Any:
 def _show(registered: Registered, *, as_json: bool) -> None:
     row, secret = registered.row, registered.secret
     if as_json:
-        told = {"client_id": row["id"], "client_secret": secret}
-        print(json.dumps({**told, **_shown(row)}, ensure_ascii=False))
+        members = {"client_id": row["id"], "client_secret": secret}
+        print(json.dumps({**members, **_shown(row)}, ensure_ascii=False))
         return
     print(row["id"])
     if secret:

@@ -63,12 +63,12 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
         sys.stderr.write(f"{NO_RELAY}\n")
         return 2
     configure_logging(settings.log_format)
-    told = heed_signals()
+    ending = heed_signals()
     async with opened(settings, create=True) as store:
         mailing = make_mailing(settings, store, system_clock, secret_key(settings))
         running = asyncio.create_task(mailing.dispatcher.run())
         print(f"sending mail for {settings.site_url}", flush=True)
-        await told.wait()
+        await ending.wait()
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running

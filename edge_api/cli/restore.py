@@ -219,7 +219,7 @@ def _sentences(store: Path, restored: _Restored) -> Sequence[str]:
         said.append(f"the former store is kept as {restored.aside}")
     if isinstance(restored.carried, str):
         return [*said, restored.carried, _REMINDER]
-    return [*said, *_tell_carried(restored.carried)]
+    return [*said, *_list_carried(restored.carried)]
 
 
 _SEALED = "SECRET_KEY is set: what is sealed in the store opens if it was set then, too"
@@ -229,16 +229,16 @@ _REMINDER = (
 )
 
 
-def _tell_carried(carried: Restoration) -> Sequence[str]:
-    told = {
+def _list_carried(carried: Restoration) -> Sequence[str]:
+    lines = {
         "revoked, removed or used since, and still so": carried.ended,
         "suppressions, lines of the mail log and the like were taken over": carried.remembered,
-        "mails and events had been told since, and are not told again": carried.told,
+        "mails and events had been told since, and are not told again": carried.sent,
     }
     for table, number in carried.lost.items():
-        told[f"{table} came since, and are in the former store alone"] = number
+        lines[f"{table} came since, and are in the former store alone"] = number
     for table, number in carried.back.items():
-        told[f"{table} had been deleted since and are back: erase again whom you had erased"] = (
+        lines[f"{table} had been deleted since and are back: erase again whom you had erased"] = (
             number
         )
-    return [f"{number:,} {what}" for what, number in told.items() if number]
+    return [f"{number:,} {what}" for what, number in lines.items() if number]

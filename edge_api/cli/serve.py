@@ -48,7 +48,7 @@ LOCAL_OWNER: Final = "owner@localhost"
 
 DEVELOPMENT: Final = "development"  # the name of the development key in the store
 WITHOUT_FILE: Final = Path("var/edge.dev-key")
-"""Where the key is if the store is on a server."""
+"""The path of the development key if the store is on a server."""
 
 _log = logging.getLogger(__name__)
 
@@ -161,14 +161,14 @@ async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence
 
 
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
-    told = heed_signals()
+    ending = heed_signals()
     async with assemble(settings, alone=True) as assembly:
         sockets = await _listen(arguments, settings)
         if not sockets:
             return 1
         server = await start_on(assembly.app.handle, sockets)
         await print_startup(assembly, arguments.host, server.port)
-        await serve_until(told, server, assembly.service[Health].start_draining)
+        await serve_until(ending, server, assembly.service[Health].start_draining)
     return 0
 
 
@@ -179,7 +179,7 @@ async def _work(inherited: Inheritance, host: str, settings: Settings) -> int:
     except OSError:
         sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
         return 2
-    told, line = heed_signals(), await Line.open(end)
+    ending, line = heed_signals(), await Line.open(end)
     async with assemble(settings, alone=True) as assembly:
         report = await assembly.service[Health].report()
         line.say(str(report.get("error", "")))
@@ -189,14 +189,14 @@ async def _work(inherited: Inheritance, host: str, settings: Settings) -> int:
         server = await start_on(assembly.app.handle, sockets)
         if inherited.greets:
             await print_startup(assembly, host, server.port)
-        leaving = asyncio.create_task(_refuse_after(line, server, told))
-        await serve_until(told, server, assembly.service[Health].start_draining)
+        leaving = asyncio.create_task(_refuse_after(line, server, ending))
+        await serve_until(ending, server, assembly.service[Health].start_draining)
         leaving.cancel()
     line.close()
     return 0
 
 
-async def _refuse_after(line: Line, server: Server, told: asyncio.Event) -> None:
+async def _refuse_after(line: Line, server: Server, ending: asyncio.Event) -> None:
     """Refuse new connections at once when the line ends: this worker is retired.
 
     Connections that were accepted have all the time of the drain, and the port is free for the
@@ -204,7 +204,7 @@ async def _refuse_after(line: Line, server: Server, told: asyncio.Event) -> None
     """
     await line.wait_closed()
     server.refuse()
-    told.set()
+    ending.set()
 
 
 async def print_startup(assembly: Assembly, host: str, port: int) -> None:

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Inheritance:
-    """What a worker inherits, by file descriptor."""
+    """The file descriptors that a worker inherits."""
 
     number: int  # from 1 on
     greets: bool  # whether it prints the startup message

@@ -139,8 +139,8 @@ def _hours(text: str) -> timedelta:
 
 def _show(keyed: Keyed, *, as_json: bool) -> None:
     if as_json:
-        told = {"id": keyed.row["id"], "url": keyed.row["url"], "secret": keyed.secret}
-        print(json.dumps(told, ensure_ascii=False))
+        members = {"id": keyed.row["id"], "url": keyed.row["url"], "secret": keyed.secret}
+        print(json.dumps(members, ensure_ascii=False))
         return
     print(keyed.row["id"])
     print(keyed.secret)

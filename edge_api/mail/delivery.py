@@ -74,7 +74,7 @@ _RULES: Final = (
 """RFC 5321, section 4.2; RFC 3463, section 3; RFC 4954, section 6; RFC 7505, section 4."""
 
 
-def judge(refused: Refused) -> Verdict:
+def classify(refused: Refused) -> Verdict:
     """Return what a refusal means."""
     return next(rule.verdict for rule in _RULES if rule.fits(refused))
 
@@ -83,7 +83,7 @@ _AFTER: Final = timedelta(microseconds=1)
 """Between two rows of one transaction: the log is sorted by time."""
 
 BEHIND: Final = timedelta(seconds=30)
-"""How long after a pause the message that caused it is due: after all others."""
+"""The time after a pause at which its cause is due: after all other messages."""
 
 _log = logging.getLogger(__name__)
 
@@ -165,11 +165,11 @@ RATE_LIMIT_PAUSE: Final = timedelta(seconds=60)
 LOGIN_PAUSE: Final = timedelta(minutes=5)
 RECORD_TRIES: Final = 60
 RECORD_SECONDS: Final = 1.0
-"""How often, and after how many seconds, it is tried again to log a sent message."""
+"""The number of attempts to log a sent message, and the seconds between them."""
 CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 
 LEASE_LEAST: Final = timedelta(seconds=90)
-"""What must be left of a lease to begin a message."""
+"""The rest of a lease that is needed to begin a message."""
 BACKOFF: Final = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 480, 1500))
 """The pauses after the first four attempts."""
 PERSISTENT_PAUSE: Final = timedelta(hours=1)
@@ -261,7 +261,7 @@ class Delivery:
     async def _record_refusal(self, entry: Row, refused: Refused) -> bool:
         """Record what a refusal means; tell whether the batch may go on."""
         now, said = self._clock(), refused.sentence
-        match judge(refused):
+        match classify(refused):
             case "bounced":
                 await self._outcomes.bounced(entry, said)
             case "refused":

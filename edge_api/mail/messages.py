@@ -81,7 +81,7 @@ class MessageType:
     subject: str  # a template too
     values: tuple[str, ...]  # of the templates, no more and no less
     persists_for: timedelta | None = None
-    """How long it is tried each hour after the usual attempts."""
+    """The time that it is tried each hour after the usual attempts."""
     auto_submitted: AutoSubmitted = "auto-generated"
     unsubscribable: bool = False  # whether the templates get `unsubscribe_url`
 

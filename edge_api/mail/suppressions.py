@@ -79,7 +79,7 @@ async def suppress(store: Store, suppression: Suppression, now: datetime, *other
     is_new = not await is_suppressed(store, suppression.address)
     if is_new and await run_unless_conflict(store, *others, suppression.insert(now)):
         return True
-    # After a conflict somebody else was first; if it was with another plan, that meets it again.
+    # After a conflict somebody else was first; if it was with another query, that meets it again.
     await store.run(*others)
     return False
 

@@ -134,8 +134,7 @@ def _listed(entries: Mapping[str, Entry]) -> list[bytes]:
 
 
 FRESH_MS: Final = 60_000
-"""How long a client may cache what it read. The answers depend on its scopes, so they are private.
-"""
+"""The cache life of what a client read. The answers depend on its scopes, so they are private."""
 
 _INSTRUCTIONS: Final = """\
 A journal's posts, and the enquiries (leads) that reach its owner. Start with search, then fetch \

@@ -41,7 +41,7 @@ from edge_api.oauth.token_context import InvalidTargetError, TokenContext, asser
 from edge_api.schema.credentials import SCOPES
 
 REFRESH_LIFE: Final = timedelta(days=30)
-"""How long a refresh token lives if nobody uses it."""
+"""The life of an unused refresh token."""
 AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
 ASSERTION_ALGORITHMS: Final = ("ES256", "RS256", "Ed25519", "EdDSA")
 GRANTS: Final = ("authorization_code", "refresh_token", "client_credentials")
@@ -51,7 +51,7 @@ UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="un
 _CHALLENGE_LENGTH: Final = 43  # characters of a SHA-256 digest in base64url
 _ASSERTION_LONGEST_LIFE: Final = timedelta(hours=1)
 _ASSERTION_KEPT: Final = _ASSERTION_LONGEST_LIFE + timedelta(minutes=10)
-"""How long a used one is remembered: the library lets it be late by a minute."""
+"""The time that a used one is remembered: the library lets it be late by a minute."""
 
 _TokenResponse = tuple[int, Row, list[tuple[str, str]]]
 

@@ -48,18 +48,18 @@ NOT_REVOKED: Final = Filter("revoked_at", "is", None)
 UNUSED: Final = (UNVETTED, NOT_REVOKED, Filter("last_used_at", "is", None))
 
 FRESH_FOR: Final = timedelta(hours=1)
-"""How long a document is believed without fetching it again."""
+"""The time that a document is believed without fetching it again."""
 STALE_FOR: Final = timedelta(hours=24)
-"""How long a document that cannot be fetched again is believed beyond that."""
+"""The time that an unreachable document is believed beyond that."""
 FETCHES_MOST: Final = 8  # at the same time
 FAILED_FOR: Final = timedelta(seconds=30)
-"""How long a failure is repeated without fetching again."""
+"""The time that a failure is repeated without fetching again."""
 FAILURES_MOST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class NewClient:
-    """What the operator wants of a new client."""
+    """The operator's input for a new client."""
 
     name: str
     auth_method: Method

@@ -45,11 +45,11 @@ KEPT_AFTER: Final[Mapping[Table, timedelta]] = {
     REVOKED_TOKENS: timedelta(0),
     USED_ASSERTIONS: timedelta(0),
 }
-"""How long a row is kept after it expired."""
+"""The time that a row is kept after it expired."""
 UNUSED_FOR: Final = timedelta(days=1)
-"""How long an unvetted client is kept that never got a token."""
+"""The time that an unvetted client is kept without a token."""
 IDLE_FOR: Final = timedelta(days=180)
-"""How long an unvetted client is kept after its last token."""
+"""The time that an unvetted client is kept after its last token."""
 GRANTS_AT_ONCE: Final = 500
 
 

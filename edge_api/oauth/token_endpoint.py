@@ -37,7 +37,7 @@ from edge_api.oauth.token_context import (
 from edge_api.outbox import run_unless_conflict
 
 _ATTEMPTS: Final = 3
-"""How often a request is decided again after a conflict: once is enough for a code."""
+"""The number of decisions on a request after conflicts; one suffices for a code."""
 
 Pairs = Sequence[tuple[str, str]]
 Decide = Callable[[AuthorizationServer, AuthRequest], Row]

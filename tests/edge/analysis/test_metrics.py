@@ -12,7 +12,7 @@ from edge_api.analysis.document import Block, Document
 from edge_api.analysis.languages import LANGUAGES, guess_language, language_of
 from edge_api.analysis.metrics import measure, sentence_lengths, words_in
 from edge_api.analysis.parse import parse_markdown, parse_text
-from edge_api.analysis.report import gather_facts, judge
+from edge_api.analysis.report import apply_rules, gather_facts
 from edge_api.schema.reading import reading_minutes
 from tests.edge.analysis.corpus import SETS, body_of
 
@@ -164,7 +164,7 @@ def test_lix_needs_spaces_between_words(text: str, tag: str | None) -> None:
     metrics = measure(document, tag)
 
     assert metrics.lix is None
-    codes = {each.code for each in judge(gather_facts(document, metrics, None))}
+    codes = {each.code for each in apply_rules(gather_facts(document, metrics, None))}
     assert "lix" not in codes
     assert "long-sentences" in codes
 

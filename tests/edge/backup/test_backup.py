@@ -86,11 +86,11 @@ def test_a_backup_beside_a_running_edge_is_whole(installation: Installation, fol
 @pytest.mark.size("ci")
 def test_what_it_says_can_be_read_by_programs(installation: Installation) -> None:
     """With --json it is one object: the file, its size, the rows of each table, the key."""
-    told = as_json(installation, "backup", "--json")
+    sent = as_json(installation, "backup", "--json")
 
-    assert told["bytes"] == Path(told["file"]).stat().st_size
-    assert told["rows"] == {**dict.fromkeys(told["rows"], 0), "email_send_state": 1}
-    assert (told["secret_key"], told["removed"]) == (None, [])
+    assert sent["bytes"] == Path(sent["file"]).stat().st_size
+    assert sent["rows"] == {**dict.fromkeys(sent["rows"], 0), "email_send_state": 1}
+    assert (sent["secret_key"], sent["removed"]) == (None, [])
 
 
 @pytest.mark.size("ci")
@@ -237,9 +237,9 @@ def test_what_a_killed_backup_left_is_removed(installation: Installation, folder
     """The next one clears it away."""
     folder.mkdir()
     (folder / ".edge-20200101T000000.000000Z.partial").write_text("half")
-    told = as_json(installation, "backup", "--json")
+    sent = as_json(installation, "backup", "--json")
 
-    assert names_in(folder) == [Path(told["file"]).name]
+    assert names_in(folder) == [Path(sent["file"]).name]
 
 
 def test_a_target_that_cannot_be_made_is_the_one_that_is_named(
@@ -295,7 +295,7 @@ def test_a_replicated_store_gives_a_backup_of_its_own(
         assert edge.await_body("/api/public/v1/readiness", b'"replica":{"status":"pass",')
         with closing(sqlite3.connect(installation.store)) as live:
             (before,) = live.execute("SELECT count(*) FROM leads").fetchone()
-        told = json.loads(said(replicated, "backup", "--json"))
+        sent = json.loads(said(replicated, "backup", "--json"))
 
-    assert told["rows"]["leads"] == before
-    assert not [name for name in told["rows"] if "litestream" in name]
+    assert sent["rows"]["leads"] == before
+    assert not [name for name in sent["rows"] if "litestream" in name]

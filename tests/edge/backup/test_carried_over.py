@@ -93,8 +93,8 @@ async def test_what_was_taken_away_is_not_given_back(
     """A replaced key ends, an old secret is void, denied is denied, removed is removed."""
     former, restored = stores
     before = await rows(restored, table)
-    told = await carry_over(former, restored, clock)
+    sent = await carry_over(former, restored, clock)
 
-    assert told.ended == 5
+    assert sent.ended == 5
     assert await rows(restored, table) == await rows(former, table) != before
     assert (await carry_over(former, restored, clock)).ended == 0

@@ -302,10 +302,10 @@ async def test_odd_words_of_the_replicator_end_nothing(
         await store.close()
         await replication.close()
 
-    told = [record.getMessage() for record in caplog.records]
-    assert "litestream: 4711" in told
-    assert "litestream: a line that is too long to be passed on" in told
-    assert "the process that replicates the store has ended; it is started again" not in told
+    sent = [record.getMessage() for record in caplog.records]
+    assert "litestream: 4711" in sent
+    assert "litestream: a line that is too long to be passed on" in sent
+    assert "the process that replicates the store has ended; it is started again" not in sent
 
 
 async def test_whatever_befalls_a_start_it_is_tried_again(

@@ -372,9 +372,9 @@ async def test_what_must_not_be_undone_is_carried_over(
     """Revocations and suppressions stand, what was told is not told again; leads are as then."""
     former, restored = stores
     await go_on(former)
-    told = await carry_over(former, restored, clock)
+    sent = await carry_over(former, restored, clock)
 
-    assert told == Restoration(ended=1, remembered=2, told=1, lost={"leads": 2}, back={"leads": 1})
+    assert sent == Restoration(ended=1, remembered=2, sent=1, lost={"leads": 2}, back={"leads": 1})
     revoked = {row["digest"][0]: row["revoked_at"] for row in await rows(restored, CREDENTIALS)}
     assert revoked == {"a": LATER, "b": None}
     assert await rows(restored, SUPPRESSED_EMAILS) == await rows(former, SUPPRESSED_EMAILS)
@@ -395,7 +395,7 @@ async def test_carrying_over_can_be_repeated(stores: tuple[SQLiteStore, SQLiteSt
     await carry_over(former, restored, clock)
     again = await carry_over(former, restored, clock)
 
-    assert again == Restoration(ended=0, remembered=0, told=0, lost={"leads": 2}, back={"leads": 1})
+    assert again == Restoration(ended=0, remembered=0, sent=0, lost={"leads": 2}, back={"leads": 1})
     assert await rows(restored, SUPPRESSED_EMAILS) == [known]
 
 
@@ -405,7 +405,7 @@ async def test_more_rows_than_a_page_are_carried_over(
     """Every page of a long table is looked at."""
     former, restored = stores
     await former.run(Insert(EMAIL_SEND_LOG, [make_entry() for _ in range(1201)]))
-    told = await carry_over(former, restored, lambda: NOW)
+    sent = await carry_over(former, restored, lambda: NOW)
 
-    assert told.remembered == 1201
+    assert sent.remembered == 1201
     assert len(await rows(restored, EMAIL_SEND_LOG)) == 1201

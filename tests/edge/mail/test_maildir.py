@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.mail.delivery import judge
+from edge_api.mail.delivery import classify
 from edge_api.mail.messages import Refused
 from edge_api.mail.transports import open_transport
 from tests.edge.mail.conftest import notification
@@ -70,7 +70,7 @@ async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
         async with open_transport(f"maildir:{tmp_path / 'file'}").session():
             pass
 
-    assert (caught.value.stage, judge(caught.value)) == ("connect", "retry")
+    assert (caught.value.stage, classify(caught.value)) == ("connect", "retry")
     assert caught.value.sentence == "the mail folder cannot be written: File exists"
 
 
@@ -82,5 +82,5 @@ async def test_a_folder_that_goes_away_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Refused) as caught:
             await session.send(SENDER, RECIPIENT, notification())
 
-    assert (caught.value.stage, judge(caught.value)) == ("data", "retry")
+    assert (caught.value.stage, classify(caught.value)) == ("data", "retry")
     assert str(tmp_path) not in caught.value.sentence

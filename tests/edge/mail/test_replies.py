@@ -3,7 +3,7 @@ from typing import get_args
 
 import pytest
 
-from edge_api.mail.delivery import Verdict, judge
+from edge_api.mail.delivery import Verdict, classify
 from edge_api.mail.messages import Refused, Stage
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -81,7 +81,7 @@ CASES: list[tuple[Stage, int | None, str, Verdict]] = [
 
 def verdict(stage: Stage, code: int | None, enhanced: str) -> Verdict:
     """Return what a refusal is judged to be."""
-    return judge(Refused(stage, code, enhanced, "the relay refused it"))
+    return classify(Refused(stage, code, enhanced, "the relay refused it"))
 
 
 @pytest.mark.parametrize(("stage", "code", "enhanced", "expected"), CASES)

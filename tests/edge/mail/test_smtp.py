@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edge_api.db.email_address import SmtpRelay, parse_relay
-from edge_api.mail.delivery import judge
+from edge_api.mail.delivery import classify
 from edge_api.mail.messages import Refused, Session, Stage
 from edge_api.mail.transports import Patience, SmtpTransport, open_transport
 from tests.edge.edge_process import free_port
@@ -133,7 +133,7 @@ async def test_a_refusal_has_its_stage_and_codes(
     assert refused.sentence.endswith(f": {code} {enhanced}".rstrip())
     assert "@" not in refused.sentence
     assert refused.__cause__ is None
-    assert judge(refused) == verdict
+    assert classify(refused) == verdict
     assert (len(relay.received), len(relay.connections)) == (1, 1)
 
 
@@ -146,7 +146,7 @@ async def test_a_connection_that_drops_is_no_answer(stage: str) -> None:
         relay.drops_at = None
         await post(session)
 
-    assert (caught.value.stage, caught.value.code, judge(caught.value)) == (
+    assert (caught.value.stage, caught.value.code, classify(caught.value)) == (
         "connect",
         None,
         "retry",
@@ -165,7 +165,7 @@ async def test_a_relay_that_falls_silent_is_left(stage: str) -> None:
         await post(session)
 
     assert caught.value.sentence == "the relay did not answer within 1 s"
-    assert (caught.value.stage, judge(caught.value)) == ("connect", "retry")
+    assert (caught.value.stage, classify(caught.value)) == ("connect", "retry")
     assert len(relay.received) == 1
 
 
@@ -182,7 +182,7 @@ async def test_no_relay_at_all() -> None:
     """A port where nobody listens refuses nothing for ever."""
     refused = await refusal_of(near(free_port()))
 
-    assert (refused.stage, refused.code, judge(refused)) == ("connect", None, "retry")
+    assert (refused.stage, refused.code, classify(refused)) == ("connect", None, "retry")
     assert refused.sentence == "the relay cannot be reached, or closed the connection"
 
 
@@ -203,7 +203,7 @@ async def test_a_relay_that_is_closed_refuses_no_message(
     async with reciting(*lines) as port:
         refused = await refusal_of(near(port))
 
-    assert (refused.stage, refused.code, judge(refused)) == ("connect", code, verdict)
+    assert (refused.stage, refused.code, classify(refused)) == ("connect", code, verdict)
 
 
 async def test_a_password_goes_over_tls_from_the_first_octet(
@@ -239,7 +239,7 @@ async def test_no_password_goes_without_tls() -> None:
         refused = await refusal_of(transport(f"smtp://{LOGIN}{ANY_ADDRESS}:{relay.port}"))
 
     assert relay.logins == []
-    assert (refused.stage, judge(refused)) == ("login", "login")
+    assert (refused.stage, classify(refused)) == ("login", "login")
     assert refused.sentence == "the relay offers no TLS, without which no password is sent"
 
 
@@ -274,7 +274,7 @@ async def test_a_certificate_that_nobody_vouches_for(
     async with serving(Relay(), host=ANY_ADDRESS, **{offer: served}) as relay:
         refused = await refusal_of(transport(f"{scheme}://{ANY_ADDRESS}:{relay.port}"))
 
-    assert (refused.stage, refused.code, judge(refused)) == ("connect", None, "retry")
+    assert (refused.stage, refused.code, classify(refused)) == ("connect", None, "retry")
     assert refused.sentence == "the relay's certificate is not to be trusted"
     assert relay.received == []
 
@@ -293,7 +293,7 @@ async def test_a_wrong_password_is_a_matter_of_the_login() -> None:
         refused = await refusal_of(transport(f"smtp://us%40er:wrong@127.0.0.1:{relay.port}"))
 
     assert (refused.stage, refused.code, refused.enhanced) == ("login", 535, "5.7.8")
-    assert judge(refused) == "login"
+    assert classify(refused) == "login"
     assert "wrong" not in repr(refused)
 
 
@@ -302,7 +302,7 @@ async def test_a_relay_that_knows_no_login() -> None:
     async with serving(Relay(), auth_exclude_mechanism=["LOGIN", "PLAIN"]) as relay:
         refused = await refusal_of(transport(f"smtp://{LOGIN}127.0.0.1:{relay.port}"))
 
-    assert (refused.stage, judge(refused)) == ("login", "login")
+    assert (refused.stage, classify(refused)) == ("login", "login")
 
 
 async def test_an_address_beyond_ascii_goes_by_smtputf8() -> None:
@@ -350,7 +350,7 @@ async def test_a_relay_without_smtputf8_gets_no_such_recipient() -> None:
     async with serving(Relay(), enable_SMTPUTF8=False) as relay:
         refused = await refusal_of(near(relay.port), recipient="jos\u00e9@work.example.org")
 
-    assert (refused.stage, refused.enhanced, judge(refused)) == ("recipient", "5.6.7", "refused")
+    assert (refused.stage, refused.enhanced, classify(refused)) == ("recipient", "5.6.7", "refused")
 
 
 async def test_a_relay_without_smtputf8_still_carries_the_news() -> None:
@@ -377,7 +377,7 @@ async def test_an_envelope_is_for_one(recipient: str) -> None:
     async with serving(Relay()) as relay:
         refused = await refusal_of(near(relay.port), recipient=recipient)
 
-    assert (refused.stage, judge(refused)) == ("recipient", "refused")
+    assert (refused.stage, classify(refused)) == ("recipient", "refused")
     assert relay.received == []
 
 
