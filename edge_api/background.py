@@ -123,7 +123,7 @@ REFRESH_SECONDS: Final = 0.5
 LOOK_SECONDS: Final = 10.0
 """How often the edge looks at the watcher's heartbeat and at the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
-"""How often edges on one store tell one another what each has counted by itself."""
+"""How often edges on one store exchange what each has counted by itself."""
 HOUSEKEEPING_SECONDS: Final = 5.0
 """How often uses of credentials are written down."""
 FORGETTING_SECONDS: Final = 60.0
@@ -138,7 +138,7 @@ Loop = Callable[[], Coroutine[None, None, None]]
 
 
 class Settle(Protocol):
-    """Is told that what there is now is there to stay."""
+    """Is called when the present objects are there to stay."""
 
     def __call__(self, *, whole: bool = True) -> None:
         """Take what is new, or with `whole` look at all of it again."""
