@@ -63,7 +63,7 @@ from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
 from edge_api.webhooks.dispatcher import Dispatcher
 from edge_api.webhooks.endpoints import PURPOSE, look
-from edge_api.webhooks.sender import make_teller
+from edge_api.webhooks.sender import make_sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ async def assemble(
         access = Access(store, clock, settings.site_url, oauth.bearers)
         windows = await stack.enter_async_context(counted(settings, secret, store))
         limiter = Limiter(settings, shared=windows)
-        webhooks = Dispatcher(store, clock, Wrapping(secret, PURPOSE), make_teller(settings))
+        webhooks = Dispatcher(store, clock, Wrapping(secret, PURPOSE), make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.close)

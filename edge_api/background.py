@@ -123,7 +123,7 @@ REFRESH_SECONDS: Final = 0.5
 LOOK_SECONDS: Final = 10.0
 """How often the edge looks at the watcher's heartbeat and at the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
-"""How often edges on one store tell one another what each has counted by itself."""
+"""How often edges on one store exchange what each has counted by itself."""
 HOUSEKEEPING_SECONDS: Final = 5.0
 """How often uses of credentials are written down."""
 FORGETTING_SECONDS: Final = 60.0

@@ -16,6 +16,7 @@ from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCod
 
 State = Literal["pass", "warn", "fail"]
 _WORSE: tuple[State, ...] = ("pass", "warn", "fail")
+_UNTRUSTED: Final = "forwarding headers come from a peer not in TRUSTED_PROXIES"
 
 
 LOOK_SECONDS: Final = 1.0
@@ -50,9 +51,9 @@ class Health:
     clock: Clock
     version: str
     others: Mapping[str, Look] = field(default_factory=dict)
-    """What looks at parts that are told of here by their names alone."""
+    """Checks of further parts, by name."""
     draining: bool = False
-    """The process has been told to end and finishes what is under way."""
+    """Whether the process is ending, and finishes what is under way."""
     untrusted_forwarding: bool = False
     """A peer that is no trusted proxy sent forwarding headers."""
 
@@ -67,7 +68,7 @@ class Health:
             "store": store,
             "index": self._index(),
             "shutdown": Check("fail", "shutting down") if self.draining else Check("pass"),
-            "proxies": self._proxies(),
+            "proxies": Check("warn", _UNTRUSTED) if self.untrusted_forwarding else Check("pass"),
             **others,
         }
         status = max((check.state for check in checks.values()), key=_WORSE.index)
@@ -100,11 +101,6 @@ class Health:
         if build.site_url != self.builds.site_url:
             return Check("fail", "the build was made for another SITE_URL", facts)
         return Check("warn" if error else "pass", error, facts)
-
-    def _proxies(self) -> Check:
-        if self.untrusted_forwarding:
-            return Check("warn", "forwarding headers come from a peer not in TRUSTED_PROXIES")
-        return Check("pass")
 
 
 async def _look(look: Look) -> Check | None:

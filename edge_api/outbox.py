@@ -74,7 +74,7 @@ def with_jitter(pause: timedelta, least: float = 1.0) -> timedelta:
 
 
 async def run_unless_conflict(store: Store, *plans: Query) -> bool:
-    """Carry out plans; tell whether they met with no conflict. Raises any other Problem."""
+    """Execute queries; return whether there was no conflict. Raises any other Problem."""
     try:
         await store.run(*plans)
     except Problem as problem:
@@ -183,7 +183,7 @@ class Dispatcher(ABC):
     beat: datetime | None = None
     """When it last did anything; `None` while it does not run."""
     patience: float = ENDING_SECONDS
-    """Seconds for the attempts under way when it is told to end."""
+    """Seconds for the attempts under way when it ends."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

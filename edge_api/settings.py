@@ -138,7 +138,7 @@ class Setting:
 
     read: Callable[[str], Any]
     default: str | None
-    """The text that stands when none is given; `None`: worked out from others, or absent."""
+    """The text when none is given; `None`: derived from other settings, or absent."""
     sentence: str
     secret: bool = False
     show: Callable[[Any], str] = str

@@ -27,7 +27,7 @@ from edge_api.schema.paths import API_CATALOG, OPENAPI, PREFIX
 from edge_api.settings import Settings
 
 RETRY_SECONDS = 5
-"""After which a client that was told 503 may look again."""
+"""After which a client that got 503 may look again."""
 
 State = Literal["pass", "warn", "fail"]
 
@@ -192,7 +192,7 @@ _OAUTH = (
     *("revocation_endpoint", "jwks_uri", "grant_types_supported"),
 )
 LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
-"""The media type of the catalog, with the profile that tells it from other linksets."""
+"""The media type of the catalog, with its profile of linksets."""
 CATALOG_LINK = (
     f'<{paths.API_CATALOG}>; rel="api-catalog"; '
     'type="application/linkset+json"; profile="https://www.rfc-editor.org/info/rfc9727"'

@@ -74,9 +74,9 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _open_sender(settings: Settings) -> Messenger:
     # It imports aiohttp, which only `add` and `test` need.
-    from edge_api.webhooks.sender import make_teller  # noqa: PLC0415
+    from edge_api.webhooks.sender import make_sender  # noqa: PLC0415
 
-    return make_teller(settings)
+    return make_sender(settings)
 
 
 async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:

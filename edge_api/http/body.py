@@ -95,15 +95,11 @@ def check_media_type(request: Request, body: Body[Any]) -> None:
 
 def decode(raw: bytes, body: Body[Any]) -> Any:
     """Return the checked JSON or form. Raises Problem `invalid` that names the faulty place."""
-    value = read_form(raw) if body.media_type == FORM else _read_json(raw)
-    return check_body(body.check, value)
-
-
-def _read_json(raw: bytes) -> Any:
     try:
-        return orjson.loads(raw)
+        value = read_form(raw) if body.media_type == FORM else orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise Problem("invalid", _json_sentence(raw, error), sqlstate="PGRST102") from None
+    return check_body(body.check, value)
 
 
 def read_form(raw: bytes) -> dict[str, str | list[str]]:

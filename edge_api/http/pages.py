@@ -89,7 +89,7 @@ def _refill(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
 
 
 def check_folder(folder: Path) -> None:
-    """Tell a build that lacks a file from one that is gone. Raises FileNotFoundError if it is."""
+    """Raise FileNotFoundError if the folder of the build is gone."""
     folder.stat()
 
 

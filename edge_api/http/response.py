@@ -47,10 +47,10 @@ def tell_limits(request: Request, headers: Mapping[str, str]) -> Mapping[str, st
     """Move the rate-limit fields from an answer's headers to the request; return the others."""
     if _LIMIT_FIELDS[0] not in headers:
         return headers
-    told = request.limits
+    earlier = request.limits
     request.limits = {name: headers[name] for name in _LIMIT_FIELDS}
-    if told:
-        request.limits = {name: _join_policies(told[name], headers[name]) for name in told}
+    if earlier:
+        request.limits = {name: _join_policies(earlier[name], headers[name]) for name in earlier}
     request.extra_lines = header_lines((*request.always, *request.limits.items()))
     if len(headers) == len(_LIMIT_FIELDS):  # as with nearly every request
         return _NOTHING
@@ -58,7 +58,7 @@ def tell_limits(request: Request, headers: Mapping[str, str]) -> Mapping[str, st
 
 
 def _join_policies(*fields: str) -> str:
-    """Return one list of the members of all fields; of one policy, the last that was told."""
+    """Return one list of the members of all fields; of one policy, the last."""
     items = [item for field in fields for item in field.split(", ")]
     return ", ".join({item.partition(";")[0]: item for item in items}.values())
 

@@ -42,7 +42,7 @@ _READING: Final = ("GET", "HEAD")
 _ALLOWED: Final = "GET, HEAD, OPTIONS"
 _MISSING: Final = "/404.html"
 _OTHER_NAMES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
-"""Of pages that operations answer with: whoever is used to the built pages puts a slash behind."""
+"""Of pages made by operations, with the slash that addresses of built pages have."""
 _LARGE: Final = 1024  # bytes that the cache counts for a file that is not kept in it
 _MOST: Final = 5  # addresses that are named
 _LATER_LEAF: Final = "/page/"

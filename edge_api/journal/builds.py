@@ -8,7 +8,6 @@ import logging
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -163,10 +162,6 @@ OpenSearch = Callable[[Path, Awaitable[Contents]], Awaitable[Search]]
 """Opens the search of the build in a folder, whose contents are being read meanwhile."""
 
 
-def _weigh(document: Document) -> int:
-    return len(document.body)
-
-
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Build:
     """One build, open."""
@@ -178,7 +173,9 @@ class Build:
     """The folder of the build, free of links; `site/` in it is public."""
     files: Mapping[str, SiteFile]
     """Every public file by the path at which it answers."""
-    answers: AnswerCache[Document] = field(default_factory=partial(AnswerCache, _weigh))
+    answers: AnswerCache[Document] = field(
+        default_factory=lambda: AnswerCache(lambda document: len(document.body))
+    )
     """Parts of the list and what was searched for, while the build is served."""
 
     @property

@@ -176,9 +176,10 @@ async def _make(files: IndexFiles, index: Path) -> None:
         )
         assert process.stderr is not None  # noqa: S101  it was asked for
         async with asyncio.timeout(MAKE_SECONDS):
-            told = (await process.stderr.read()).decode(errors="replace").strip()
+            output = (await process.stderr.read()).decode(errors="replace").strip()
             if status := await process.wait():
-                _log.warning("no search index is kept: status %d, %s", status, told.split("\n")[-1])
+                reason = output.split("\n")[-1]
+                _log.warning("no search index is kept: status %d, %s", status, reason)
     except OSError as error:  # TimeoutError is one of them
         _log.warning("no search index is kept: %r", error)
     finally:

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapt
 
 from edge_api.db.types import parse_integer
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.operations import AnyWords, link_to_post
+from edge_api.journal.operations import FOUND, SEARCH, AnyWords, link_to_post
 from edge_api.journal.search_results import (
     LEAF_SIZE,
     Result,
@@ -18,7 +18,6 @@ from edge_api.journal.search_results import (
     read_page,
 )
 from edge_api.journal.site_files import TWIN
-from edge_api.journal.tools import FOUND, SEARCH
 from edge_api.operation.model import (
     ETAG,
     UNCHANGED,

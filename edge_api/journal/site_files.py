@@ -79,7 +79,7 @@ _ENDS: Final = tuple(CODINGS.values())
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiteFile:
-    """One public file; it stands for itself alone, so that it is a cheap key."""
+    """One public file, compared by identity, so that it is a cheap key."""
 
     name: str
     """Relative to the site's folder, with `/`."""

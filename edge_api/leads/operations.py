@@ -89,7 +89,7 @@ async def create_lead(
 
 
 def reply_with(created: Created) -> OperationResult:
-    """Return the answer to whoever sent a lead, by whichever door."""
+    """Return the answer to the sender of a lead."""
     headers = {"Location": f"{ROW_PATH}?id=eq.{created.row['id']}"}
     if created.replayed:
         headers[REPLAYED] = "true"

@@ -39,8 +39,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
+from edge_api.journal.operations import next_cursor
 from edge_api.journal.site_files import TWIN
-from edge_api.journal.tools import next_cursor
 from edge_api.mcp.tools import make_request, operation_inputs, perform
 from edge_api.operation.model import AnyOperation, Json, authorise
 from edge_api.operation.service import Service

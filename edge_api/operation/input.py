@@ -68,7 +68,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class FormFaults(Exception):  # noqa: N818  a form is filled in wrongly, which is no error of ours
-    """A form is not filled in well; `by_field` has one sentence for each field to mend."""
+    """A form is not filled in well; `by_field` has one sentence for each field to fix."""
 
     def __init__(self, by_field: Mapping[str, str]) -> None:
         self.by_field = by_field

@@ -209,7 +209,7 @@ class Operation(Generic[Query, Content]):
     ends_with_client: bool = False
     """Whether it stops when its client goes away: for what costs much and changes nothing."""
     error_format: ErrorFormat = "plain"
-    """In which words errors are told."""
+    """The form of error answers."""
     check_names: Callable[[Iterable[str]], None] | None = None
     """Raises Problem for a query parameter that is unknown; `None`: those are ignored."""
     check_sender: Callable[[Service, Mapping[str, str], str], None] | None = None

@@ -1,4 +1,4 @@
-"""What an operation gives back: a value with a status, or a document that is sent as it stands."""
+"""The result of an operation: a value with a status, or a document that is sent as it is."""
 
 import re
 from collections.abc import Mapping

@@ -35,7 +35,7 @@ LEASE: Final = timedelta(seconds=60)
 AT_ONCE: Final = 8
 """How many deliveries to one endpoint are under way together."""
 TIDIED_AT_ONCE: Final = 500
-"""How many deliveries without an endpoint are mended in one turn."""
+"""How many deliveries without an endpoint are fixed in one turn."""
 GONE: Final = "it answered 410 Gone"
 PAUSES: Final = (
     timedelta(seconds=5),
@@ -47,13 +47,13 @@ PAUSES: Final = (
 PAUSE_LONGEST: Final = timedelta(hours=24)
 """A receiver that asks for a longer one is asked again after this."""
 FAILED: Final = Answer(None, "the attempt failed: see the log of the service")
-"""Stands for an attempt that raised what nobody foresaw."""
+"""The result of an attempt that raised an unforeseen error."""
 
 _log: Final = logging.getLogger(__name__)
 
 
 class Dispatcher(outbox.Dispatcher):
-    """Tells the endpoints of one store; `wrapping` is that of their secrets."""
+    """Posts to the endpoints of one store; `wrapping` is that of their secrets."""
 
     def __init__(
         self, store: Store, clock: Clock, wrapping: Wrapping, messenger: Messenger
@@ -64,7 +64,7 @@ class Dispatcher(outbox.Dispatcher):
         self._leases = outbox.Leases(store, clock, WEBHOOK_DELIVERIES, LEASE)
         self._enabled = VersionedCache[list[Row]](store, lambda _: ANSWER_LEAST)
         """The endpoints that new leads are for: looked at with each of them."""
-        self._told: set[str] = set()  # the ids of the endpoints that have a task now
+        self._busy: set[str] = set()  # the ids of the endpoints that have a task now
 
     async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return what keeps a new lead until every endpoint has heard of it. Raises Problem."""
@@ -76,21 +76,21 @@ class Dispatcher(outbox.Dispatcher):
         return (lead_deliveries(lead, ids, self._clock()),)
 
     async def turn(self) -> None:
-        """Tell what is due now; return when all of it has been tried. Raises Problem."""
-        await asyncio.gather(*await self._tell_all())
+        """Post what is due now; return when all of it has been tried. Raises Problem."""
+        await asyncio.gather(*await self._start_all())
 
     async def _take_turn(self) -> bool:
         fault = "webhooks: nothing can be looked up; it is tried again"
         with outbox.outages_logged(_log, "webhooks wait", fault):
-            await self._tell_all()
+            await self._start_all()
         return False
 
-    async def _tell_all(self) -> list[asyncio.Task[None]]:
+    async def _start_all(self) -> list[asyncio.Task[None]]:
         """Start a task for each endpoint that has none; return the new ones."""
         await _tidy(self._store, self._clock())
         ids = [row["id"] for row in await enabled(self._store)]
-        fresh = [each for each in ids if each not in self._told]
-        self._told.update(fresh)
+        fresh = [each for each in ids if each not in self._busy]
+        self._busy.update(fresh)
         return [self._begin(self._drain(each)) for each in fresh]
 
     async def _drain(self, endpoint_id: str) -> None:
@@ -99,12 +99,12 @@ class Dispatcher(outbox.Dispatcher):
         fault = f"webhooks: telling {endpoint_id} was cut short; it goes on"
         try:
             with outbox.outages_logged(_log, waits, fault):
-                while not self._ending.is_set() and await self._tell_batch(endpoint_id):
+                while not self._ending.is_set() and await self._post_batch(endpoint_id):
                     pass
         finally:
-            self._told.discard(endpoint_id)
+            self._busy.discard(endpoint_id)
 
-    async def _tell_batch(self, endpoint_id: str) -> bool:
+    async def _post_batch(self, endpoint_id: str) -> bool:
         """Post what can be claimed for an endpoint; tell whether there may be more."""
         claimed = await self._claim(endpoint_id)
         rows = await self._drop_forgotten(claimed) if claimed else []
@@ -141,7 +141,7 @@ class Dispatcher(outbox.Dispatcher):
         """Post one event once, and store the result; nothing is raised."""
         what = delivery["id"], endpoint["id"], delivery["attempts"] + 1
         try:
-            answer = await self._tell(endpoint, delivery)
+            answer = await self._post(endpoint, delivery)
             if not answer.is_taken:
                 _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, answer.sentence)
             outbox_entries = self._settle(delivery, answer)
@@ -157,7 +157,7 @@ class Dispatcher(outbox.Dispatcher):
         except Exception:  # noqa: BLE001  one delivery must not hold up the others
             _log.exception("webhook %s to endpoint %s, attempt %d", *what)
 
-    async def _tell(self, endpoint: Row, delivery: Row) -> Answer:
+    async def _post(self, endpoint: Row, delivery: Row) -> Answer:
         now, body = self._clock(), delivery["body"].encode()
         try:
             given = secrets_of(endpoint, self._wrapping, now)
@@ -206,8 +206,8 @@ async def _tidy(store: Store, now: datetime) -> None:
     Such rows are of leads stored while their endpoint went. An endpoint may have been added or
     enabled since `enabled` was read, so each is looked up again.
     """
-    told = tuple(row["id"] for row in await enabled(store))
-    where = (outbox.WAITING, Filter("endpoint_id", "in", told, negated=True))
+    known = tuple(row["id"] for row in await enabled(store))
+    where = (outbox.WAITING, Filter("endpoint_id", "in", known, negated=True))
     reading = Read(WEBHOOK_DELIVERIES, ("id", "endpoint_id"), where, limit=TIDIED_AT_ONCE)
     (idle,) = await store.run(reading)
     if not idle.rows:

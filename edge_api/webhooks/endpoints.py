@@ -88,7 +88,7 @@ DISABLED: Final = Filter("disabled_at", "is", None, negated=True)
 
 
 async def enabled(store: Store) -> list[Row]:
-    """Return the endpoints that are told of events, oldest first. Raises Problem."""
+    """Return the endpoints that receive events, oldest first. Raises Problem."""
     plan = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id"),))
     (outcome,) = await store.run(plan)
     return outcome.rows
@@ -101,7 +101,7 @@ async def find(store: Store, endpoint_id: str) -> Row | None:
 
 
 async def look(store: Store) -> Check:
-    """Return whether there is anything that an operator should mend."""
+    """Return whether there is anything that an operator should fix."""
     try:
         disabled, given_up = await store.run(
             Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
@@ -184,13 +184,13 @@ class Endpoints:
         return [await self._look(row) for row in outcome.rows]
 
     async def remove(self, endpoint_id: str) -> None:
-        """Delete an endpoint with all that was to be told to it. Raises Problem `not_found`."""
+        """Delete an endpoint with its deliveries. Raises Problem `not_found`."""
         row = await self._find(endpoint_id)
         waiting = Delete(WEBHOOK_DELIVERIES, (Filter("endpoint_id", "eq", row["id"]),))
         await self._run("remove", Delete(WEBHOOK_ENDPOINTS, named(row["id"])), waiting)
 
     async def enable(self, endpoint_id: str) -> None:
-        """Tell an endpoint of what happens from now on. Raises Problem `not_found`."""
+        """Send an endpoint the events from now on. Raises Problem `not_found`."""
         row = await self._find(endpoint_id)
         values = {"disabled_at": None, "disabled_for": None}
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, named(row["id"])))
@@ -228,7 +228,7 @@ class Endpoints:
         return await self._run("discard", Delete(WEBHOOK_DELIVERIES, where))
 
     async def test(self, endpoint_id: str) -> Answer:
-        """Tell an endpoint, disabled or not, that it is tried. Raises Problem `not_found`."""
+        """Send a test event to an endpoint, disabled or not. Raises Problem `not_found`."""
         row, now = await self._find(endpoint_id), self._clock()
         body = spell_event(TEST, spell_instant(now), {}).encode()
         headers = sign(secrets_of(row, self._wrapping, now), new_id(now), now, body)

@@ -49,7 +49,7 @@ class WebhookSender:
         self._gates = {"https": SsrfGuard(allowed, ssl), "http": SsrfGuard(plain, ssl)}
 
     async def check(self, url: str) -> None:
-        """Return if `url` can be told anything. Raises Problem `invalid` that says why not."""
+        """Raise Problem `invalid` if `url` must not be posted to, with the reason."""
         parts = _read(url)
         try:
             await self._gate(parts).find(parts.hostname or "", parts.port or 0)
@@ -91,16 +91,16 @@ class WebhookSender:
         return guard
 
 
-def local_teller() -> WebhookSender:
-    """Return one for a site that is on this machine alone: what else is on it may be told too."""
+def local_sender() -> WebhookSender:
+    """Return a sender that may post to this machine too, for a site that is on it alone."""
     return WebhookSender(
         lambda address: is_public(address) or is_own_machine(address), is_own_machine
     )
 
 
-def make_teller(settings: Settings) -> WebhookSender:
-    """Return what posts to endpoints; a site on this machine alone may tell others on it."""
-    return local_teller() if settings.is_loopback else WebhookSender()
+def make_sender(settings: Settings) -> WebhookSender:
+    """Return the sender of webhooks; on a loopback site it may post to this machine too."""
+    return local_sender() if settings.is_loopback else WebhookSender()
 
 
 def _read(url: str) -> SplitResult:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import asyncpg
 
@@ -67,20 +67,13 @@ def violation(
     error: asyncpg.IntegrityConstraintViolationError, table: Table, rows: Sequence[Row]
 ) -> Problem:
     """Return the problem of a violation; `rows` hold the values to be stored, if they are known."""
-    if not isinstance(error, asyncpg.UniqueViolationError):
-        return broken_rule(table, [_column_of_rule(error, table)], error.sqlstate)
-    columns = _columns_of_index(error.constraint_name or "", table)
-    return exists_already(table, columns, _refused(error, columns, rows))
-
-
-def _column_of_rule(error: asyncpg.IntegrityConstraintViolationError, table: Table) -> str:
     name = error.constraint_name or ""
-    return error.column_name or name.removeprefix(f"{table.name}_").removesuffix("_check")
-
-
-def _columns_of_index(name: str, table: Table) -> tuple[str, ...]:
+    if not isinstance(error, asyncpg.UniqueViolationError):
+        column = name.removeprefix(f"{table.name}_").removesuffix("_check")
+        return broken_rule(table, [error.column_name or column], error.sqlstate)
     declared = {index.name: index.columns for index in table.indexes}
-    return declared.get(name, (table.key,))
+    columns = declared.get(name, (table.key,))
+    return exists_already(table, columns, _refused(error, columns, rows))
 
 
 def _refused(
@@ -91,9 +84,5 @@ def _refused(
         return rows[0]
     named = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
     found = named and named[1]
-    return next((row for row in rows if _values(row, columns) == found), {})
-
-
-def _values(row: Row, columns: Sequence[str]) -> str:
-    values: list[Any] = [row.get(name) for name in columns]
-    return ", ".join(map(str, values))
+    values = (", ".join(str(row.get(name)) for name in columns) for row in rows)
+    return next((row for row, text in zip(rows, values, strict=True) if text == found), {})

@@ -116,11 +116,8 @@ class Schemas:
         if span := _span(schema):
             yield f"{span}."
         if schema.get("default") is not None:
-            yield f"Default: `{_spell(schema['default'])}`."
-
-
-def _spell(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+            value = schema["default"]
+            yield f"Default: `{value if isinstance(value, str) else json.dumps(value)}`."
 
 
 def _plain(schema: Schema) -> Schema:
@@ -179,7 +176,7 @@ class Entries:
             about=Prose(operation.description),
             access=Prose(" ".join(self._access(operation))),
             parameters=tuple(self._parameters(entry)),
-            body=self._request_body(entry),
+            body=self._body(entry.get("requestBody", {}).get("content"), SENT),
             answers=tuple(each for each in answers if each.status in responses),
             problems=tuple(each for each in answers if each.status not in responses),
             examples=make_examples(make_call(operation, entry, self._site_url))
@@ -215,35 +212,26 @@ class Entries:
             mark = SENT.there if each.get("required", False) else SENT.absent
             yield self._schemas.field(each["name"], schema, mark, each["in"])
 
-    def _request_body(self, entry: Json) -> Body | None:
-        content = entry.get("requestBody", {}).get("content", {})
-        if not content:
-            return None
-        body = next(iter(content.values()))
-        return self._body(tuple(content), body["schema"], None, SENT)
-
     def _answer(self, status: str, response: Json) -> Answer:
-        content = response.get("content", {})
         headers = response.get("headers", {})
+        content = response.get("content") if int(status) < _FIRST_FAILURE else None
         return Answer(
             status=status,
             phrase=HTTPStatus(int(status)).phrase,
             sentence=Prose(response["description"]),
             headers={name: Prose(each["description"]) for name, each in headers.items()},
-            body=self._answer_body(content) if int(status) < _FIRST_FAILURE else None,
+            body=self._body(content, RECEIVED),
         )
 
-    def _answer_body(self, content: Json) -> Body | None:
+    def _body(self, content: Json | None, marks: Marks) -> Body | None:
         if not content:
             return None
         first = next(iter(content.values()))
-        example = first.get("example", self._schemas.example(first["schema"]))
-        return self._body(tuple(content), first["schema"], example, RECEIVED)
-
-    def _body(self, media_types: tuple[str, ...], schema: Json, example: Any, marks: Marks) -> Body:
+        schema = first["schema"]
+        example = None if marks is SENT else first.get("example", self._schemas.example(schema))
         text = json.dumps(example, ensure_ascii=False, indent=2)
         return Body(
-            media_types=media_types,
+            media_types=tuple(content),
             fields=tuple(self._schemas.fields(schema, marks)),
             is_deeper=self._schemas.is_deeper(schema),
             example=None if example is None else Code("json", text),

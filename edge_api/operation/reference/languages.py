@@ -20,7 +20,7 @@ _LEAST_SUCCESS, _LEAST_REDIRECT = 200, 300
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request that can be sent as it stands."""
+    """A complete request."""
 
     method: str
     url: str

@@ -36,7 +36,8 @@ def _entry(entry: Entry) -> Iterator[str]:
     yield entry.access.markdown
     if entry.parameters:
         yield "### Parameters"
-        yield _table(("Name", "In", "Kind", "What"), map(_parameter, entry.parameters))
+        fields = ((_label(each), each.place, *_kind(each)) for each in entry.parameters)
+        yield _table(("Name", "In", "Kind", "What"), fields)
     if entry.body:
         yield "### Body"
         yield from _body(entry.body)
@@ -66,21 +67,21 @@ def _answer(answer: Answer) -> Iterator[str]:
 def _body(body: Body) -> Iterator[str]:
     yield " or ".join(f"`{each}`" for each in body.media_types)
     if body.fields:
-        yield _table(("Member", "Kind", "What"), map(_member, body.fields))
+        yield _table(
+            ("Member", "Kind", "What"), ((_label(each), *_kind(each)) for each in body.fields)
+        )
     if body.is_deeper:
         yield f"What lies deeper stands in [openapi.json]({OPENAPI})."
     if body.example:
         yield body.example.markdown
 
 
-def _parameter(field: Field) -> Sequence[str]:
-    name, *more = _member(field)
-    return name, field.place, *more
+def _label(field: Field) -> str:
+    return f"`{field.name}`, {field.mark}" if field.mark else f"`{field.name}`"
 
 
-def _member(field: Field) -> Sequence[str]:
-    mark = f", {field.mark}" if field.mark else ""
-    return f"`{field.name}`{mark}", field.kind, field.sentence.markdown
+def _kind(field: Field) -> tuple[str, str]:
+    return field.kind, field.sentence.markdown
 
 
 def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:

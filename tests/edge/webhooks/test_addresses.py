@@ -12,7 +12,7 @@ from pytest_aiohttp import AiohttpServer
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.net.ssrf_guard import Address, is_public
-from edge_api.webhooks.sender import WebhookSender, is_own_machine, local_teller
+from edge_api.webhooks.sender import WebhookSender, is_own_machine, local_sender
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.oauth.conftest import refusal
 from tests.edge.oauth.test_fetch import certificate
@@ -84,12 +84,12 @@ async def test_a_name_that_leads_nowhere_yet_is_taken() -> None:
 
 async def test_a_site_on_this_machine_may_tell_others_on_it(receiver: Receiver) -> None:
     """Over http as well; no other address by that."""
-    teller = local_teller()
-    await teller.check(receiver.url)
-    assert (await teller.post(receiver.url, b"{}", {})).status == 204
+    sender = local_sender()
+    await sender.check(receiver.url)
+    assert (await sender.post(receiver.url, b"{}", {})).status == 204
     for url in ("http://10.0.0.1/", "http://example.org/", "https://192.168.0.1/"):
-        assert (await refusal(teller.check(url))).code == "invalid"
-        assert (await teller.post(url, b"{}", {})).status is None
+        assert (await refusal(sender.check(url))).code == "invalid"
+        assert (await sender.post(url, b"{}", {})).status is None
 
 
 async def test_a_name_that_changes_its_mind_is_not_believed(

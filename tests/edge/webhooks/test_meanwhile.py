@@ -73,7 +73,7 @@ async def test_a_store_that_is_too_slow_is_logged_without_a_trace(
     """A line for the look at what is due, and one for the endpoint whose turn is cut short."""
     await office.endpoints.add(receiver.url)
     await office.lead()
-    (drain,) = await office.dispatcher._tell_all()  # noqa: SLF001  the first half of a turn
+    (drain,) = await office.dispatcher._start_all()  # noqa: SLF001  the first half of a turn
     for engine in ("sqlite", "postgres"):
         home = {"sqlite": "session", "postgres": "writer"}[engine]
         monkeypatch.setattr(f"edge_api.db.{engine}.{home}.QUICK_SECONDS", 0.0)
