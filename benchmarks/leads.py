@@ -15,7 +15,7 @@ from edge_api.db.query import Insert
 from edge_api.db.sqlite import open_store
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 
 TIERS: Final = ("starter", "growth", "5k-10k", "10k-25k", "enterprise")
 _AT_ONCE: Final = 10_000
@@ -43,7 +43,7 @@ def make_lead(number: int) -> Row:
         "budget_tier": TIERS[number % len(TIERS)],
         "message": f"Enquiry {number}. {_MESSAGE}",
     }
-    return LEADS.new_row(given, spell_instant(moment), partial(new_id, moment))
+    return LEADS.new_row(given, format_instant(moment), partial(new_id, moment))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from edge_api.db import group_commit as grouping
 from edge_api.db.query import Insert
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.tables import LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 
 CALLERS = 64
 ROUNDS = 5
@@ -60,7 +60,7 @@ async def _write(store: SQLiteStore, ends_at: float) -> int:
     count = 0
     while time.perf_counter() < ends_at:
         now = datetime.now(UTC)
-        lead = LEADS.new_row(LEAD, spell_instant(now), partial(new_id, now))
+        lead = LEADS.new_row(LEAD, format_instant(now), partial(new_id, now))
         await store.run(Insert(LEADS, [lead]))
         count += 1
     return count

@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(parsed)
     except BrokenPipeError:  # whoever read what it prints has seen enough
-        _print_to_nobody()
+        _discard_stdout()
         return 1
     except PermissionError as error:
         if error.filename is None:  # of no file: a fault of ours
@@ -111,7 +111,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _print_to_nobody() -> None:
+def _discard_stdout() -> None:
     """Lead away what is still to be printed: the end of the process would complain about it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""The wiring: every part made once, in order, and closed in the reverse order."""
+"""Assembly of the service: every part is opened in order and closed in reverse."""
 
 import asyncio
 import gc
@@ -28,8 +28,8 @@ from edge_api.background import (
     LOOK_SECONDS,
     VERIFY_SECONDS,
     DailyVerification,
+    GcFreeze,
     Loop,
-    Settle,
     every,
     housekeeping,
 )
@@ -104,7 +104,7 @@ async def assemble(
         schemes = settings.redirect_schemes
         config = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
         oauth = OAuthServer(config)
-        access = Access(store, clock, settings.site_url, oauth.bearers)
+        access = Access(store, clock, settings.site_url, oauth.token_validator)
         windows = await stack.enter_async_context(counted(settings, secret, store))
         limiter = Limiter(settings, shared=windows)
         webhooks = Dispatcher(store, clock, Wrapping(secret, PURPOSE), make_sender(settings))
@@ -145,7 +145,7 @@ async def assemble(
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, LOOK_SECONDS, publishing.look))
         loops += [each.run for each in measured]
-        settled: Settle = gc_freeze if alone else lambda **_: None
+        settled: GcFreeze = gc_freeze if alone else lambda **_: None
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
@@ -177,7 +177,7 @@ def search_prefix(settings: Settings) -> Path:
     return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
-def _load_exchange(service: Service, settled: Settle) -> Exchange:
+def _load_exchange(service: Service, settled: GcFreeze) -> Exchange:
     exchange = load_exchange("edge_api.mcp.server", service, OPERATIONS)
     settled()
     return exchange

@@ -1,4 +1,4 @@
-"""What an edge does without a request: follows builds, clears away, verifies copies daily."""
+"""Background jobs: following builds, deleting expired rows, daily verification."""
 
 import asyncio
 import logging
@@ -135,7 +135,7 @@ FREEZING_SECONDS: Final = 86400.0
 
 Loop = Callable[[], Coroutine[None, None, None]]
 """Runs until it is cancelled."""
-Settle = Callable[..., None]
+GcFreeze = Callable[..., None]
 """Is told that what there is now is there to stay; with `whole=False`, of what is new alone."""
 
 _log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def housekeeping(
-    service: Service, loops: Sequence[Loop], settled: Settle
+    service: Service, loops: Sequence[Loop], settled: GcFreeze
 ) -> AsyncIterator[None]:
     """Keep house, and run the loops of others, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
@@ -153,7 +153,7 @@ async def housekeeping(
         _start(HOUSEKEEPING_SECONDS, service.access.flush),
         _start(FORGETTING_SECONDS, service[Leads].forget_expired),
         _start(FORGETTING_SECONDS, service[AccessRequests].forget_expired),
-        _start(FORGETTING_SECONDS, service[OAuthServer].keep_house),
+        _start(FORGETTING_SECONDS, service[OAuthServer].delete_expired),
         _start(SWEEPING_SECONDS, service[OAuthServer].sweep),
         _start(SWEEPING_SECONDS, retention.apply),
     ]
@@ -183,7 +183,7 @@ def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Tas
     return asyncio.create_task(every(seconds, work))
 
 
-async def _follow(builds: BuildManager, settled: Settle) -> None:
+async def _follow(builds: BuildManager, settled: GcFreeze) -> None:
     before = builds.current
     await builds.refresh()
     if builds.current is not before:

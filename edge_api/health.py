@@ -1,4 +1,4 @@
-"""Whether the service can do its work, and whether what is written gets published."""
+"""Readiness: checks of the store, builds, watcher and other parts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from edge_api.auth.actor import Clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildManager
 from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, INDEX_FILE
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, list_files
@@ -77,7 +77,7 @@ class Health:
             "status": status,
             "ready": not failing,
             "version": self.version,
-            "time": spell_instant(self.clock()),
+            "time": format_instant(self.clock()),
             "checks": {name: check.as_json() for name, check in checks.items()},
             **({"error": f"Not ready: {'; '.join(failing)}"} if failing else {}),
         }

@@ -13,7 +13,7 @@ from edge_api.schema.environment import file_of
 from edge_api.settings import Settings
 
 if TYPE_CHECKING:
-    from edge_api.db.postgres import StoredWindows
+    from edge_api.db.postgres import PostgresLimits
 
 
 async def open_store(
@@ -44,15 +44,15 @@ async def open_at(
 @asynccontextmanager
 async def counted(
     settings: Settings, secret: bytes, store: Store
-) -> AsyncIterator["StoredWindows | None"]:
+) -> AsyncIterator["PostgresLimits | None"]:
     """Open the shared rate limits of a database; `None` for a file. Raises StoreRefusal."""
     if settings.database_path is not None:
         yield None
         return
-    from edge_api.db.postgres import PostgresStore, open_windows  # noqa: PLC0415
+    from edge_api.db.postgres import PostgresStore, open_limits  # noqa: PLC0415
 
     assert isinstance(store, PostgresStore)  # noqa: S101  `open_store` has read the same setting
-    windows = await open_windows(settings.database_url, secret, store.outage.note)
+    windows = await open_limits(settings.database_url, secret, store.outage.note)
     try:
         yield windows
     finally:

@@ -88,7 +88,7 @@ def describe(
 ) -> dict[str, Any]:
     """Return the OpenAPI document, with what it says of the administrative tables as a whole."""
     document = openapi_document(operations, settings.site_url, VERSION, samples)
-    document["paths"] = {admin.PATH: admin.SIGNPOST, **document["paths"]}
+    document["paths"] = {admin.PATH: admin.TABLES_PATH_ITEM, **document["paths"]}
     for tag in document["tags"]:
         if tag["name"] == admin.TAG:
             tag["description"] = admin.ABOUT

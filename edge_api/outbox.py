@@ -18,7 +18,7 @@ from edge_api.auth.actor import Clock
 from edge_api.db.problems import Problem, is_unavailable
 from edge_api.db.query import Filter, Query, Store, Update, Where
 from edge_api.db.table import Row, Table
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ _random: Final = SystemRandom()
 
 def due(now: datetime) -> Where:
     """Return the conditions of what may be claimed: its turn has come, or a lease is over."""
-    return WAITING, Filter("due_at", "lte", spell_instant(now))
+    return WAITING, Filter("due_at", "lte", format_instant(now))
 
 
 def named(row_id: str) -> Where:
@@ -54,18 +54,20 @@ def released(table: Table) -> Row:
 
 def failed(table: Table, row: Row, again: datetime | None, now: datetime) -> Row:
     """Return the values after an attempt in vain: due again, or given up without `again`."""
-    outcome = {"dead_at": spell_instant(now)} if again is None else {"due_at": spell_instant(again)}
+    outcome = (
+        {"dead_at": format_instant(now)} if again is None else {"due_at": format_instant(again)}
+    )
     return {**released(table), "attempts": row["attempts"] + 1, **outcome}
 
 
 def given_up(table: Table, now: datetime) -> Row:
     """Return the values of a row that nobody attempts any more, until it is queued again."""
-    return {**released(table), "dead_at": spell_instant(now)}
+    return {**released(table), "dead_at": format_instant(now)}
 
 
 def queued_again(table: Table, now: datetime) -> Row:
     """Return the values of a row that has not been tried, and is due."""
-    return {**released(table), "dead_at": None, "attempts": 0, "due_at": spell_instant(now)}
+    return {**released(table), "dead_at": None, "attempts": 0, "due_at": format_instant(now)}
 
 
 def with_jitter(pause: timedelta, least: float = 1.0) -> timedelta:
@@ -145,7 +147,7 @@ class Leases:
             Filter("id", "in", tuple(row["id"] for row in rows)),
             Filter("lease", "in", tuple({row["lease"] for row in rows})),
         )
-        values = {**released(self._table), "due_at": spell_instant(self._clock())}
+        values = {**released(self._table), "due_at": format_instant(self._clock())}
         await self._store.run(Update(self._table, values, where))
 
     def change(self, row: Row, values: Row) -> Update:
@@ -153,7 +155,7 @@ class Leases:
         return Update(self._table, values, held(row), at_least=1)
 
     def _until(self, now: datetime) -> str:
-        return spell_instant(now + self._length)
+        return format_instant(now + self._length)
 
 
 def held(row: Row) -> Where:

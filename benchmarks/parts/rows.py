@@ -12,7 +12,7 @@ from benchmarks.load import Load
 from benchmarks.peers import DATASETTE, FASTAPI
 from benchmarks.race import EDGE, Race, Runner, race
 from benchmarks.section import Section, compare
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 
 NEWEST: Final = [f"/leads?limit={limit}" for limit in range(40, 61)]
 """What API clients ask: 50 leads on average."""
@@ -45,7 +45,7 @@ def filters(count: int) -> list[tuple[str, str]]:
     """Return each tier with each of many instants within the time in which so many leads came."""
     first = FIRST + timedelta(seconds=min(count, 100 * len(TIERS)))
     step = timedelta(seconds=count) / _QUESTIONS
-    instants = [spell_instant(first + number * step) for number in range(_QUESTIONS)]
+    instants = [format_instant(first + number * step) for number in range(_QUESTIONS)]
     return [(tier, instant) for tier in TIERS for instant in instants]
 
 

@@ -16,7 +16,7 @@ from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
 RequestedType = Literal["api_key", "access_token", "both"]
 ANONYMOUS: Final = "anonymous"
-NAMELESS: Final = "An agent that gave no name"
+UNNAMED_AGENT: Final = "An agent that gave no name"
 UNTOLD: Final = "Nothing was said about the purpose."
 
 _NAME = TextRule(100)
@@ -39,7 +39,7 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
     def _introduce(cls, given: Any) -> Any:
         """Add the members that the protocol of anonymous agents lacks."""
         if isinstance(given, Mapping) and given.get("type") == ANONYMOUS:
-            return {"name": NAMELESS, "purpose": UNTOLD, **given}
+            return {"name": UNNAMED_AGENT, "purpose": UNTOLD, **given}
         return given
 
     @property
@@ -62,7 +62,7 @@ def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
     return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
 
 
-def order_schema() -> dict[str, Any]:
+def request_schema() -> dict[str, Any]:
     """Return the JSON Schema of both forms."""
     shared = {
         "name": _NAME.json_schema("Who asks: a person, or a program."),

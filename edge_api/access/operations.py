@@ -8,7 +8,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter
 
-from edge_api.access.input import AccessRequestInput, RequestedType, order_schema, read_access_form
+from edge_api.access.input import (
+    AccessRequestInput,
+    RequestedType,
+    read_access_form,
+    request_schema,
+)
 from edge_api.access.service import CLAIM_AGAIN, AccessRequests, Claimed, requested_type
 from edge_api.auth.keys import KeyType
 from edge_api.db.problems import Problem
@@ -279,7 +284,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         success_limit="leads",
         handler=register,
         hands_out_secrets=True,
-        body=Body(TypeAdapter(AccessRequestInput), order_schema(), _ORDER_EXAMPLES),
+        body=Body(TypeAdapter(AccessRequestInput), request_schema(), _ORDER_EXAMPLES),
         responses=(
             SuccessResponse(
                 201,

@@ -22,7 +22,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
-from edge_api.db.types import parse_uuid, spell_instant
+from edge_api.db.types import format_instant, parse_uuid
 from edge_api.mail.queue import Outbox
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import UNVETTED_SCOPES
@@ -39,7 +39,7 @@ class AccessDecisions:
     async def all(self) -> list[Row]:
         """Return every request that has not expired, the newest first."""
         order = (Order("created_at", descending=True), Order("id", descending=True))
-        where = alive(spell_instant(self._clock()))
+        where = alive(format_instant(self._clock()))
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
         return outcome.rows
 
@@ -72,7 +72,7 @@ class AccessDecisions:
     async def _decide(self, row: Row, verb: str, values: dict[str, str]) -> Row:
         now = self._clock()
         open_states = ("pending",) if verb == "approve" else ("pending", "approved")
-        values = {**values, "decided_at": spell_instant(now)}
+        values = {**values, "decided_at": format_instant(now)}
         where = (Filter("id", "eq", row["id"]), Filter("status", "in", open_states))
         update = Update(ACCESS_REQUESTS, values, where, at_least=1)
         change = Change(verb, ACCESS_REQUESTS, RowCount(0), ("id",))
@@ -89,7 +89,7 @@ class AccessDecisions:
             where = (Filter("id", "eq", parse_uuid(request_id)),)
         except ValueError:
             raise missing from None
-        now = spell_instant(self._clock())
+        now = format_instant(self._clock())
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=(*where, *alive(now))))
         if not outcome.rows:
             raise missing
@@ -106,7 +106,7 @@ _LIMIT: Final = "leads"  # leads and requests are for the same person
 
 
 @dataclass(frozen=True, slots=True)
-class Filed:
+class StoredRequest:
     """A stored request."""
 
     row: Row
@@ -132,7 +132,7 @@ class AccessRequests:
         self._limiter = limiter
         self._turn = asyncio.Lock()
 
-    async def file(self, order: AccessRequestInput, address: str) -> Filed:
+    async def file(self, order: AccessRequestInput, address: str) -> StoredRequest:
         """Store a request from a network address.
 
         One in the trap for machines is answered like any other, and denied at once. Raises Problem
@@ -147,7 +147,7 @@ class AccessRequests:
         except Problem:
             await self._limiter.refund(_LIMIT, address)
             raise
-        return Filed(row, token, await self._limiter.look(_LIMIT, address))
+        return StoredRequest(row, token, await self._limiter.peek(_LIMIT, address))
 
     async def claim(self, token: str) -> Claimed:
         """Return the credentials of an approved request; none while it is pending.
@@ -171,14 +171,14 @@ class AccessRequests:
 
     async def forget_expired(self) -> None:
         """Delete expired requests. Raises Problem."""
-        expired = (Filter("expires_at", "lte", spell_instant(self._clock())),)
+        expired = (Filter("expires_at", "lte", format_instant(self._clock())),)
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, ("id",), expired, limit=1))
         if outcome.rows:  # nothing is written for nothing
             await self._store.run(Delete(ACCESS_REQUESTS, expired))
 
     def _row(self, order: AccessRequestInput, claim_digest: str) -> Row:
         now = self._clock()
-        present = spell_instant(now)
+        present = format_instant(now)
         first, *second = order.credential_types
         given = {
             "type": first,
@@ -190,7 +190,7 @@ class AccessRequests:
             "claim_digest": claim_digest,
             "status": "denied" if order.trapped else "pending",
             "decided_at": present if order.trapped else None,
-            "expires_at": spell_instant(now + LIFE),
+            "expires_at": format_instant(now + LIFE),
         }
         return ACCESS_REQUESTS.new_row(given, present, partial(new_id, now))
 
@@ -205,7 +205,7 @@ class AccessRequests:
         await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit)
 
     async def _find(self, token: str) -> Row:
-        now = spell_instant(self._clock())
+        now = format_instant(self._clock())
         where = (Filter("claim_digest", "eq", digest_of(token)), *alive(now))
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
         if not outcome.rows:
@@ -224,11 +224,11 @@ class AccessRequests:
         ids = [each.row["id"] for each in issued]
         values = {
             "status": "claimed",
-            "expires_at": max(row["expires_at"], spell_instant(now + CLAIM_AGAIN)),
+            "expires_at": max(row["expires_at"], format_instant(now + CLAIM_AGAIN)),
             **dict(zip(("credential_id", "second_credential_id"), ids, strict=False)),
         }
         approved = Filter("status", "eq", "approved")
-        where = (Filter("id", "eq", row["id"]), approved, *alive(spell_instant(now)))
+        where = (Filter("id", "eq", row["id"]), approved, *alive(format_instant(now)))
         holder = Actor(ids[0], row["name"], row["type"], frozenset())
         claim = Change("claim", ACCESS_REQUESTS, RowCount(0), ("claim_digest",))
         issue = Change("issue", CREDENTIALS, RowCount(1))
@@ -248,7 +248,7 @@ class AccessRequests:
         secrets = [derive(kind, self._key, token) for kind in credential_types(row)]
         where = (
             Filter("digest", "in", tuple(map(digest_of, secrets))),
-            Filter("created_at", "gt", spell_instant(self._clock() - CLAIM_AGAIN)),
+            Filter("created_at", "gt", format_instant(self._clock() - CLAIM_AGAIN)),
             Filter("revoked_at", "is", None),
         )
         (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
@@ -278,6 +278,6 @@ def alive(now: str) -> Where:
 
 
 async def _count_pending(store: Store, now: datetime) -> int:
-    where = (Filter("status", "eq", "pending"), *alive(spell_instant(now)))
+    where = (Filter("status", "eq", "pending"), *alive(format_instant(now)))
     (outcome,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, counted=True))
     return outcome.total or 0

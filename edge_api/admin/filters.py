@@ -205,7 +205,7 @@ class Cast:
     change: Callable[[Any], Any]
 
 
-def spell_value(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value as text; JSON in its compact form."""
     if isinstance(value, str):
         return value
@@ -213,7 +213,7 @@ def spell_value(value: object) -> str:
 
 
 CASTS: Mapping[str, Cast] = {
-    "text": Cast(frozenset(Kind), spell_value),
+    "text": Cast(frozenset(Kind), format_value),
     "int": Cast(frozenset({Kind.INTEGER}), int),
 }
 

@@ -58,7 +58,7 @@ from edge_api.operation.service import Service
 PREFIX: Final = "/api/public/v1/admin"
 PATH = f"{PREFIX}/{{table}}"
 
-SIGNPOST: dict[str, Any] = {
+TABLES_PATH_ITEM: dict[str, Any] = {
     "summary": "Row access to the administrative tables",
     "description": "Each table has a path of its own below, since their columns differ. "
     "Any other name answers 403, Table not allowed.",

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 from unicodedata import normalize
 
-from edge_api.admin.filters import spell_value
+from edge_api.admin.filters import format_value
 from edge_api.auth.actor import SERVICE, Actor, Change, Clock, audit_entry
 from edge_api.db.email_address import fold_address
 from edge_api.db.problems import Problem
@@ -18,7 +18,7 @@ from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Stor
 from edge_api.db.table import PersonalData, Row, Table
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
 from edge_api.db.transfer import pages
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.mail.suppressions import fold_recipient
 from edge_api.settings import Settings
 
@@ -114,7 +114,7 @@ class Privacy:
 
 
 def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: Collection[str]) -> bool:
-    texts = [spell_value(row[name]) for name in data.subject if row[name] is not None]
+    texts = [format_value(row[name]) for name in data.subject if row[name] is not None]
     return any(subject.is_in(text) or any(key in text for key in keys) for text in texts)
 
 
@@ -170,7 +170,7 @@ class Retention:
         return deleted
 
     async def _delete(self, table: Table, since: str, days: int, actor: Actor) -> int:
-        before = spell_instant(self._clock() - timedelta(days=days))
+        before = format_instant(self._clock() - timedelta(days=days))
         old, oldest = (Filter(since, "lt", before),), (Order(since),)
         number = 0
         while True:
@@ -192,7 +192,7 @@ class Retention:
         days = max((days for table, (_, days) in limits if table in MAILED), default=0)
         if not days:
             return 0
-        before = spell_instant(self._clock() - timedelta(days=days))
+        before = format_instant(self._clock() - timedelta(days=days))
         old = (UNUSED, Filter("created_at", "lt", before))
         found = self._pages(EMAIL_UNSUBSCRIBE_TOKENS, "email", old)
         tokens = [row async for rows in found for row in rows]

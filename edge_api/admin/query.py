@@ -121,7 +121,7 @@ _ELEMENT: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedQuery:
     """What a query string asks: rows to read, and how to show them."""
 
     read: Read
@@ -130,7 +130,7 @@ class Question:
 
 def parse_query(
     table: Table, pairs: Pairs, *, counted: bool = False, seconds: float | None = None
-) -> Question:
+) -> ParsedQuery:
     """Return what decoded query parameters ask of a table. Raises Problem `invalid`."""
     filters = [(name, text) for name, text in pairs if name not in RESERVED]
     if len(filters) > FILTERS_MOST:
@@ -148,7 +148,7 @@ def parse_query(
         seconds=seconds,
         as_json=is_plain,
     )
-    return Question(read, selection)
+    return ParsedQuery(read, selection)
 
 
 @lru_cache(256)

@@ -1,4 +1,4 @@
-"""What the operations of the administrative tables do: tell the form, ask the domain, reply.
+"""Handlers of the administrative operations, in PostgREST's dialect.
 
 The replies speak PostgREST's dialect: bare arrays, `Content-Range`, forms by `Accept`.
 """
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator
 
-from edge_api.admin.filters import parse_selection, spell_value
+from edge_api.admin.filters import format_value, parse_selection
 from edge_api.admin.query import check_columns, given_once
 from edge_api.admin.rows import Page, Returned, Rows
 from edge_api.auth.actor import Actor
@@ -57,7 +57,7 @@ def to_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
 
 
 def _cell(value: Any) -> str:
-    text = "" if value is None else spell_value(value)
+    text = "" if value is None else format_value(value)
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 

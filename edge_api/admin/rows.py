@@ -14,12 +14,12 @@ import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from edge_api.admin.filters import Selection, parse_selection, present, readable_column
-from edge_api.admin.query import Pairs, Question, parse_query
+from edge_api.admin.query import Pairs, ParsedQuery, parse_query
 from edge_api.auth.actor import Actor, Change, Clock, audit_entry, new_id
 from edge_api.db.problems import Problem, not_one_row, sentence_of
 from edge_api.db.query import Delete, Filter, Insert, RowCount, Store, Update, Value, Where
 from edge_api.db.table import Column, Row, Table
-from edge_api.db.types import VALUE_FAULTS, Integer, Kind, Text, Timestamp, Uuid, spell_instant
+from edge_api.db.types import VALUE_FAULTS, Integer, Kind, Text, Timestamp, Uuid, format_instant
 from edge_api.db.versioned_cache import VersionedCache
 
 READ_SECONDS: Final = 5.0
@@ -92,7 +92,7 @@ class Rows:
         key = (table, counted, *pairs)  # a question is hashed often, and its hash is not kept
         return await self._pages.get(key, partial(self._read, question), length)
 
-    async def _read(self, question: Question) -> Page:
+    async def _read(self, question: ParsedQuery) -> Page:
         (outcome,) = await self._store.run(question.read)
         names = tuple(output.name for output in question.selection)
         encoded, count = outcome.json, outcome.count
@@ -138,7 +138,7 @@ class Rows:
         where = parse_match(table, match)
         if not values:
             raise Problem("invalid", "values: must name at least one column")
-        changed = table.new_values(values, spell_instant(self._clock()))
+        changed = table.new_values(values, format_instant(self._clock()))
         plan = Update(table, changed, where, CHANGE_MOST, single=returned.single)
         return await self._write("update", plan, actor, returned)
 
@@ -178,7 +178,7 @@ def _new_rows(table: Table, given: Sequence[Mapping[str, Any]], now: datetime) -
 def _new_row(table: Table, given: Mapping[str, Any], now: datetime) -> Row:
     for name in given:
         readable_column(table, name)
-    return table.new_row(given, spell_instant(now), partial(new_id, now))
+    return table.new_row(given, format_instant(now), partial(new_id, now))
 
 
 def parse_match(table: Table, match: Mapping[str, Any]) -> Where:

@@ -21,7 +21,7 @@ from edge_api.analysis.pool import Pool
 from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.site_files import HOME, INDEX, TWIN, SiteFile
+from edge_api.journal.site_files import HOME, INDEX, MARKDOWN_INDEX, SiteFile
 from edge_api.schema.index import SITE_FOLDER
 
 DOCUMENT_MOST: Final = 2 * 1024 * 1024  # bytes at an address, decoded
@@ -236,4 +236,4 @@ async def find_related(
 
 def _page(url: str) -> str:
     """Return the address of a page, also for that of its Markdown."""
-    return unquote(url).removesuffix(TWIN)
+    return unquote(url).removesuffix(MARKDOWN_INDEX)

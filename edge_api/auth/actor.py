@@ -12,7 +12,7 @@ from uuid import UUID
 from edge_api.db.query import Insert, Order, Read, RowCount, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 
 Clock = Callable[[], datetime]
 """Returns the present instant, aware and in UTC. A parameter, so that tests choose the time."""
@@ -75,7 +75,7 @@ def audit_entry(actor: Actor, change: Change, now: datetime) -> Insert:
         "columns": ",".join(change.columns),
         "rows": 0,
     }
-    row = AUDIT_LOG.new_row(given, spell_instant(now), partial(new_id, now))
+    row = AUDIT_LOG.new_row(given, format_instant(now), partial(new_id, now))
     return Insert(AUDIT_LOG, [{**row, "rows": change.rows}])
 
 

@@ -36,7 +36,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class ClientAddress:
     """The client of a request, as far as the network tells."""
 
     address: str
@@ -58,7 +58,9 @@ def address_key(address: str) -> str:
     return str(parsed) if parsed else address
 
 
-def client_address(peer: str, headers: MultiMapping[str], trusted: tuple[str, ...]) -> Caller:
+def client_address(
+    peer: str, headers: MultiMapping[str], trusted: tuple[str, ...]
+) -> ClientAddress:
     """Return the caller: the peer, or the client that the trusted proxies name.
 
     `trusted` are networks. If the two headers disagree, a proxy writes one and passes the other on
@@ -67,16 +69,16 @@ def client_address(peer: str, headers: MultiMapping[str], trusted: tuple[str, ..
     common = headers.getall(FORWARDED_FOR, ())[-_LINES_MOST:]
     standard = headers.getall(FORWARDED, ())[-_LINES_MOST:]
     if not common and not standard:
-        return Caller(peer, address_key(peer))
+        return ClientAddress(peer, address_key(peer))
     networks = _networks(trusted)
     if not _is_within(_parse(peer), networks):
-        return Caller(peer, address_key(peer), untrusted_forwarding=True)
+        return ClientAddress(peer, address_key(peer), untrusted_forwarding=True)
     names = (name.strip() for line in common for name in line.split(","))
     chains = [[name for name in names if name]] if common else []
     chains += [[name for line in standard for name in _nodes(line)]] if standard else []
     found = {_walk(peer, chain, networks) for chain in chains}
     address = found.pop() if len(found) == 1 else peer
-    return Caller(address, address_key(address))
+    return ClientAddress(address, address_key(address))
 
 
 def _walk(peer: str, chain: Sequence[str], networks: tuple[IPv4Network | IPv6Network, ...]) -> str:

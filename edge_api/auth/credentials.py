@@ -16,7 +16,7 @@ from edge_api.auth.tokens import AccessTokenValidator, is_jwt
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store, Update
 from edge_api.db.tables import CREDENTIALS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import SingleFlight
 from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, Scope, SecretKind
 from edge_api.schema.paths import AUDIENCES, RESOURCE_METADATA, Audience
@@ -99,11 +99,11 @@ class Access:
     """Finds the actor of a secret. `site_url` is the origin that refusals name."""
 
     def __init__(
-        self, store: Store, clock: Clock, site_url: str, bearers: AccessTokenValidator
+        self, store: Store, clock: Clock, site_url: str, token_validator: AccessTokenValidator
     ) -> None:
         self._store = store
         self._clock = clock
-        self._bearers = bearers
+        self._token_validator = token_validator
         self._challenges = {audience: Challenge(site_url, audience) for audience in _KINDS}
         self._known: dict[str, _Known] = {}
         self._reading: SingleFlight[_Known | None] = SingleFlight()
@@ -182,11 +182,11 @@ class Access:
         return known
 
     async def _token(self, text: str) -> "_Found | None":
-        bearer = await self._bearers.find(text)
+        bearer = await self._token_validator.find(text)
         if bearer is None:
             return None
         audiences = frozenset(
-            audience for audience in _KINDS if self._bearers.opens(bearer, audience)
+            audience for audience in _KINDS if self._token_validator.opens(bearer, audience)
         )
         return bearer.actor, bearer.expires_at, audiences
 
@@ -217,4 +217,4 @@ def _has_ended(known: _Known, now: datetime) -> bool:
 
 def _last_use(actor: Actor, at: datetime) -> Update:
     where = (Filter("id", "eq", actor.credential_id),)
-    return Update(CREDENTIALS, {"last_used_at": spell_instant(at)}, where)
+    return Update(CREDENTIALS, {"last_used_at": format_instant(at)}, where)

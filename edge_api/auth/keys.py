@@ -16,7 +16,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import ADMINISTRATIVE, CREDENTIALS
-from edge_api.db.types import parse_uuid, spell_instant
+from edge_api.db.types import format_instant, parse_uuid
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
 KeyType = Literal["api_key", "access_token"]
@@ -80,7 +80,7 @@ class Keys:
         is not valid or rotated already.
         """
         old, now = await self._find(key_id), self._clock()
-        if (state := state_of(old, spell_instant(now))) != "valid":
+        if (state := state_of(old, format_instant(now))) != "valid":
             raise Problem("conflict", f"The key {key_id} is {state}: issue a new one")
         new = NewKey(
             name=old["name"],
@@ -90,8 +90,8 @@ class Keys:
             expires_at=old["expires_at"] if old["type"] == "api_key" else None,
         )
         issued = make_credential(new, now)
-        end = min(old["expires_at"] or "~", spell_instant(now + OVERLAP))
-        values = {"rotated_at": spell_instant(now), "expires_at": end}
+        end = min(old["expires_at"] or "~", format_instant(now + OVERLAP))
+        values = {"rotated_at": format_instant(now), "expires_at": end}
         audit = audit_entry(OPERATOR, Change("rotate", CREDENTIALS, RowCount(1), ("id",)), now)
         untouched = (Filter("rotated_at", "is", None), Filter("revoked_at", "is", None))
         update = Update(CREDENTIALS, values, (*_is(old["id"]), *untouched), at_least=1)
@@ -103,16 +103,16 @@ class Keys:
         """Revoke a valid key with all that it granted. Raises Problem `not_found`."""
         row, now = await self._find(key_id), self._clock()
         where = (*_is(row["id"]), Filter("revoked_at", "is", None))
-        update = Update(CREDENTIALS, {"revoked_at": spell_instant(now)}, where)
+        update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
         audit = audit_entry(OPERATOR, Change("revoke", CREDENTIALS, RowCount(0), ("id",)), now)
-        grants = end_grants(Filter("credential_id", "eq", row["id"]), spell_instant(now))
+        grants = end_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
         await self._store.run(update, audit, grants)
 
     async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
         """Tell whether the secret is a key that works now and has all these scopes."""
         where = (Filter("digest", "eq", digest_of(secret)),)
         (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
-        now = spell_instant(self._clock())
+        now = format_instant(self._clock())
         return any(
             state_of(row, now) in ("valid", "rotated") and scopes <= set(row["scopes"].split())
             for row in outcome.rows
@@ -132,9 +132,9 @@ class Keys:
 
 def make_credential(order: NewKey, now: datetime, secret: str = "") -> Issued:
     """Return a new key that is not stored. Raises Problem `invalid`, naming what is wrong."""
-    secret, present = secret or mint(order.type), spell_instant(now)
+    secret, present = secret or mint(order.type), format_instant(now)
     _check(order, present)
-    life = spell_instant(now + TOKEN_LIFE) if order.type == "access_token" else None
+    life = format_instant(now + TOKEN_LIFE) if order.type == "access_token" else None
     given = {
         "name": order.name,
         "type": order.type,

@@ -19,7 +19,7 @@ from edge_api.settings import Settings
 _NOTHING: Final[deque[float]] = deque(maxlen=0)
 
 
-class MovingWindow:
+class SlidingWindow:
     """The hits within the last `seconds`, of which there may be `most`."""
 
     __slots__ = ("_heard", "_own", "key", "most", "seconds")
@@ -86,18 +86,18 @@ class Exchange(Protocol):
         """
 
 
-class SlidingWindows:
+class MemoryLimits:
     """Counts hits in memory, in one thread, without waiting; `now` is a monotonic clock."""
 
     def __init__(self, now: Callable[[], float], *, tells: bool = False) -> None:
         """Take the clock; with `tells`, hits are kept for `exchange`."""
         self._now = now
-        self._callers: dict[tuple[str, str], tuple[MovingWindow, ...]] = {}
+        self._callers: dict[tuple[str, str], tuple[SlidingWindow, ...]] = {}
         """The windows of each limit, by its name and who is counted."""
         self._sweep_at = _SWEEP_FROM
         self._tells = tells
-        self._unsent: dict[str, MovingWindow] = {}
-        self._sent: dict[str, MovingWindow] = {}
+        self._unsent: dict[str, SlidingWindow] = {}
+        self._sent: dict[str, SlidingWindow] = {}
 
     async def exchange(self, place: Exchange) -> None:
         """Tell other edges the hits since the last time, and count theirs.
@@ -136,7 +136,7 @@ class SlidingWindows:
         waits = [window.wait(now) for window in windows]
         return LimitDecision(taken, tuple(zip(left, waits, strict=True)))
 
-    async def look(self, limit: Limit, key: str) -> LimitDecision:
+    async def peek(self, limit: Limit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
         now = self._now()
         windows = self._windows(limit, key)
@@ -151,16 +151,16 @@ class SlidingWindows:
             if window.refund():
                 self._note(window)
 
-    def _note(self, window: MovingWindow) -> None:
+    def _note(self, window: SlidingWindow) -> None:
         if self._tells:
             self._unsent[window.key] = window
 
-    def _windows(self, limit: Limit, key: str) -> tuple[MovingWindow, ...]:
+    def _windows(self, limit: Limit, key: str) -> tuple[SlidingWindow, ...]:
         found = self._callers.get((limit.name, key))
         if found is None:
             self._sweep()
             found = self._callers[limit.name, key] = tuple(
-                MovingWindow(item.key_for(limit.name, key), item.amount, item.get_expiry())
+                SlidingWindow(item.key_for(limit.name, key), item.amount, item.get_expiry())
                 for item in limit.items
             )
         return found
@@ -183,27 +183,27 @@ T = TypeVar("T")
 PAUSE_SECONDS: Final = 1.0  # between two attempts to reach the shared place
 
 
-class Windows(Protocol):
+class LimitBackend(Protocol):
     """Counts hits over the moving windows of a limit. Its methods may raise Problem."""
 
     async def hit(self, limit: Limit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
 
-    async def look(self, limit: Limit, key: str) -> LimitDecision:
+    async def peek(self, limit: Limit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
 
     async def refund(self, limit: Limit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
 
 
-class Together(Windows, Exchange, Protocol):
+class SharedLimitBackend(LimitBackend, Exchange, Protocol):
     """The place where edges count together, and exchange what each counts by itself."""
 
 
-class _SharedWindows:
+class _FallbackLimits:
     """Counts with all edges, or alone while the shared place is away, so no limit is lifted."""
 
-    def __init__(self, shared: Windows, own: Windows, now: Callable[[], float]) -> None:
+    def __init__(self, shared: LimitBackend, own: LimitBackend, now: Callable[[], float]) -> None:
         self._shared = shared
         self._own = own
         self._now = now
@@ -213,13 +213,13 @@ class _SharedWindows:
     async def hit(self, limit: Limit, key: str) -> LimitDecision:
         return await self._ask(lambda windows: windows.hit(limit, key))
 
-    async def look(self, limit: Limit, key: str) -> LimitDecision:
-        return await self._ask(lambda windows: windows.look(limit, key))
+    async def peek(self, limit: Limit, key: str) -> LimitDecision:
+        return await self._ask(lambda windows: windows.peek(limit, key))
 
     async def refund(self, limit: Limit, key: str) -> None:
         await self._ask(lambda windows: windows.refund(limit, key))
 
-    async def _ask(self, ask: Callable[[Windows], Awaitable[T]]) -> T:
+    async def _ask(self, ask: Callable[[LimitBackend], Awaitable[T]]) -> T:
         if self._is_away and self._now() < self._again_at:
             return await ask(self._own)
         self._again_at = self._now() + PAUSE_SECONDS  # one request alone tries again
@@ -292,14 +292,14 @@ class Limiter:
         self,
         settings: Settings,
         now: Callable[[], float] = time.monotonic,
-        shared: Together | None = None,
+        shared: SharedLimitBackend | None = None,
     ) -> None:
         self._shared = shared
-        self._own = own = SlidingWindows(now, tells=shared is not None)
-        others = _SharedWindows(shared, SlidingWindows(now), now) if shared else own
+        self._own = own = MemoryLimits(now, tells=shared is not None)
+        others = _FallbackLimits(shared, MemoryLimits(now), now) if shared else own
         rates = list_rates(settings).items()
         self._limits = MappingProxyType({name: read_limit(name, rate) for name, rate in rates})
-        self._windows: Mapping[str, Windows] = MappingProxyType(
+        self._windows: Mapping[str, LimitBackend] = MappingProxyType(
             {name: own if name in OWN else others for name in self._limits}
         )
 
@@ -320,10 +320,10 @@ class Limiter:
         limit = self._limits[name]
         return None if limit is None else _admit(limit, self._own.count(limit, key))
 
-    async def look(self, name: str, key: str) -> Quota | None:
+    async def peek(self, name: str, key: str) -> Quota | None:
         """Return what is left, without counting anything."""
         limit = self._limits[name]
-        return None if limit is None else _quota(limit, await self._windows[name].look(limit, key))
+        return None if limit is None else _quota(limit, await self._windows[name].peek(limit, key))
 
     async def refund(self, name: str, key: str) -> None:
         """Uncount a hit whose purpose failed."""

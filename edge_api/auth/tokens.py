@@ -21,7 +21,7 @@ from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.schema.paths import AUDIENCES, TOKEN, Audience
 
 
@@ -232,9 +232,9 @@ class SigningKeys:
         given = {
             "id": kid,
             "private_key": self._wrapping.wrap(text),
-            "active_from": spell_instant(active_from),
+            "active_from": format_instant(active_from),
         }
-        row = SIGNING_KEYS.new_row(given, spell_instant(now), lambda: kid)
+        row = SIGNING_KEYS.new_row(given, format_instant(now), lambda: kid)
         audit = audit_entry(actor, Change("issue", SIGNING_KEYS, 1), now)
         await self._store.run(Insert(SIGNING_KEYS, [row]), audit)
         return kid

@@ -1,4 +1,4 @@
-"""The rows that a restored older state takes over from the state that it replaces.
+"""State that a restore carries over from the store it replaces.
 
 Revocations and suppressions stay, and what was sent is not sent again, nor to removed addresses.
 Each table declares what becomes of its rows (`Table.endings`, `Table.restored`). It knows both

@@ -26,7 +26,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import count_lost, note_keys, verify
 from edge_api.db.sqlite.lock_file import is_claimed
 from edge_api.db.sqlite.replicator import ReplicatorError, sync_replica
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.settings import Settings, read_settings
 
 PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}
@@ -99,7 +99,7 @@ def read_result(settings: Settings, part: str) -> Result | None:
         return None
     except (OSError, ValueError, TypeError) as error:
         fault = f"the last result of verifying {PARTS[part]} cannot be read"
-        return Result("", spell_instant(datetime.fromtimestamp(0, UTC)), fault, str(error))
+        return Result("", format_instant(datetime.fromtimestamp(0, UTC)), fault, str(error))
     of_another = part == "replica" and result.subject != _subject_of(settings)
     return None if of_another else result
 
@@ -207,7 +207,7 @@ def _parts_of(settings: Settings) -> Sequence[str]:
 
 def _verify(settings: Settings, part: str, folder: Path) -> Result:
     """Return the result of now; an error must be found in every attempt."""
-    now = spell_instant(system_clock())
+    now = format_instant(system_clock())
     result = Result(_subject_of(settings), now)
     if part == "backup":
         made = read_result(settings, part)

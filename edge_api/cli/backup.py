@@ -21,7 +21,7 @@ from edge_api.cli import read_count
 from edge_api.db.errors import StoreRefusal, no_store
 from edge_api.db.sqlite.copying import Contents, copy_store, verify
 from edge_api.db.sqlite.opening import sync
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.open_store import embedded_store
 from edge_api.settings import Settings
 
@@ -98,7 +98,7 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
             write_private(checksum_beside(place), f"{digest}  {place.name}\n".encode())
             partial.rename(place)
             sync(folder.path)
-            made_at = spell_instant(now)
+            made_at = format_instant(now)
             made = Result(str(place.resolve()), made_at, made_at=made_at, digest=digest)
             store_result(store, "backup", made)
             removed = folder.rotate(keep, place)

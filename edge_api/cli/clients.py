@@ -72,7 +72,8 @@ async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
     new = NewClient(
         name=arguments.name,
         auth_method=arguments.auth or ("none" if by_code else "client_secret_basic"),
-        grant_types=arguments.grants or (GRANTS[:2] if by_code else GRANTS[2:]),
+        grant_types=arguments.grants
+        or (("authorization_code", "refresh_token") if by_code else ("client_credentials",)),
         scopes=arguments.scopes,
         redirect_uris=tuple(arguments.redirect_uri),
         jwks=_read_keys(arguments.jwks),

@@ -14,7 +14,7 @@ from edge_api.backup.verify import report
 from edge_api.cli.serve import DEVELOPMENT, development_key_path
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.lock_file import is_outdated
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.settings import Settings
 
@@ -89,7 +89,7 @@ async def _waiting(assembly: Assembly) -> list[str]:
 async def _development_keys(assembly: Assembly) -> list[str]:
     """Report keys with every scope that were made while the site was local."""
     service = assembly.service
-    now = spell_instant(service.clock())
+    now = format_instant(service.clock())
     rows = await Keys(service.store, service.clock).all()
     return [
         f"a development key opens everything; run python -m edge_api keys revoke {row['id']}"

@@ -19,7 +19,7 @@ from edge_api.cli import (
     words,
 )
 from edge_api.db.table import Row
-from edge_api.db.types import parse_timestamp, spell_instant
+from edge_api.db.types import format_instant, parse_timestamp
 from edge_api.open_store import opened
 from edge_api.settings import Settings
 
@@ -65,7 +65,7 @@ async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
 
 
 async def _list(keys: Keys, arguments: argparse.Namespace) -> None:
-    now = spell_instant(system_clock())
+    now = format_instant(system_clock())
     rows = [_shown(row, now) for row in await keys.all()]
     none = 'there are no keys yet; make one: python -m edge_api keys issue --name "my client"'
     print_list(rows, _COLUMNS, none, as_json=arguments.json)

@@ -11,7 +11,7 @@ from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, add_command, add_list, minute, print_list
 from edge_api.mail.dispatcher import make_mailing, site_title
 from edge_api.mail.messages import TemplateName
-from edge_api.mail.queue import NO_RELAY, MailByHand, Waiting
+from edge_api.mail.queue import NO_RELAY, OutboxAdmin, Waiting
 from edge_api.mail.samples import open_templates, sample_message
 from edge_api.open_store import opened
 from edge_api.settings import Settings
@@ -77,7 +77,7 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings) as store:
-        found = [_shown(waiting) for waiting in await MailByHand(store, system_clock).all()]
+        found = [_shown(waiting) for waiting in await OutboxAdmin(store, system_clock).all()]
     none = "no mail waits, and none was given up"
     print_list(found, _COLUMNS, none, as_json=arguments.json)
     return 0
@@ -85,7 +85,7 @@ async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _change(arguments: argparse.Namespace, settings: Settings) -> int:
     async with opened(settings) as store:
-        mail = MailByHand(store, system_clock)
+        mail = OutboxAdmin(store, system_clock)
         is_retry = arguments.action == "retry"
         count = await (mail.retry if is_retry else mail.discard)(arguments.id)
     done = "queued again" if is_retry else "forgotten"

@@ -4,15 +4,15 @@ import argparse
 from collections.abc import Mapping
 from typing import Final
 
-from edge_api.db.postgres.execution import SPELLING as POSTGRESQL
-from edge_api.db.sql import Spelling, create_all
-from edge_api.db.sqlite.execution import SPELLING as SQLITE
+from edge_api.db.postgres.execution import DDL as POSTGRESQL
+from edge_api.db.sql import DdlDialect, create_all
+from edge_api.db.sqlite.execution import DDL as SQLITE
 from edge_api.db.tables import TABLES
 from edge_api.open_store import opened
 from edge_api.schema.environment import show_database
 from edge_api.settings import Settings
 
-_ENGINES: Final[Mapping[str, Spelling]] = {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
+_ENGINES: Final[Mapping[str, DdlDialect]] = {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

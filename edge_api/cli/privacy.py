@@ -14,7 +14,7 @@ from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.table import Row, Table
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.open_store import opened
 from edge_api.settings import Settings
 
@@ -48,7 +48,7 @@ async def _export(store: Store, arguments: argparse.Namespace, _settings: Settin
     found = await Privacy(store, system_clock).find(arguments.email)
     if arguments.json:
         tables = {table.name: [_shown(table, row) for row in found[table]] for table in found}
-        head = {"email": arguments.email, "exported_at": spell_instant(system_clock())}
+        head = {"email": arguments.email, "exported_at": format_instant(system_clock())}
         print(json.dumps({**head, **tables}, indent=2, ensure_ascii=False))
     elif not any(found.values()):
         print(f"nothing is kept of {printable(arguments.email)}")

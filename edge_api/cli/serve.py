@@ -17,7 +17,7 @@ from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import complain_of_dotenv, write_private
 from edge_api.cli.logs import configure_logging
-from edge_api.cli.supervisor import Inheritance, Line, Supervisor, add_option
+from edge_api.cli.supervisor import ControlSocket, InheritedFds, Supervisor, add_option
 from edge_api.db.email_address import MailFolder, parse_relay, read_relay
 from edge_api.db.query import Store
 from edge_api.health import Health
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if refusal:
         sys.stderr.write(f"--workers: {refusal}\n")
         return 2
-    inherited: Inheritance | None = arguments.inherited
+    inherited: InheritedFds | None = arguments.inherited
     configure_logging(settings.log_format, inherited.number if inherited else None)
     raise_descriptor_limit()
     if inherited is None and (complaint := complain_of_dotenv()):
@@ -172,14 +172,14 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-async def _work(inherited: Inheritance, host: str, settings: Settings) -> int:
+async def _work(inherited: InheritedFds, host: str, settings: Settings) -> int:
     """Serve on the inherited sockets until SIGTERM, or until the line ends. Returns 0, or 2."""
     try:
         end, sockets = inherited.take()
     except OSError:
         sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
         return 2
-    ending, line = heed_signals(), await Line.open(end)
+    ending, line = heed_signals(), await ControlSocket.open(end)
     async with assemble(settings, alone=True) as assembly:
         report = await assembly.service[Health].report()
         line.say(str(report.get("error", "")))
@@ -196,7 +196,7 @@ async def _work(inherited: Inheritance, host: str, settings: Settings) -> int:
     return 0
 
 
-async def _refuse_after(line: Line, server: Server, ending: asyncio.Event) -> None:
+async def _refuse_after(line: ControlSocket, server: Server, ending: asyncio.Event) -> None:
     """Refuse new connections at once when the line ends: this worker is retired.
 
     Connections that were accepted have all the time of the drain, and the port is free for the

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Inheritance:
+class InheritedFds:
     """The file descriptors that a worker inherits."""
 
     number: int  # from 1 on
@@ -56,10 +56,10 @@ class Inheritance:
 
 def add_option(parser: argparse.ArgumentParser) -> None:
     """Declare the option of workers, which only the supervisor uses."""
-    parser.add_argument(_OPTION, type=Inheritance.read, help=argparse.SUPPRESS)
+    parser.add_argument(_OPTION, type=InheritedFds.read, help=argparse.SUPPRESS)
 
 
-class Line:
+class ControlSocket:
     """One end of the line between supervisor and worker.
 
     The worker reports once that it can serve, and waits until it is wanted. When the supervisor
@@ -113,7 +113,7 @@ END_SECONDS: Final = 30.0
 class WorkerProcess:
     """A process of `serve` that has inherited the listening sockets."""
 
-    def __init__(self, number: int, process: Process, line: Line) -> None:
+    def __init__(self, number: int, process: Process, line: ControlSocket) -> None:
         self.number = number
         self.error: str | None = None
         """What is wrong with it now that it can serve, empty if nothing is; `None` until then."""
@@ -135,14 +135,14 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             descriptors = tuple(each.fileno() for each in sockets)
-            inheritance = Inheritance(number, greets, theirs.fileno(), descriptors)
+            inheritance = InheritedFds(number, greets, theirs.fileno(), descriptors)
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "edge_api", *words, *inheritance.as_options()),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *descriptors),
                 process_group=0,
             )
-        return cls(number, process, await Line.open(ours))
+        return cls(number, process, await ControlSocket.open(ours))
 
     @property
     def name(self) -> str:

@@ -22,7 +22,14 @@ from edge_api.cli import (
 )
 from edge_api.open_store import opened
 from edge_api.settings import Settings
-from edge_api.webhooks.endpoints import OVERLAP, PURPOSE, Endpoints, Keyed, Messenger, Standing
+from edge_api.webhooks.endpoints import (
+    OVERLAP,
+    PURPOSE,
+    Endpoints,
+    EndpointStatus,
+    EndpointWithSecret,
+    Messenger,
+)
 
 _HOUR: Final = timedelta(hours=1)
 _OVERLAP_MOST: Final = 30 * 24  # hours
@@ -137,7 +144,7 @@ def _hours(text: str) -> timedelta:
     return int(text) * _HOUR
 
 
-def _show(keyed: Keyed, *, as_json: bool) -> None:
+def _show(keyed: EndpointWithSecret, *, as_json: bool) -> None:
     if as_json:
         members = {"id": keyed.row["id"], "url": keyed.row["url"], "secret": keyed.secret}
         print(json.dumps(members, ensure_ascii=False))
@@ -147,7 +154,7 @@ def _show(keyed: Keyed, *, as_json: bool) -> None:
     sys.stderr.write("The secret is shown this once: give it to the receiver, which checks it.\n")
 
 
-def _shown(standing: Standing) -> dict[str, Any]:
+def _shown(standing: EndpointStatus) -> dict[str, Any]:
     members = {name: standing.row[name] for name in _SHOWN}
     return {**members, "waiting": standing.waiting, "given_up": standing.given_up}
 

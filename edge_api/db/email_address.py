@@ -1,4 +1,4 @@
-"""Where mail comes from and goes: a mailbox with its address, and the relay that takes it.
+"""Mailbox and mail relay addresses.
 
 Exactly one: what two readers could take for two addresses is refused.
 """

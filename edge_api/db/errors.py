@@ -1,4 +1,4 @@
-"""Whether the store works, and what an engine's troubles mean to clients and operators."""
+"""Store health, and the problems that engine errors become."""
 
 import asyncio
 import logging

@@ -5,18 +5,20 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from edge_api.db.table import Ending, Index, PersonalData, Retention, RowModel, Table
-from edge_api.db.types import Json, Kind, NewId, Now, Text, Timestamp, Trait, Uuid
+from edge_api.db.types import ColumnOptions, Json, Kind, NewId, Now, Text, Timestamp, Uuid
 
 CLIENT_ID_LONGEST = 2048
 """Characters: a client may be known by the URL of its metadata document."""
 
-ClientKind = Annotated[Literal["registered", "dynamic", "document"], Trait(Kind.TEXT)]
+ClientKind = Annotated[Literal["registered", "dynamic", "document"], ColumnOptions(Kind.TEXT)]
 AuthMethod = Annotated[
     Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"],
-    Trait(Kind.TEXT),
+    ColumnOptions(Kind.TEXT),
 ]
-RequestStatus = Annotated[Literal["pending", "approved", "denied", "claimed"], Trait(Kind.TEXT)]
-RequestedType = Annotated[Literal["api_key", "access_token"], Trait(Kind.TEXT)]
+RequestStatus = Annotated[
+    Literal["pending", "approved", "denied", "claimed"], ColumnOptions(Kind.TEXT)
+]
+RequestedType = Annotated[Literal["api_key", "access_token"], ColumnOptions(Kind.TEXT)]
 ClientId = Annotated[Text, Field(min_length=1, max_length=CLIENT_ID_LONGEST)]
 Digest = Annotated[Text, Field(min_length=64, max_length=64)]
 

@@ -1,4 +1,4 @@
-"""The tables of what the service has yet to tell others, by mail or by webhook. All are internal.
+"""The outbox tables: queued mail, webhook endpoints and deliveries.
 
 A row is written in the transaction of what it tells of, and goes when it has been told.
 """
@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from edge_api.db.table import Ending, Index, PersonalData, Retention, RowModel, Table
-from edge_api.db.types import Integer, Kind, NewId, Now, Text, Timestamp, Trait, Uuid
+from edge_api.db.types import ColumnOptions, Integer, Kind, NewId, Now, Text, Timestamp, Uuid
 
 URL_LONGEST = 2048
 """Characters of a webhook's address."""
 RECIPIENT_LONGEST = 255
 
-MailQueue = Annotated[Literal["auth", "transactional"], Trait(Kind.TEXT)]
+MailQueue = Annotated[Literal["auth", "transactional"], ColumnOptions(Kind.TEXT)]
 
 
 class EmailOutboxRow(RowModel):

@@ -28,7 +28,7 @@ from edge_api.db.types import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class DdlDialect:
     """What engines spell differently."""
 
     types: Mapping[Kind, str]
@@ -38,12 +38,12 @@ class Spelling:
     """What stands behind a table's columns."""
 
 
-def create_all(tables: Iterable[Table], spelling: Spelling) -> tuple[str, ...]:
+def create_all(tables: Iterable[Table], spelling: DdlDialect) -> tuple[str, ...]:
     """Return the statements that make every table with its indexes."""
     return tuple(statement for table in tables for statement in _create(table, spelling))
 
 
-def _create(table: Table, spelling: Spelling) -> Iterator[str]:
+def _create(table: Table, spelling: DdlDialect) -> Iterator[str]:
     columns = (_column(table, column, spelling) for column in table.columns.values())
     listed = ",\n".join(f"    {column}" for column in columns)
     yield f"CREATE TABLE {table.name} (\n{listed}\n){spelling.ending}"
@@ -65,7 +65,7 @@ def _index_term(name: str) -> str:
     return f"{name.removeprefix('-')} DESC" if name.startswith("-") else name
 
 
-def _column(table: Table, column: Column, spelling: Spelling) -> str:
+def _column(table: Table, column: Column, spelling: DdlDialect) -> str:
     words = [column.name, spelling.types[column.kind]]
     if not column.nullable:
         words.append("NOT NULL")
@@ -79,7 +79,7 @@ def _column(table: Table, column: Column, spelling: Spelling) -> str:
     return " ".join(words)
 
 
-def _rules(table: Table, column: Column, spelling: Spelling) -> Iterator[str]:
+def _rules(table: Table, column: Column, spelling: DdlDialect) -> Iterator[str]:
     """Yield what has to hold of every value."""
     name = column.name
     if column.choices:
@@ -151,7 +151,7 @@ SHAPES = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ErrorFormat:
+class Dialect:
     """What engines say in different words."""
 
     operations: Mapping[str, str]
@@ -172,7 +172,7 @@ class Statement:
     parameters: Sequence[Any] = ()
 
 
-def read_rows(query: Read, dialect: ErrorFormat) -> Statement:
+def read_rows(query: Read, dialect: Dialect) -> Statement:
     """Return the statement that reads the rows."""
     names = _names(query.table, query.columns or tuple(query.table.columns))
     where = _where(query.table, query.where, dialect)
@@ -183,7 +183,7 @@ def read_rows(query: Read, dialect: ErrorFormat) -> Statement:
     return Statement(dialect.mark(text), parameters)
 
 
-def count_rows(query: Read, dialect: ErrorFormat) -> Statement:
+def count_rows(query: Read, dialect: Dialect) -> Statement:
     """Return the statement that counts what matches, whatever limit and offset."""
     where = _where(query.table, query.where, dialect)
     text = f"SELECT count(*) FROM {quote(query.table.name)}{where.text}"
@@ -191,7 +191,7 @@ def count_rows(query: Read, dialect: ErrorFormat) -> Statement:
 
 
 @cache
-def insert_row(table: Table, dialect: ErrorFormat) -> str:
+def insert_row(table: Table, dialect: Dialect) -> str:
     """Return the text of the statement that stores one whole row."""
     marks = ", ".join("?" * len(table.columns))
     names = _names(table, tuple(table.columns))
@@ -217,7 +217,7 @@ def _insert_values(
     return tuple(values.values())
 
 
-def update_rows(query: Update, dialect: ErrorFormat) -> Statement:
+def update_rows(query: Update, dialect: Dialect) -> Statement:
     """Return the statement that changes the rows that match, and gives them back."""
     if not query.values:
         raise Problem("invalid", "values: must name at least one column")
@@ -229,14 +229,14 @@ def update_rows(query: Update, dialect: ErrorFormat) -> Statement:
     return Statement(dialect.mark(text), (*values, *where.parameters))
 
 
-def delete_rows(query: Delete, dialect: ErrorFormat) -> Statement:
+def delete_rows(query: Delete, dialect: Dialect) -> Statement:
     """Return the statement that deletes the rows that match, and gives them back."""
     where = _where_needed(query, dialect)
     text = f"DELETE FROM {quote(query.table.name)}{where.text}{_returning(query.table)}"
     return Statement(dialect.mark(text), where.parameters)
 
 
-def count_matches(query: Update | Delete, most: int, dialect: ErrorFormat) -> Statement:
+def count_matches(query: Update | Delete, most: int, dialect: Dialect) -> Statement:
     """Return the statement that counts the rows that match, and stops at one more than `most`."""
     where = _where_needed(query, dialect)
     matching = f"SELECT 1 FROM {quote(query.table.name)}{where.text} LIMIT ?"
@@ -266,13 +266,13 @@ def _returning(table: Table) -> str:
     return f" RETURNING {_names(table, tuple(table.columns))}"
 
 
-def _where_needed(query: Update | Delete, dialect: ErrorFormat) -> Statement:
+def _where_needed(query: Update | Delete, dialect: Dialect) -> Statement:
     if not query.where:
         raise Problem("invalid", "match: must name at least one column", sqlstate="21000")
     return _where(query.table, query.where, dialect)
 
 
-def _where(table: Table, where: Where, dialect: ErrorFormat) -> Statement:
+def _where(table: Table, where: Where, dialect: Dialect) -> Statement:
     if not where:
         return Statement("")
     parts = [_condition(table, condition, dialect) for condition in where]
@@ -280,7 +280,7 @@ def _where(table: Table, where: Where, dialect: ErrorFormat) -> Statement:
     return Statement(f" WHERE {text}", [value for part in parts for value in part.parameters])
 
 
-def _condition(table: Table, condition: Filter, dialect: ErrorFormat) -> Statement:
+def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
     column = column_of(table, condition.column)
     if condition.operator in _PATTERNS:
         _refuse_malformed(condition)
@@ -296,7 +296,7 @@ _WITH_NUL = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}
 engine be asked for it."""
 
 
-def _operation(condition: Filter, dialect: ErrorFormat) -> tuple[str, tuple[Any, ...]]:
+def _operation(condition: Filter, dialect: Dialect) -> tuple[str, tuple[Any, ...]]:
     """Return what is asked, and with which operands."""
     operator, value = condition.operator, condition.value
     if isinstance(value, str) and _NUL in value and operator in _WITH_NUL:

@@ -1,4 +1,4 @@
-"""What a table is: a pydantic model of its row, with what the model cannot say.
+"""Table declarations: a row model with indexes, privacy and retention.
 
 From this one declaration come the checks of inserts and updates, typed filters, the DDL, JSON
 Schema, the columns of the administrative interface and their page in the documentation, and what
@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from edge_api.db.problems import Problem, sentence_of
-from edge_api.db.types import VALUE_FAULTS, Kind, Trait
+from edge_api.db.types import VALUE_FAULTS, ColumnOptions, Kind
 
 Row = dict[str, Any]
 """A row on its way in or out: column name to value, in the canonical spelling of its kind."""
@@ -40,7 +40,7 @@ class Column:
     default: Any
     """The literal default; `None` where there is none or where the column is nullable."""
     filled: Literal["", "id", "now"]
-    touched: bool
+    on_update_now: bool
     choices: tuple[str, ...]
     """The allowed texts, where the column is an enumeration."""
     bounds: tuple[int | None, int | None]
@@ -265,8 +265,8 @@ class Table:
                 values[name] = column.check.validate_python(value, strict=True)
             except ValidationError as error:
                 raise _as_problem(error, self, name) from None
-        touched = {name: now for name, column in self.columns.items() if column.touched}
-        return self._fold({**touched, **values})
+        on_update_now = {name: now for name, column in self.columns.items() if column.on_update_now}
+        return self._fold({**on_update_now, **values})
 
     def _writable(self, name: str) -> Column:
         column = self.columns.get(name)
@@ -297,14 +297,14 @@ def unknown_column(table: Table, name: str) -> Problem:
 def _read_column(name: str, info: FieldInfo) -> Column:
     plain, inner = _unwrap(info.annotation)
     marks = (*inner, *info.metadata)
-    trait = next(mark for mark in reversed(marks) if isinstance(mark, Trait))
+    trait = next(mark for mark in reversed(marks) if isinstance(mark, ColumnOptions))
     return Column(
         name=name,
         kind=trait.kind,
         nullable=plain is not info.annotation,
         default=None if info.default is PydanticUndefined else info.default,
         filled=trait.filled,
-        touched=trait.touched,
+        on_update_now=trait.on_update_now,
         choices=get_args(plain) if get_origin(plain) is Literal else (),
         bounds=_bounds(marks),
         sentence=info.description or "",

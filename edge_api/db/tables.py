@@ -1,6 +1,6 @@
 """The tables: five that administrators reach, and the service's own.
 
-A sixth administrative table is one more entry here and one more step in `history`, as
+A sixth administrative table is one more entry here and one more step in `migrations/`, as
 ARCHITECTURE.md describes.
 """
 
@@ -13,15 +13,25 @@ from pydantic import Field
 from edge_api.db.oauth_tables import OAUTH_TABLES
 from edge_api.db.outbox_tables import OUTBOX_TABLES
 from edge_api.db.table import Ending, Index, PersonalData, Retention, RowModel, Table
-from edge_api.db.types import Integer, Json, Kind, NewId, Now, OnUpdateNow, Text, Timestamp, Trait
+from edge_api.db.types import (
+    ColumnOptions,
+    Integer,
+    Json,
+    Kind,
+    NewId,
+    Now,
+    OnUpdateNow,
+    Text,
+    Timestamp,
+)
 
 EMAIL_LONGEST = 255
 """The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
 
 LeadStatus = Annotated[
-    Literal["new", "contacted", "qualified", "won", "lost", "spam"], Trait(Kind.TEXT)
+    Literal["new", "contacted", "qualified", "won", "lost", "spam"], ColumnOptions(Kind.TEXT)
 ]
-LeadSource = Annotated[Literal["api", "form", "mcp", "admin"], Trait(Kind.TEXT)]
+LeadSource = Annotated[Literal["api", "form", "mcp", "admin"], ColumnOptions(Kind.TEXT)]
 SendStatus = Annotated[
     Literal[
         "pending",
@@ -34,10 +44,12 @@ SendStatus = Annotated[
         "rate_limited",
         "soft_bounced",
     ],
-    Trait(Kind.TEXT),
+    ColumnOptions(Kind.TEXT),
 ]
-SuppressionReason = Annotated[Literal["unsubscribe", "bounce", "complaint"], Trait(Kind.TEXT)]
-CredentialType = Annotated[Literal["api_key", "access_token"], Trait(Kind.TEXT)]
+SuppressionReason = Annotated[
+    Literal["unsubscribe", "bounce", "complaint"], ColumnOptions(Kind.TEXT)
+]
+CredentialType = Annotated[Literal["api_key", "access_token"], ColumnOptions(Kind.TEXT)]
 Address = Annotated[Text, Field(min_length=3, max_length=EMAIL_LONGEST)]
 
 

@@ -140,7 +140,7 @@ def _say(table: Table, what: str, keys: Sequence[Any]) -> Sequence[str]:
 async def _copy(source: Store, target: Store, table: Table, tell: Tell) -> int:
     """Store the rows that are missing, a page in each transaction; return how many."""
     if table.singleton:
-        await _take_sole_row(source, target, table)
+        await _copy_singleton(source, target, table)
     looked = stored = 0
     async for rows in pages(source, Read(table)):
         (known,) = await target.run(Read(table, (table.key,), (any_of(table, rows),)))
@@ -153,7 +153,7 @@ async def _copy(source: Store, target: Store, table: Table, tell: Tell) -> int:
     return stored
 
 
-async def _take_sole_row(source: Store, target: Store, table: Table) -> None:
+async def _copy_singleton(source: Store, target: Store, table: Table) -> None:
     """Let the target's row be as the source's where both have one, and gone where it is gone."""
     (found,), (known,) = await source.run(Read(table)), await target.run(Read(table))
     if found.rows == known.rows:

@@ -41,13 +41,13 @@ VALUE_FAULTS: Mapping[Kind, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Trait:
+class ColumnOptions:
     """What a column is, beyond what its pydantic annotation can say."""
 
     kind: Kind
     filled: Literal["", "id", "now"] = ""
     """What the service puts in when a new row leaves the member out."""
-    touched: bool = False
+    on_update_now: bool = False
     """Set to the present instant by each update that does not set it."""
 
 
@@ -84,13 +84,13 @@ def _fits(kind: Kind, text: str) -> bool:
     return re.fullmatch(PATTERNS[kind], text) is not None
 
 
-def spell_instant(instant: datetime) -> str:
+def format_instant(instant: datetime) -> str:
     """Return the canonical spelling of an aware instant: UTC, six digits, `Z` (RFC 3339)."""
     return f"{instant.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
 
 
 def _is_canonical(text: str) -> bool:
-    """Tell whether this is how `spell_instant` spells: the service checks many of its own."""
+    """Tell whether this is how `format_instant` spells: the service checks many of its own."""
     if len(text) != TIMESTAMP_WIDTH or text[0] == "0":
         return False
     try:
@@ -111,7 +111,7 @@ def parse_timestamp(text: str) -> str:
     if not _fits(Kind.TIMESTAMP, text):
         raise ValueError("is not an instant such as 2026-01-31T08:05:09Z")
     instant = datetime.fromisoformat(text.upper())
-    return spell_instant(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
+    return format_instant(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
 
 
 def parse_uuid(text: str) -> str:
@@ -151,27 +151,30 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Text = Annotated[str, AfterValidator(refuse_nul), Trait(Kind.TEXT)]
+Text = Annotated[str, AfterValidator(refuse_nul), ColumnOptions(Kind.TEXT)]
 Integer = Annotated[
-    int, BeforeValidator(whole), Field(ge=-INTEGER_MOST, le=INTEGER_MOST), Trait(Kind.INTEGER)
+    int,
+    BeforeValidator(whole),
+    Field(ge=-INTEGER_MOST, le=INTEGER_MOST),
+    ColumnOptions(Kind.INTEGER),
 ]
 Uuid = Annotated[
     str,
     StringConstraints(max_length=64),
     AfterValidator(parse_uuid),
-    Trait(Kind.UUID),
+    ColumnOptions(Kind.UUID),
     WithJsonSchema({"type": "string", "format": "uuid"}),
 ]
 Timestamp = Annotated[
     str,
     StringConstraints(max_length=64),
     AfterValidator(parse_timestamp),
-    Trait(Kind.TIMESTAMP),
+    ColumnOptions(Kind.TIMESTAMP),
     WithJsonSchema({"type": "string", "pattern": f"^{PATTERNS[Kind.TIMESTAMP]}$"}),
 ]
-NewId = Annotated[Uuid, Trait(Kind.UUID, filled="id")]
-Now = Annotated[Timestamp, Trait(Kind.TIMESTAMP, filled="now")]
-OnUpdateNow = Annotated[Timestamp, Trait(Kind.TIMESTAMP, filled="now", touched=True)]
+NewId = Annotated[Uuid, ColumnOptions(Kind.UUID, filled="id")]
+Now = Annotated[Timestamp, ColumnOptions(Kind.TIMESTAMP, filled="now")]
+OnUpdateNow = Annotated[Timestamp, ColumnOptions(Kind.TIMESTAMP, filled="now", on_update_now=True)]
 
 
 def _check_within(value: Any, levels: int = JSON_DEEPEST) -> Any:
@@ -190,4 +193,4 @@ def _check_within(value: Any, levels: int = JSON_DEEPEST) -> Any:
     return value
 
 
-Json = Annotated[JsonValue, BeforeValidator(_check_within), Trait(Kind.JSON)]
+Json = Annotated[JsonValue, BeforeValidator(_check_within), ColumnOptions(Kind.JSON)]

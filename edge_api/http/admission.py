@@ -1,4 +1,4 @@
-"""Admission of a request: its sender's address, credential, rate limits and scope."""
+"""Admission of a request: address, credential, rate limit, scope."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ from edge_api.auth.rate_limits import AUTHENTICATED, Quota
 from edge_api.db.problems import Problem
 from edge_api.health import Health
 from edge_api.http.request import Fields, Request
-from edge_api.http.response import tell_limits
+from edge_api.http.response import move_limit_headers
 from edge_api.operation.model import AnyOperation, authorise
 from edge_api.operation.service import Service
 
@@ -103,7 +103,7 @@ class Admission:
 
 def _tell(request: Request, quota: Quota | None) -> None:
     if quota is not None:
-        tell_limits(request, quota.headers)
+        move_limit_headers(request, quota.headers)
 
 
 def secret_of(headers: CIMultiDictProxy[str]) -> str | None:

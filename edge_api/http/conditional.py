@@ -1,4 +1,4 @@
-"""How a Document is answered: its validator, its codings, and 304."""
+"""Documents with their validators: conditional requests, ranges and codings."""
 
 import asyncio
 import gzip

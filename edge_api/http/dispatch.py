@@ -26,7 +26,7 @@ from edge_api.http.endpoint import Endpoint, options, preflight
 from edge_api.http.errors import error_answer, error_page, problem_of
 from edge_api.http.headers import transport
 from edge_api.http.request import Request, mark, whole_list
-from edge_api.http.response import PreparedResponse, header_lines, send, tell_limits
+from edge_api.http.response import PreparedResponse, header_lines, move_limit_headers, send
 from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat
 from edge_api.operation.service import Service
@@ -168,7 +168,7 @@ class App:
         return (self._site if request.path.startswith("/") else _NO_TARGET), _NO_VARIABLES
 
     async def _explain(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
-        problem.headers = tell_limits(request, problem.headers)
+        problem.headers = move_limit_headers(request, problem.headers)
         if route.error_format == "page":
             accepted = whole_list(request.headers, "Accept") or ""
             return await error_page(self._pages, problem, accepted)

@@ -13,7 +13,7 @@ from edge_api.http.body import check_media_type, decode, read_bytes
 from edge_api.http.conditional import DocumentAnswers, compress
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, page_headers
 from edge_api.http.request import Fields, Request
-from edge_api.http.response import PreparedResponse, tell_limits
+from edge_api.http.response import PreparedResponse, move_limit_headers
 from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_query
 from edge_api.operation.result import Document, OperationResult, Page
 from edge_api.operation.service import Service
@@ -75,7 +75,7 @@ class Endpoint:
         result = await operation.handler(self._service, asked)
         if isinstance(result.value, Document):
             return await self._documents.answer(result.value, request, _always(result))
-        result.headers = tell_limits(request, result.headers)
+        result.headers = move_limit_headers(request, result.headers)
         response = encode(result)
         if operation.is_page or operation.hands_out_secrets:
             return response

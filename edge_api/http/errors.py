@@ -1,4 +1,4 @@
-"""Problems as answers: the one place where they become a status, a body and headers."""
+"""Serialization of problems: status, body and headers in each error format."""
 
 import logging
 import re

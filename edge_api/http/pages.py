@@ -13,7 +13,7 @@ import jinja2
 from edge_api.db.problems import Problem
 from edge_api.http.try_out import SCRIPTS, SHEETS, read_parts
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.site_files import CODINGS, INDEX, TWIN, SiteFile
+from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, SiteFile
 from edge_api.operation.reference.pages import write_markdown
 from edge_api.operation.reference.values import Page
 from edge_api.schema.edge_pages import (
@@ -116,7 +116,7 @@ MakePages = Callable[[str | None], tuple[Page, ...]]
 """Takes the slug of a post that exists, for the examples."""
 
 
-class Ground(NamedTuple):
+class RenderContext(NamedTuple):
     """What of a build the reference is made with."""
 
     folder: Path
@@ -124,7 +124,7 @@ class Ground(NamedTuple):
     newest_slug: str | None
 
 
-class _Makings(NamedTuple):
+class _TemplateSources(NamedTuple):
     """All that decides what the files say."""
 
     shell: str | None
@@ -143,8 +143,8 @@ class Reference:
         self._site_url = site_url
         self._parts = {**read_parts(SHEETS), **read_parts(SCRIPTS)}
         self._turn = asyncio.Lock()
-        self._press: _Press | None = None
-        pages = [address for path in DOCS_PAGES for address in (path, f"{path}{TWIN}")]
+        self._renderer: _ReferenceRenderer | None = None
+        pages = [address for path in DOCS_PAGES for address in (path, f"{path}{MARKDOWN_INDEX}")]
         self.files: Mapping[str, SiteFile] = MappingProxyType(
             {
                 each: SiteFile(_name(each), tuple(CODINGS))
@@ -158,30 +158,30 @@ class Reference:
         """Tell whether it is a file of the reference."""
         return file in self._own
 
-    async def read(self, file: SiteFile, ground: Ground) -> bytes:
+    async def read(self, file: SiteFile, context: RenderContext) -> bytes:
         """Return the content of a file. Raises Problem, OSError where the build is gone."""
         part = self._parts.get(f"/{file.name}")
         if part is not None:
             return part
         async with self._turn:
-            return await asyncio.to_thread(self._read, file.name, ground)
+            return await asyncio.to_thread(self._read, file.name, context)
 
-    def _read(self, name: str, ground: Ground) -> bytes:
-        shell, docs, try_shell, try_out = (_source(ground.folder, each) for each in _TEMPLATES)
-        makings = _Makings(shell, docs, try_shell, try_out, ground.newest_slug)
-        if self._press is None or self._press.makings != makings:
-            pages = self._make_pages(makings.newest_slug)
-            self._press = _Press(makings, pages, self._site_url)
-        return self._press.make(name)
+    def _read(self, name: str, context: RenderContext) -> bytes:
+        shell, docs, try_shell, try_out = (_source(context.folder, each) for each in _TEMPLATES)
+        sources = _TemplateSources(shell, docs, try_shell, try_out, context.newest_slug)
+        if self._renderer is None or self._renderer.sources != sources:
+            pages = self._make_pages(sources.newest_slug)
+            self._renderer = _ReferenceRenderer(sources, pages, self._site_url)
+        return self._renderer.make(name)
 
 
-class _Press:
+class _ReferenceRenderer:
     """Makes each page of one set of makings when it is first asked for."""
 
-    def __init__(self, makings: _Makings, pages: tuple[Page, ...], site_url: str) -> None:
-        self.makings = makings
-        self._docs = _compile(makings.docs)
-        self._try_out = _compile(makings.try_out)
+    def __init__(self, sources: _TemplateSources, pages: tuple[Page, ...], site_url: str) -> None:
+        self.sources = sources
+        self._docs = _compile(sources.docs)
+        self._try_out = _compile(sources.try_out)
         self._pages = pages
         self._by_folder = {page.path.strip("/"): page for page in pages}
         self._site_url = site_url
@@ -196,14 +196,14 @@ class _Press:
         if name == _name(TRY_DOCS):
             return self._render_try()
         page = self._by_folder[name.rpartition("/")[0]]
-        if name.endswith(TWIN):
+        if name.endswith(MARKDOWN_INDEX):
             return write_markdown(page, self._site_url)
         marks = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
-        return _fill(self.makings.shell, marks, self._docs, page=page, pages=self._pages)
+        return _fill(self.sources.shell, marks, self._docs, page=page, pages=self._pages)
 
     def _render_try(self) -> str:
         return _fill(
-            self.makings.try_shell,
+            self.sources.try_shell,
             {SHELL_TITLE: "Try the API"},
             self._try_out,
             docs=DOCS,

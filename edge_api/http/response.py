@@ -43,7 +43,7 @@ def _line(name: str, value: str) -> bytes:
     return f"{name}: {value}".splitlines()[0].encode("latin-1", "replace") + b"\r\n"
 
 
-def tell_limits(request: Request, headers: Mapping[str, str]) -> Mapping[str, str]:
+def move_limit_headers(request: Request, headers: Mapping[str, str]) -> Mapping[str, str]:
     """Move the rate-limit fields from an answer's headers to the request; return the others."""
     if _LIMIT_FIELDS[0] not in headers:
         return headers

@@ -1,4 +1,4 @@
-"""Listening and ending: sockets, malformed messages, and an end that loses no request."""
+"""The HTTP server: sockets, connection limits, and an end that loses no request."""
 
 import asyncio
 import errno

@@ -13,13 +13,13 @@ from edge_api.db.problems import Problem
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import options, preflight
 from edge_api.http.headers import PAGE_HEADERS
-from edge_api.http.pages import Ground, Reference
+from edge_api.http.pages import Reference, RenderContext
 from edge_api.http.request import Request, whole_list
 from edge_api.http.response import PreparedResponse, send
 from edge_api.http.static import (
     BRIEFLY,
     Representation,
-    Said,
+    ResponseHead,
     address_of,
     answer_file,
     describe,
@@ -27,7 +27,7 @@ from edge_api.http.static import (
     is_for_scripts,
     list_redirects,
     load,
-    twin_of,
+    markdown_alternate,
 )
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import Nearby, SiteFile
@@ -45,7 +45,7 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 """Of pages made by operations, with the slash that addresses of built pages have."""
 _LARGE: Final = 1024  # bytes that the cache counts for a file that is not kept in it
 _MOST: Final = 5  # addresses that are named
-_LATER_LEAF: Final = "/page/"
+_LATER_PAGE: Final = "/page/"
 _MARKDOWN: Final = media_type("404.md")
 
 
@@ -68,7 +68,7 @@ class Pages:
         self._folder = build.folder / SITE_FOLDER
         self._moved = dict(list_redirects(build.head.moved, self.files))
         self._reference = reference
-        self._ground = Ground(build.folder, build.newest_slug)
+        self._context = RenderContext(build.folder, build.newest_slug)
         self._ready: SizedCache[Representation] = SizedCache()
         self._work: SingleFlight[Representation] = SingleFlight()
         self._missing = MissingPages(build.files)
@@ -105,7 +105,7 @@ class Pages:
         accepted = whole_list(request.headers, "Accept")
         twin = None
         if accepted is not None and prefers_markdown(accepted):
-            twin = twin_of(self.files, file)
+            twin = markdown_alternate(self.files, file)
         chosen = twin or file
         is_added_to = twin is not None and status == HTTPStatus.NOT_FOUND
         is_coded = bool(chosen.codings) and not is_added_to
@@ -115,9 +115,9 @@ class Pages:
 
     async def _prepare(self, choice: _Choice) -> Representation:
         headers = describe(self.files, choice.file, negotiated=choice.negotiated)
-        said = Said(choice.status, tuple(headers))
+        said = ResponseHead(choice.status, tuple(headers))
         if self._reference.has(choice.file):
-            body = await self._reference.read(choice.file, self._ground)
+            body = await self._reference.read(choice.file, self._context)
             form = await asyncio.to_thread(encode, choice.file, body, choice.coding, said)
         else:
             form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, said)
@@ -194,5 +194,9 @@ class MissingPages:
 
     def _list_pages(self) -> Iterator[str]:
         for path, file in self._files.items():
-            if path.endswith("/") and _LATER_LEAF not in path and twin_of(self._files, file):
+            if (
+                path.endswith("/")
+                and _LATER_PAGE not in path
+                and markdown_alternate(self._files, file)
+            ):
                 yield path

@@ -1,4 +1,4 @@
-"""The answer to a request for a file: its type, caching, conditions, ranges, and bytes."""
+"""Serving of files: type, caching, conditions, ranges."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from edge_api.http.conditional import CODERS, Span, asked_span, etag_matches, ra
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, embedding
 from edge_api.http.request import Request, whole_list
 from edge_api.http.response import PreparedResponse, StreamedResponse, send
-from edge_api.journal.site_files import CODINGS, INDEX, TWIN, WELL_KNOWN, SiteFile
+from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
 from edge_api.operation.result import NEGOTIATED, REVALIDATED
 from edge_api.schema.site_policy import (
     FEEDS,
@@ -51,7 +51,7 @@ def caching(name: str) -> str:
     return REVALIDATED if name.endswith((".html", ".md")) else BRIEFLY
 
 
-def twin_of(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFile | None:
+def markdown_alternate(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFile | None:
     """Return the Markdown form of a page, where the build has one."""
     if not file.name.endswith(".html"):
         return None
@@ -61,7 +61,11 @@ def twin_of(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFile | None:
 def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool) -> Headers:
     """Return the headers of a file; `negotiated`: `Accept` chose it in place of its page."""
     kind = media_type(file.name)
-    varies = "Accept, Accept-Encoding" if negotiated or twin_of(files, file) else "Accept-Encoding"
+    varies = (
+        "Accept, Accept-Encoding"
+        if negotiated or markdown_alternate(files, file)
+        else "Accept-Encoding"
+    )
     location: Headers = (("Content-Location", quote(f"/{file.name}")),) if negotiated else ()
     return (
         ("Content-Type", kind),
@@ -82,12 +86,12 @@ def is_for_scripts(file: SiteFile) -> bool:
 
 def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
     if file.name.endswith(".md"):
-        page = f"/{file.name.removesuffix(TWIN)}"
-        is_twin = file.name.endswith(TWIN) and page in files
+        page = f"/{file.name.removesuffix(MARKDOWN_INDEX)}"
+        is_twin = file.name.endswith(MARKDOWN_INDEX) and page in files
         return (("Link", f'<{quote(page)}>; rel="canonical"'),) if is_twin else ()
     if not file.name.endswith(".html"):
         return ()
-    twin = twin_of(files, file)
+    twin = markdown_alternate(files, file)
     own = [f'<{quote(f"/{twin.name}")}>; rel="alternate"; type="text/markdown"'] if twin else []
     feeds = [
         f'<{quote(path)}>; rel="alternate"; type="{media_type(path)}"'
@@ -110,10 +114,14 @@ def list_redirects(
     """Yield the address that each name of a moved page leads to; its Markdown leads to Markdown."""
     for former, present in moved.items():
         address = quote(present)
-        twin = f"{present}{TWIN}"
+        twin = f"{present}{MARKDOWN_INDEX}"
         if former.endswith("/"):
             yield from ((name, address) for name in (former[:-1], f"{former}{INDEX}"))
-        name = f"{former}{TWIN}" if former.endswith("/") else f"{former.removesuffix('.html')}.md"
+        name = (
+            f"{former}{MARKDOWN_INDEX}"
+            if former.endswith("/")
+            else f"{former.removesuffix('.html')}.md"
+        )
         yield name, quote(twin) if twin in files else address
         yield former, address
 
@@ -131,7 +139,7 @@ _KNOWN: Final = frozenset({"Content-Type", "Link"})
 """What a 304 leaves out: the client has it (RFC 9110, section 15.4.5)."""
 
 
-class Said(NamedTuple):
+class ResponseHead(NamedTuple):
     """What an answer says before its form is known."""
 
     status: int
@@ -155,13 +163,13 @@ class Representation:
     unchanged: PreparedResponse
 
 
-def load(folder: Path, file: SiteFile, coding: str, said: Said) -> Representation:
+def load(folder: Path, file: SiteFile, coding: str, said: ResponseHead) -> Representation:
     """Read one form of a file, in a thread. Raises OSError."""
     path = folder / f"{file.name}{CODINGS.get(coding, '')}"
     return _represent(path, *_read(path), coding, said)
 
 
-def encode(file: SiteFile, body: bytes, coding: str, said: Said) -> Representation:
+def encode(file: SiteFile, body: bytes, coding: str, said: ResponseHead) -> Representation:
     """Return one form of a file that is in no folder, in a thread: it is compressed here."""
     if coding:
         body = CODERS[coding](body)
@@ -170,7 +178,7 @@ def encode(file: SiteFile, body: bytes, coding: str, said: Said) -> Representati
 
 
 def _represent(  # noqa: PLR0913, PLR0917  what a form is made of
-    path: Path, etag: str, size: int, body: bytes | None, coding: str, said: Said
+    path: Path, etag: str, size: int, body: bytes | None, coding: str, said: ResponseHead
 ) -> Representation:
     coded: Headers = (("Content-Encoding", coding),) if coding else ()
     headers = (*said.headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))

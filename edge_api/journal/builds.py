@@ -200,7 +200,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sighting:
+class _BuildState:
     """The folder behind `current` and its marks, which differ for each build and each fix."""
 
     folder: Path
@@ -221,7 +221,7 @@ class BuildManager:
         self._retry_seconds = retry_seconds
         self._link = build_dir / CURRENT_LINK
         self._open_search = open_search
-        self._seen: _Sighting | None = None
+        self._seen: _BuildState | None = None
         self._retry_at = float("inf")
         self._retired: list[tuple[weakref.ref[Build], Search]] = []
         self._turn = asyncio.Lock()
@@ -312,12 +312,12 @@ def _read_contents(folder: Path, before: Iterable[Entry]) -> Contents:
     return Contents(head, posts, files)
 
 
-def _look(link: Path) -> _Sighting | None:
+def _look(link: Path) -> _BuildState | None:
     try:
         folder = link.resolve(strict=True)
     except OSError:
         return None
-    return _Sighting(folder, _marks(folder / INDEX_FILE), _marks(folder / SITE_FOLDER))
+    return _BuildState(folder, _marks(folder / INDEX_FILE), _marks(folder / SITE_FOLDER))
 
 
 def _marks(path: Path) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from edge_api.db.fts import Search, open_made, open_search, renew_search
+from edge_api.db.fts import Search, open_existing, open_search, renew_search
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildRefusal, Contents, digested, list_posts, read_head
 from edge_api.journal.posts import read_text
@@ -157,7 +157,7 @@ class SearchOpener:
 async def _open(files: IndexFiles, name: str) -> Search | None:
     with suppress(OSError, Problem):
         if path := await asyncio.to_thread(files.find, name):
-            return await open_made(path)
+            return await open_existing(path)
     return None
 
 

@@ -16,7 +16,7 @@ from pydantic import (
 
 from edge_api.db.types import PATTERNS, Kind, Timestamp, parse_integer, refuse_nul
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import CACHING, Place, Selection, Slice, encode_list
+from edge_api.journal.posts import CACHING, PostCursor, Selection, Slice, encode_list
 from edge_api.operation.model import (
     ETAG,
     UNCHANGED,
@@ -120,7 +120,7 @@ async def _part(build: Build, query: ListQuery) -> Document:
     found = None
     if query.q is not None:
         found = frozenset(await build.search.find(query.q, build.count))
-    after = Place(*query.cursor.split("_", 1)) if query.cursor else None
+    after = PostCursor(*query.cursor.split("_", 1)) if query.cursor else None
     wanted = Selection(query.limit, after, query.tag, query.since)
     part = build.posts.select(wanted, found)
     following = _next(query, part)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.problems import Problem
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.operation.result import Document
 from edge_api.schema.index import PostRecord, SearchText
 
@@ -31,7 +31,7 @@ _BREAK: Final = re.compile(rf"<(?=/?(?:{_BLOCKS}|[bh]r|details|aside|section)\b)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PostCursor:
     """A place in the order of posts, newest first, slug as tie-breaker; it outlives a build."""
 
     published: str
@@ -42,7 +42,7 @@ class Place:
         """Return the place as one word, as a client hands it back."""
         return f"{self.published}_{self.slug}"
 
-    def is_before(self, other: "Place") -> bool:
+    def is_before(self, other: "PostCursor") -> bool:
         """Tell whether this place stands nearer to the top than `other`."""
         if self.published == other.published:
             return self.slug < other.slug
@@ -53,7 +53,7 @@ class Place:
 class Entry:
     """One post, as answers need it."""
 
-    place: Place
+    place: PostCursor
     tags: frozenset[str]
     """Folded, for comparison."""
     summary: bytes
@@ -67,7 +67,7 @@ class Selection:
     """Which part of the list is wanted; all that is given must hold."""
 
     limit: int | None = None
-    after: Place | None = None
+    after: PostCursor | None = None
     tag: str | None = None
     """A tag's name, whatever its case."""
     since: str | None = None
@@ -79,7 +79,7 @@ class Slice:
     """A part of the list, and the place to go on after where more follows."""
 
     entries: tuple[Entry, ...]
-    next: Place | None = None
+    next: PostCursor | None = None
 
 
 def fold(tag: str) -> str:
@@ -90,7 +90,7 @@ def fold(tag: str) -> str:
 def make_entry(record: PostRecord) -> Entry:
     """Return what answers need of a checked record."""
     return Entry(
-        place=Place(spell_instant(record.published_at), record.slug),
+        place=PostCursor(format_instant(record.published_at), record.slug),
         tags=frozenset(map(fold, record.tags)),
         summary=_RECORD.dump_json(record, exclude=_CONTENT),
         document=Document(_RECORD.dump_json(record), cache_control=CACHING),

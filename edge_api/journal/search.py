@@ -10,14 +10,14 @@ from edge_api.db.types import parse_integer
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.operations import FOUND, SEARCH, AnyWords, link_to_post
 from edge_api.journal.search_results import (
-    LEAF_SIZE,
+    PAGE_SIZE,
     Result,
     Results,
     clean_words,
     find_results,
     read_page,
 )
-from edge_api.journal.site_files import TWIN
+from edge_api.journal.site_files import MARKDOWN_INDEX
 from edge_api.operation.model import (
     ETAG,
     UNCHANGED,
@@ -61,7 +61,7 @@ class SearchQuery(BaseModel):
         examples=["edge"],
     )
     limit: Annotated[int, Field(ge=1, le=FOUND), BeforeValidator(parse_integer)] = Field(
-        default=LEAF_SIZE, description="How many posts at the most."
+        default=PAGE_SIZE, description="How many posts at the most."
     )
 
 
@@ -122,7 +122,7 @@ async def _make_page(
     if is_markdown:
         text = write_results(results, service.settings.site_url)
         return _document(text.encode(), MARKDOWN, NEGOTIATED)
-    values = {"words": words, "results": results, "leaf_size": LEAF_SIZE}
+    values = {"words": words, "results": results, "leaf_size": PAGE_SIZE}
     body = await service.pages.render("search", title_of(words), **values)
     return _document(body, HTML, REVALIDATED, _links(build, results))
 
@@ -298,7 +298,9 @@ def _suggestion(results: Results, site_url: str) -> str:
 def _line(result: Result) -> str:
     title = "".join(segment.text for segment in result.title)
     day = f"{result.published:%Y-%m-%d}"
-    return f"- [{escape(title)}]({result.url}{TWIN}) ({day}): {_emphasise(result.snippet)}"
+    return (
+        f"- [{escape(title)}]({result.url}{MARKDOWN_INDEX}) ({day}): {_emphasise(result.snippet)}"
+    )
 
 
 def _emphasise(segments: Segments) -> str:

@@ -1,4 +1,4 @@
-"""What a search comes to, ready to be shown: findings joined with what lists say of each post."""
+"""Search results, joined with what is said of each post."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from edge_api.journal.builds import Build
 from edge_api.schema.index import WORDS_LONGEST, Finding, Segments
 from edge_api.schema.paths import SEARCH
 
-LEAF_SIZE: Final = 10
+PAGE_SIZE: Final = 10
 """Results on one page."""
 PAGES_MOST: Final = 1_000_000
 """Beyond the end of any journal: a higher number says no more."""
@@ -68,7 +68,7 @@ class Results:
         some = "1 post has" if self.total == 1 else f"{self.total:,} posts have"
         best = ", best first" if self.total > 1 else ""
         all_words = f"{some} these words{best}" if self.total else "No post has all of these words"
-        near = max(0, len(self.results) - self.total) if self.total < LEAF_SIZE else 0
+        near = max(0, len(self.results) - self.total) if self.total < PAGE_SIZE else 0
         verb = "comes" if near == 1 else "come"
         more = f"; {near}{' more' if self.total else ''} {verb} near" if near else ""
         return f"{all_words}{more}."
@@ -94,7 +94,7 @@ class Results:
         return self.address(self.page + 1) if self.page < self.pages else None
 
 
-async def find_results(build: Build, words: str, page: int = 1, size: int = LEAF_SIZE) -> Results:
+async def find_results(build: Build, words: str, page: int = 1, size: int = PAGE_SIZE) -> Results:
     """Return a page of results, or the last one there is. Raises Problem `unavailable`."""
     found = await build.search.look_up(words, size, (page - 1) * size)
     pages = max(1, -(-found.total // size))

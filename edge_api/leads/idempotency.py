@@ -18,7 +18,7 @@ from edge_api.auth.actor import Clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Query, Read, Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 
 KEPT_FOR: Final = timedelta(hours=24)
 PATIENCE_SECONDS: Final = 5.0
@@ -140,7 +140,7 @@ class Idempotency:
             await self._store.run(Delete(IDEMPOTENCY_KEYS, expired))
 
     async def _find(self, claim: Claim) -> Kept | None:
-        now = spell_instant(self._clock())
+        now = format_instant(self._clock())
         where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))
         (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
         kept = [Kept(row["request_digest"], row["response"]) for row in outcome.rows]
@@ -153,10 +153,10 @@ class Idempotency:
             "request_digest": claim.request_digest,
             "status": self._status,
             "response": response,
-            "created_at": spell_instant(now),
-            "expires_at": spell_instant(now + self._kept_for),
+            "created_at": format_instant(now),
+            "expires_at": format_instant(now + self._kept_for),
         }
         return Delete(IDEMPOTENCY_KEYS, self._expired()), Insert(IDEMPOTENCY_KEYS, [row])
 
     def _expired(self) -> tuple[Filter, ...]:
-        return (Filter("expires_at", "lte", spell_instant(self._clock())),)
+        return (Filter("expires_at", "lte", format_instant(self._clock())),)

@@ -1,4 +1,4 @@
-"""The input of a lead: its members, its text cleaned, its errors, signs of spam. No coercion."""
+"""Validation of lead input, and signs of spam."""
 
 import re
 import unicodedata

@@ -15,7 +15,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import CaseResult, Filter, Insert, Order, Query, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import VersionedCache
 from edge_api.leads.idempotency import Idempotency, Remember, make_claim
 from edge_api.leads.input import LeadInput, Verdict, judge, likeness
@@ -95,7 +95,7 @@ class Leads:
             scope, request = _scope(lead, sender), lead.canonical()
             claim = make_claim(self._secret, scope, idempotency_key, request)
             answer, replayed = await self._idempotency.once(claim, take)
-        quota = None if sender.actor else await self._limiter.look(_LIMIT, sender.address)
+        quota = None if sender.actor else await self._limiter.peek(_LIMIT, sender.address)
         return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
 
     async def forget_expired(self) -> None:
@@ -137,7 +137,7 @@ class Leads:
 
     def _row(self, lead: LeadInput, sender: Sender) -> Row:
         now = self._clock()
-        present = spell_instant(now)
+        present = format_instant(now)
         verdict = Verdict() if sender.actor else judge(lead)
         given = {
             "name": lead.name,
@@ -162,7 +162,7 @@ def _keep(row: Row, sender: Sender, step: int) -> tuple[Query, ...]:
     """
     if sender.actor is not None:
         return (Insert(LEADS, [row]),)
-    since = spell_instant(datetime.fromisoformat(row["created_at"]) - REPEATED_WITHIN)
+    since = format_instant(datetime.fromisoformat(row["created_at"]) - REPEATED_WITHIN)
     same = Filter("dedupe_hash", "eq", row["dedupe_hash"])
     earlier = Read(LEADS, ("id",), (same, Filter("created_at", "gte", since)), limit=1)
     score, reasons = row["spam_score"], row["spam_reasons"]

@@ -19,7 +19,7 @@ from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Query, Store, Update
 from edge_api.db.table import Row
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.mail.messages import Refused, Session, Stage, Transport
 from edge_api.mail.preparation import Preparation, Withheld
 from edge_api.mail.queue import Claims, pause, persists_for, time_to_live, transition
@@ -144,7 +144,7 @@ class DeliveryLog(Claims):
         After the pause the others go first: the relay may refuse only this message.
         """
         now = self._clock()
-        values = {**outbox.released(EMAIL_OUTBOX), "due_at": spell_instant(until + BEHIND)}
+        values = {**outbox.released(EMAIL_OUTBOX), "due_at": format_instant(until + BEHIND)}
         pausing = await pause(self._store, until, now)
         await self._write(entry, values, transition(entry, status, now, reason), pausing)
 

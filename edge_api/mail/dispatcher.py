@@ -18,11 +18,11 @@ from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.health import Check
 from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.mail.delivery import Connection, Delivery
-from edge_api.mail.messages import LETTERS, QUEUES, Transport
+from edge_api.mail.messages import MESSAGE_TYPES, QUEUES, Transport
 from edge_api.mail.preparation import Acknowledgements, Letterhead, Preparation
 from edge_api.mail.queue import (
     LEASE,
@@ -87,7 +87,9 @@ class Dispatcher(outbox.Dispatcher):
 
 
 _LOST = Filter(
-    "template_name", "in", tuple(name for name, letter in LETTERS.items() if letter.persists_for)
+    "template_name",
+    "in",
+    tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.persists_for),
 )
 """Somebody must look after these; for others, anybody could make us write in vain."""
 
@@ -115,7 +117,7 @@ class MailStatus:
             READ_STATE, _any(outbox.GIVEN_UP, _LOST), read_suppression(owner or "")
         )
         state = state_of(found.rows, now)
-        since = {queue: spell_instant(now - time_to_live(state, queue) / 2) for queue in QUEUES}
+        since = {queue: format_instant(now - time_to_live(state, queue) / 2) for queue in QUEUES}
         filters = (
             (Filter("queue", "eq", queue), Filter("queued_at", "lte", since[queue]))
             for queue in QUEUES

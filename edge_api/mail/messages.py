@@ -113,10 +113,10 @@ DECISION: Final = MessageType(
     ("approved", "claim_uri", "expires_at", *_SITE),
 )  # to the person who asked for access
 
-LETTERS: Mapping[TemplateName, MessageType] = MappingProxyType(
-    {letter.template: letter for letter in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION)}
+MESSAGE_TYPES: Mapping[TemplateName, MessageType] = MappingProxyType(
+    {each.template: each for each in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION)}
 )
-assert tuple(LETTERS) == get_args(TemplateName)  # noqa: S101  one list, stated twice for the type
+assert tuple(MESSAGE_TYPES) == get_args(TemplateName)  # noqa: S101  one list, stated twice for the type
 
 _JOINERS: Final = frozenset("\u200c\u200d")
 """Format characters that are part of spellings, and of some emoji."""
@@ -177,7 +177,7 @@ class MailTemplates:
         self._environment.filters.update(instant=_instant, reasons=_reasons, mailto=_mailto)
         self._environment.tests.update(suspect=_is_suspect, repeated=_is_repeated)
         self._known = {"styles.html", "frame.html"} | {
-            f"{name}.{form}" for name in LETTERS for form in ("txt", "html", "subject")
+            f"{name}.{form}" for name in MESSAGE_TYPES for form in ("txt", "html", "subject")
         }
 
     def check_names(self) -> None:
@@ -192,22 +192,22 @@ class MailTemplates:
             raise ValueError(f"{unknown[0]} is no template of a message; these are {known}")
 
     def render(
-        self, letter: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None
+        self, message_type: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None
     ) -> tuple[str, str, str]:
         """Return the subject, the text and the HTML.
 
         Raises TypeError and ValueError as `compose`, and what Jinja raises for a faulty template.
         """
-        name = letter.template
-        wrong = set(values) ^ set(letter.values)
+        name = message_type.template
+        wrong = set(values) ^ set(message_type.values)
         if wrong:
             raise TypeError(f"{name}: missing or unknown values: {', '.join(sorted(wrong))}")
         given = dict(values)
-        if letter.unsubscribable:
+        if message_type.unsubscribable:
             if unsubscribe_url is None:
                 raise ValueError(f"{name}: needs an address to unsubscribe at")
             given["unsubscribe_url"] = unsubscribe_url
-        given["subject"] = " ".join(self._subject(letter).render(given).split())
+        given["subject"] = " ".join(self._subject(message_type).render(given).split())
         text, html = (
             self._environment.get_template(f"{name}.{form}").render(given)
             for form in ("txt", "html")
@@ -215,11 +215,11 @@ class MailTemplates:
         return given["subject"], text, html
 
     @cache  # noqa: B019  as many as there are types, and one object for the whole process
-    def _subject(self, letter: MessageType) -> Template:
+    def _subject(self, message_type: MessageType) -> Template:
         try:
-            return self._environment.get_template(f"{letter.template}.subject")
+            return self._environment.get_template(f"{message_type.template}.subject")
         except TemplateNotFound:
-            return self._environment.from_string(letter.subject)
+            return self._environment.from_string(message_type.subject)
 
 
 SHIPPED: Final = MailTemplates()
@@ -292,11 +292,11 @@ def compose(
 ) -> EmailMessage:
     """Return a message: RFC 5322, MIME, text and HTML, 7 bits wide but for addresses beyond ASCII.
 
-    Raises TypeError for values that are not those of the type (see `LETTERS`), and ValueError for
-    an invalid envelope.
+    Raises TypeError for values that are not those of the type, and ValueError for an invalid
+    envelope.
     """
-    letter = LETTERS[template]
-    subject, text, html = templates.render(letter, values, envelope.unsubscribe_url)
+    message_type = MESSAGE_TYPES[template]
+    subject, text, html = templates.render(message_type, values, envelope.unsubscribe_url)
     message = EmailMessage(policy=_POLICY)
     message["From"] = _address(parse_mailbox(envelope.sender))
     message["To"] = _address(parse_mailbox(envelope.recipient))
@@ -307,8 +307,8 @@ def compose(
     message["Subject"] = subject[:SUBJECT_LONGEST].replace(_ENCODED_WORD, "= ?")
     message["Date"] = envelope.date.astimezone(UTC)
     message["Message-ID"] = _message_id(envelope)
-    message["Auto-Submitted"] = letter.auto_submitted
-    if letter.unsubscribable:
+    message["Auto-Submitted"] = message_type.auto_submitted
+    if message_type.unsubscribable:
         _list_unsubscribe(message, envelope.unsubscribe_url or "")
     # Quoted-printable passes every relay unchanged, so that signatures made on the way hold.
     message.set_content(text, cte="quoted-printable")

@@ -18,7 +18,7 @@ from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.query import Delete, Filter, Insert, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.leads.input import HELD_FROM
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
@@ -29,7 +29,7 @@ from edge_api.mail.messages import (
     MailTemplates,
     compose,
 )
-from edge_api.mail.queue import letter_of, persists_for
+from edge_api.mail.queue import message_type_of, persists_for
 from edge_api.mail.suppressions import UnsubscribeLinks, fold_recipient, is_suppressed
 from edge_api.outbox import named, run_unless_conflict
 from edge_api.schema.paths import CLAIM_CREDENTIAL
@@ -55,7 +55,7 @@ class Acknowledgements:
         where = (
             Filter("template_name", "eq", "lead_acknowledgement"),
             Filter("status", "eq", "sent"),
-            Filter("created_at", "gt", spell_instant(self._clock() - _HOUR)),
+            Filter("created_at", "gt", format_instant(self._clock() - _HOUR)),
         )
         count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, counted=True)
         (outcome,) = await self._store.run(count)
@@ -70,7 +70,7 @@ class Acknowledgements:
         now = self._clock()
         row = self._reservation(entry, now)
         mine = Filter("id", "eq", row["id"])
-        over = (mine, Filter("expires_at", "lte", spell_instant(now)))
+        over = (mine, Filter("expires_at", "lte", format_instant(now)))
         queries = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
         if await run_unless_conflict(self._store, *queries):
             return True
@@ -84,8 +84,8 @@ class Acknowledgements:
             "request_digest": sha256(entry["id"].encode()).hexdigest(),
             "status": _SENT,
             "response": "",
-            "created_at": spell_instant(now),
-            "expires_at": spell_instant(now + ONCE_IN),
+            "created_at": format_instant(now),
+            "expires_at": format_instant(now + ONCE_IN),
         }
 
 
@@ -120,12 +120,14 @@ class Preparation:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
         if await is_suppressed(self.store, entry["recipient_email"]):
             return Withheld("the address is suppressed", is_lasting=not persists_for(entry))
-        table = ACCESS_REQUESTS if letter_of(entry) == DECISION else LEADS
+        table = ACCESS_REQUESTS if message_type_of(entry) == DECISION else LEADS
         (outcome,) = await self.store.run(Read(table, where=named(entry["subject_id"])))
         subject = outcome.rows[0] if outcome.rows else None
         if subject is None:
-            return Withheld(f"the {'request' if letter_of(entry) == DECISION else 'lead'} is gone")
-        if letter_of(entry) == ACKNOWLEDGEMENT and (
+            return Withheld(
+                f"the {'request' if message_type_of(entry) == DECISION else 'lead'} is gone"
+            )
+        if message_type_of(entry) == ACKNOWLEDGEMENT and (
             reason := await self.acknowledgements.suppression_reason(entry, subject)
         ):
             return Withheld(reason)
@@ -134,7 +136,7 @@ class Preparation:
         return compose(entry["template_name"], envelope, values, self.templates)
 
     async def _envelope(self, entry: Row) -> Envelope:
-        unasked = letter_of(entry) == ACKNOWLEDGEMENT
+        unasked = message_type_of(entry) == ACKNOWLEDGEMENT
         return Envelope(
             message_id=entry["id"],
             sender=self.head.sender,
@@ -146,9 +148,9 @@ class Preparation:
 
     def _values(self, entry: Row, subject: Row) -> dict[str, Any]:
         site = {"site_title": self.head.site_title(), "site_url": self.head.site_url}
-        if letter_of(entry) == ACKNOWLEDGEMENT:
+        if message_type_of(entry) == ACKNOWLEDGEMENT:
             return site
-        if letter_of(entry) == NOTIFICATION:
+        if message_type_of(entry) == NOTIFICATION:
             return {**site, "lead": subject}
         return {
             **site,

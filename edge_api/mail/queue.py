@@ -30,11 +30,11 @@ from edge_api.db.query import (
 )
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE
-from edge_api.db.types import parse_uuid, spell_instant
+from edge_api.db.types import format_instant, parse_uuid
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DECISION,
-    LETTERS,
+    MESSAGE_TYPES,
     NOTIFICATION,
     QUEUES,
     MessageType,
@@ -53,7 +53,7 @@ def state_of(rows: list[Row], now: datetime) -> Row:
 def paused_until(state: Row, now: datetime) -> str | None:
     """Return the end of a pause; `None` where mail is not paused."""
     until: str | None = state["retry_after_until"]
-    return until if until and until > spell_instant(now) else None
+    return until if until and until > format_instant(now) else None
 
 
 def time_to_live(state: Row, queue: Queue) -> timedelta:
@@ -68,33 +68,33 @@ async def pause(store: Store, until: datetime, now: datetime) -> Update:
     """
     await run_unless_conflict(store, Insert(EMAIL_SEND_STATE, [_default_row(now)]))
     values = EMAIL_SEND_STATE.new_values(
-        {"retry_after_until": spell_instant(until)}, spell_instant(now)
+        {"retry_after_until": format_instant(until)}, format_instant(now)
     )
     return Update(EMAIL_SEND_STATE, values, (Filter("id", "eq", 1),))
 
 
 def _default_row(now: datetime) -> Row:
-    return EMAIL_SEND_STATE.new_row({}, spell_instant(now), str)
+    return EMAIL_SEND_STATE.new_row({}, format_instant(now), str)
 
 
 REASON_LONGEST: Final = 1000
 """Characters that the log keeps of why."""
 
 
-def new_entry(letter: MessageType, recipient: str, subject_id: str, now: datetime) -> Row:
+def new_entry(message_type: MessageType, recipient: str, subject_id: str, now: datetime) -> Row:
     """Return an entry that is due at once; `subject_id` is the row that it is about."""
     given = {
-        "queue": letter.queue,
-        "template_name": letter.template,
+        "queue": message_type.queue,
+        "template_name": message_type.template,
         "recipient_email": recipient,
         "subject_id": subject_id,
     }
-    return EMAIL_OUTBOX.trusted_row(given, spell_instant(now), partial(new_id, now))
+    return EMAIL_OUTBOX.trusted_row(given, format_instant(now), partial(new_id, now))
 
 
-def letter_of(entry: Row) -> MessageType | None:
+def message_type_of(entry: Row) -> MessageType | None:
     """Return what kind of letter an entry is; `None` for one of another version of the service."""
-    return LETTERS.get(entry["template_name"])
+    return MESSAGE_TYPES.get(entry["template_name"])
 
 
 def persists_for(entry: Row) -> timedelta | None:
@@ -102,8 +102,8 @@ def persists_for(entry: Row) -> timedelta | None:
 
     Such a one is given up in the end, and never dropped.
     """
-    letter = letter_of(entry)
-    return letter.persists_for if letter else None
+    message_type = message_type_of(entry)
+    return message_type.persists_for if message_type else None
 
 
 def transition(
@@ -122,7 +122,7 @@ def transition(
         "error_message": reason[:REASON_LONGEST] if reason else None,
         "metadata": metadata,
     }
-    row = EMAIL_SEND_LOG.trusted_row(given, spell_instant(at), partial(new_id, at))
+    row = EMAIL_SEND_LOG.trusted_row(given, format_instant(at), partial(new_id, at))
     return Insert(EMAIL_SEND_LOG, [row])
 
 
@@ -227,10 +227,14 @@ class Outbox:
         return self._post(DECISION, request["email"], request, undeliverable(request["email"]))
 
     def _post(
-        self, letter: MessageType, recipient: str, subject: Row, suppression_reason: str | None
+        self,
+        message_type: MessageType,
+        recipient: str,
+        subject: Row,
+        suppression_reason: str | None,
     ) -> tuple[Query, ...]:
         now = self._clock()
-        entry = new_entry(letter, recipient, subject["id"], now)
+        entry = new_entry(message_type, recipient, subject["id"], now)
         reason = suppression_reason if self._rules.configured else NO_RELAY
         if reason is not None:
             return (transition(entry, "suppressed", now, reason),)
@@ -266,7 +270,7 @@ class Waiting:
     reason: str | None
 
 
-class MailByHand:
+class OutboxAdmin:
     """The outbox of one store, before a person."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -304,7 +308,7 @@ class MailByHand:
     async def _requeue(self, dead: Sequence[Row]) -> None:
         now = self._clock()
         ids = Filter("id", "in", tuple(entry["id"] for entry in dead))
-        fresh = {**queued_again(EMAIL_OUTBOX, now), "queued_at": spell_instant(now)}
+        fresh = {**queued_again(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
         update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead))
         told = (transition(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
         change = Change("retry", EMAIL_OUTBOX, RowCount(0), ("id",))

@@ -10,8 +10,15 @@ from jinja2 import TemplateError, TemplateSyntaxError
 
 from edge_api.auth.actor import new_id, system_clock
 from edge_api.db.tables import LEADS
-from edge_api.db.types import spell_instant
-from edge_api.mail.messages import LETTERS, SHIPPED, Envelope, MailTemplates, TemplateName, compose
+from edge_api.db.types import format_instant
+from edge_api.mail.messages import (
+    MESSAGE_TYPES,
+    SHIPPED,
+    Envelope,
+    MailTemplates,
+    TemplateName,
+    compose,
+)
 from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
 from edge_api.settings import Settings, SettingsError
 
@@ -34,7 +41,7 @@ def open_templates(settings: Settings) -> MailTemplates:
     templates = MailTemplates(settings.mail_templates)
     try:
         templates.check_names()
-        for name in LETTERS:
+        for name in MESSAGE_TYPES:
             sample_message(name, settings, "Sample", templates)
     except TemplateSyntaxError as error:
         where = f"{error.name}, line {error.lineno}"
@@ -54,10 +61,10 @@ def sample_message(
     """Return a message with sample values. Raises as `compose`."""
     now = system_clock()
     values = {
-        "lead": LEADS.new_row(_LEAD, spell_instant(now), lambda: new_id(now)),
+        "lead": LEADS.new_row(_LEAD, format_instant(now), lambda: new_id(now)),
         "approved": True,
         "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
-        "expires_at": spell_instant(now + timedelta(days=14)),
+        "expires_at": format_instant(now + timedelta(days=14)),
         "site_title": site_title,
         "site_url": settings.site_url,
     }
@@ -69,5 +76,5 @@ def sample_message(
         host=urlsplit(settings.site_url).hostname or "localhost",
         unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
     )
-    named = {name: values[name] for name in LETTERS[template].values}
+    named = {name: values[name] for name in MESSAGE_TYPES[template].values}
     return compose(template, envelope, named, templates)

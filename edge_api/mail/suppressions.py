@@ -21,7 +21,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.leads.idempotency import Idempotency, Remember, make_claim
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
@@ -67,7 +67,7 @@ class Suppression:
             "reason": self.reason,
             "metadata": self.metadata,
         }
-        row = SUPPRESSED_EMAILS.new_row(given, spell_instant(now), partial(new_id, now))
+        row = SUPPRESSED_EMAILS.new_row(given, format_instant(now), partial(new_id, now))
         return Insert(SUPPRESSED_EMAILS, [row])
 
 
@@ -132,7 +132,7 @@ class UnsubscribeLinks:
         """
         subscriber, now = await self.subscriber(token), self._clock()
         unused = (Filter("token", "eq", token), Filter("used_at", "is", None))
-        use = Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": spell_instant(now)}, unused)
+        use = Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": format_instant(now)}, unused)
         suppression = Suppression(subscriber.address, "unsubscribe")
         return await suppress(self._store, suppression, now, use)
 
@@ -144,7 +144,7 @@ class UnsubscribeLinks:
     async def _make(self, address: str) -> Row:
         now = self._clock()
         given = {"email": address, "token": token_hex(_TOKEN_BYTES)}
-        row = EMAIL_UNSUBSCRIBE_TOKENS.new_row(given, spell_instant(now), partial(new_id, now))
+        row = EMAIL_UNSUBSCRIBE_TOKENS.new_row(given, format_instant(now), partial(new_id, now))
         try:
             await self._store.run(Insert(EMAIL_UNSUBSCRIBE_TOKENS, [row]))
         except Problem as problem:
@@ -230,7 +230,7 @@ class Feedback:
             "metadata": {"webhook_id": delivery_id, "event": report.type},
         }
         now = self._clock()
-        row = EMAIL_SEND_LOG.new_row(given, spell_instant(now), partial(new_id, now))
+        row = EMAIL_SEND_LOG.new_row(given, format_instant(now), partial(new_id, now))
         return Insert(EMAIL_SEND_LOG, [row])
 
     async def _message(self, given: str | None) -> tuple[str | None, str]:

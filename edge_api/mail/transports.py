@@ -71,7 +71,7 @@ class SmtpTransport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Letter:
+class _Outgoing:
     sender: Mailbox
     recipient: Mailbox
     message: EmailMessage
@@ -85,7 +85,7 @@ class SmtpSession:
         self._patience = patience
         self._stage: Stage = "connect"
         self._used = False  # whether this connection has begun a message
-        self._open_envelope = False  # whether the last message was begun and not ended
+        self._has_open_transaction = False  # whether the last message was begun and not ended
         # The library's own STARTTLS and login would send a password without TLS; its time limits
         # are for single answers, and lose cancellations (`asyncio.wait_for` before Python 3.12).
         self._client = SMTP(
@@ -116,15 +116,15 @@ class SmtpSession:
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
         """Return when the relay has taken the message for this one recipient. Raises Refused."""
-        letter = _Letter(_mailbox("sender", sender), _mailbox("recipient", recipient), message)
+        outgoing = _Outgoing(_mailbox("sender", sender), _mailbox("recipient", recipient), message)
         async with self._refusing(self._patience.envelope):
-            octets, encoding = await self._begin(letter)
+            octets, encoding = await self._begin(outgoing)
             self._stage = "recipient"
-            await self._client.rcpt(letter.recipient.address, encoding=encoding)
+            await self._client.rcpt(outgoing.recipient.address, encoding=encoding)
         async with self._refusing(self._patience.data):
             self._stage = "data"
             await self._client.data(octets)
-            self._open_envelope = False
+            self._has_open_transaction = False
 
     @asynccontextmanager
     async def _refusing(self, seconds: float) -> AsyncIterator[None]:
@@ -141,7 +141,7 @@ class SmtpSession:
             raise
 
     async def _open(self) -> None:
-        self._stage, self._used, self._open_envelope = "connect", False, False
+        self._stage, self._used, self._has_open_transaction = "connect", False, False
         try:
             await self._client.connect()
             await self._client.ehlo()
@@ -178,7 +178,7 @@ class SmtpSession:
             raise _unanswered("login", "the relay offers no login that this service knows")
         await self._client.login(self._relay.user, self._relay.password or "")
 
-    async def _begin(self, letter: _Letter) -> tuple[bytes, str]:
+    async def _begin(self, outgoing: _Outgoing) -> tuple[bytes, str]:
         """Name the sender, on a new connection if need be; return the octets and the encoding.
 
         No part of the message is sent before the recipient is named, so repeating this is safe.
@@ -186,37 +186,37 @@ class SmtpSession:
         if not self._client.is_connected:
             await self._open()
         try:
-            return await self._name_sender(letter)
+            return await self._name_sender(outgoing)
         except (SMTPServerDisconnected, SMTPResponseException) as fault:
             is_answer = isinstance(fault, SMTPResponseException) and fault.code != _CLOSING
             if is_answer or not self._used:
                 raise
         self._client.close()
         await self._open()
-        return await self._name_sender(letter)
+        return await self._name_sender(outgoing)
 
-    async def _name_sender(self, letter: _Letter) -> tuple[bytes, str]:
+    async def _name_sender(self, outgoing: _Outgoing) -> tuple[bytes, str]:
         self._stage = "sender"
-        if self._open_envelope:
+        if self._has_open_transaction:
             await self._client.rset()
-        international = self._takes_beyond_ascii(letter)
-        octets = serialize(letter.message, international=international)
+        international = self._takes_beyond_ascii(outgoing)
+        octets = serialize(outgoing.message, international=international)
         options = ["SMTPUTF8", "BODY=8BITMIME"] if international else []
         if self._client.supports_extension("size"):
             options.append(f"SIZE={len(octets)}")
         encoding = "utf-8" if international else "ascii"
-        await self._client.mail(letter.sender.address, options=options, encoding=encoding)
-        self._used = self._open_envelope = True
+        await self._client.mail(outgoing.sender.address, options=options, encoding=encoding)
+        self._used = self._has_open_transaction = True
         return octets, encoding
 
-    def _takes_beyond_ascii(self, letter: _Letter) -> bool:
+    def _takes_beyond_ascii(self, outgoing: _Outgoing) -> bool:
         """Tell whether to use SMTPUTF8; Refused by 5.6.7 (RFC 6531, section 3.5)."""
-        on_envelope = letter.sender.international or letter.recipient.international
+        on_envelope = outgoing.sender.international or outgoing.recipient.international
         offered = self._client.supports_extension("smtputf8")
         if on_envelope and not offered:
             sentence = "the relay takes no addresses beyond ASCII: 5.6.7"
             raise Refused("recipient", None, "5.6.7", sentence)
-        return offered and (on_envelope or is_international(letter.message))
+        return offered and (on_envelope or is_international(outgoing.message))
 
 
 def _mailbox(stage: Stage, text: str) -> Mailbox:

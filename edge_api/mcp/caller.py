@@ -1,4 +1,4 @@
-"""Who calls the MCP endpoint, how many streams they have open, and from where they may call."""
+"""The caller of the MCP endpoint, and the limit of open streams."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator

@@ -26,7 +26,7 @@ from edge_api.db.problems import Problem
 from edge_api.http.errors import jsonrpc_error
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, whole_list
-from edge_api.http.response import PreparedResponse, tell_limits
+from edge_api.http.response import PreparedResponse, move_limit_headers
 from edge_api.mcp.caller import Caller
 from edge_api.mcp.message import Call, Rejection, decode, read_message
 from edge_api.mcp.transport import Conversation, Event, Message, Outbox
@@ -127,7 +127,7 @@ class Exchange:
             if call is not None:
                 serving = Serving(self._server, call, request, caller)
                 answers.append(await serving.work(None))
-                tell_limits(request, serving.problem.headers if serving.problem else {})
+                move_limit_headers(request, serving.problem.headers if serving.problem else {})
         return _wire(200, answers) if answers else _ACCEPTED
 
 
@@ -187,7 +187,9 @@ class Serving:
         """Return a message alone, with the status of its problem and revision."""
         problem = self.problem
         if problem is not None and problem.status in _HTTP_STATUSES:
-            return _wire(problem.status, message, tell_limits(self._request, problem.headers))
+            return _wire(
+                problem.status, message, move_limit_headers(self._request, problem.headers)
+            )
         if self._call.route is None or "error" not in message:
             return _wire(200, message)
         return _wire(ERROR_CODE_HTTP_STATUS.get(message["error"]["code"], 200), message)

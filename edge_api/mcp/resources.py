@@ -40,7 +40,7 @@ from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.operations import next_cursor
-from edge_api.journal.site_files import TWIN
+from edge_api.journal.site_files import MARKDOWN_INDEX
 from edge_api.mcp.tools import make_request, operation_inputs, perform
 from edge_api.operation.model import AnyOperation, Json, authorise
 from edge_api.operation.service import Service
@@ -91,7 +91,9 @@ class Journal:
     async def markdown(self, path: str) -> str:
         """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
         build = self.build
-        twin = f"{path}{TWIN}" if path.endswith("/") else f"{path.removesuffix('.html')}.md"
+        twin = (
+            f"{path}{MARKDOWN_INDEX}" if path.endswith("/") else f"{path.removesuffix('.html')}.md"
+        )
         file = build.files.get(twin)
         if file is None:
             raise Problem("not_found", "No page has this address")

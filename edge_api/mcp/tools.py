@@ -27,7 +27,7 @@ from edge_api.operation.result import Document, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
 
-Place = Literal["path", "query", "pairs", "body", "header"]
+ParameterLocation = Literal["path", "query", "pairs", "body", "header"]
 """`pairs`: a query parameter that no model declares. An object there is taken apart."""
 
 
@@ -36,7 +36,7 @@ class Input:
     """One input of an operation."""
 
     name: str
-    place: Place
+    place: ParameterLocation
     schema: Schema
     required: bool = False
     preset: int | str | None = None  # the default

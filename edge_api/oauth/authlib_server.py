@@ -34,7 +34,7 @@ from edge_api.db.oauth_tables import (
 )
 from edge_api.db.query import Delete, Filter, Insert, Query, RowCount, Update
 from edge_api.db.table import Row, Table
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.oauth.client import Client, client_actor
 from edge_api.oauth.request import AuthRequest
 from edge_api.oauth.token_context import InvalidTargetError, TokenContext, assertion_digest
@@ -149,7 +149,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
 
     def revoke_token(self, token: AccessToken, client: Client) -> None:
         """Revoke an access token alone; it may be revoked already."""
-        row = {"id": token.id, "expires_at": spell_instant(token.expires_at)}
+        row = {"id": token.id, "expires_at": format_instant(token.expires_at)}
         same = (Filter("id", "eq", token.id),)
         self.queries += [Delete(REVOKED_TOKENS, same), Insert(REVOKED_TOKENS, [row])]
         self._audit("revoke", REVOKED_TOKENS, client)
@@ -159,7 +159,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         given = {
             "id": digest_of(secret),
             "grant_id": grant["id"],
-            "expires_at": spell_instant(now + REFRESH_LIFE),
+            "expires_at": format_instant(now + REFRESH_LIFE),
         }
         row = REFRESH_TOKENS.new_row(given, self.context.present, partial(new_id, now))
         self.queries.append(Insert(REFRESH_TOKENS, [row]))
@@ -299,7 +299,7 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
             raise InvalidClientError("The client assertion cannot be read")
         if context.used_assertion or not isinstance(jti, str):
             return False
-        row = {"id": self._digest, "expires_at": spell_instant(context.now + _ASSERTION_KEPT)}
+        row = {"id": self._digest, "expires_at": format_instant(context.now + _ASSERTION_KEPT)}
         self._server.queries.append(Insert(USED_ASSERTIONS, [row]))
         return True
 

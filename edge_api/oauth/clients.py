@@ -18,7 +18,7 @@ from edge_api.db.oauth_tables import OAUTH_CLIENTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.oauth.authlib_server import GRANTS
 from edge_api.oauth.client import (
@@ -125,7 +125,7 @@ class ClientRows:
     async def add(self, given: Row, actor: Actor) -> Row:
         """Store a new client from its given columns, unless its id is known; return the row."""
         now = self._clock()
-        row = OAUTH_CLIENTS.new_row(given, spell_instant(now), partial(new_id, now))
+        row = OAUTH_CLIENTS.new_row(given, format_instant(now), partial(new_id, now))
         audit = audit_entry(actor, Change("register", OAUTH_CLIENTS, 1), now)
         is_new = await run_unless_conflict(self._store, Insert(OAUTH_CLIENTS, [row]), audit)
         return row if is_new else await self.known_row(row["id"])
@@ -235,7 +235,7 @@ class Clients(ClientRows):
         """Revoke a client and all that it was granted. Raises Problem `not_found`."""
         await self.known_row(client_id)
         now = self._clock()
-        present = spell_instant(now)
+        present = format_instant(now)
         where = (Filter("id", "eq", client_id), NOT_REVOKED)
         await self._store.run(
             Update(OAUTH_CLIENTS, {"revoked_at": present}, where),
@@ -286,7 +286,7 @@ class DocumentClients:
         try:
             async with self._slots:
                 given = await fetch_metadata(self._fetch, url, self._schemes)
-            given["fresh_until"] = spell_instant(self._clock() + FRESH_FOR)
+            given["fresh_until"] = format_instant(self._clock() + FRESH_FOR)
             if known is None:
                 return await self._rows.add_unvetted(given)
             values = {name: given[name] for name in given if name != "id"}
@@ -299,4 +299,4 @@ class DocumentClients:
 
 
 def _is_fresh(row: Row, now: datetime) -> bool:
-    return (row["fresh_until"] or "") > spell_instant(now)
+    return (row["fresh_until"] or "") > format_instant(now)

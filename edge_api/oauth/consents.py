@@ -18,7 +18,7 @@ from edge_api.auth.tokens import Issuer
 from edge_api.db.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Store
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.oauth.authlib_server import UNKNOWN, AuthorizationServer
 from edge_api.oauth.client import Client, client_actor
 from edge_api.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest, is_loopback
@@ -147,7 +147,7 @@ class Consents:
     async def _grant(self, asked: Asked, holder: Actor, scopes: tuple[str, ...]) -> str:
         """Store a grant and the code for it; return the code."""
         now, code = self._clock(), mint("authorization_code")
-        present, make_id = spell_instant(now), partial(new_id, now)
+        present, make_id = format_instant(now), partial(new_id, now)
         granted = {
             "client_id": asked.client.client_id,
             "credential_id": holder.credential_id,
@@ -160,7 +160,7 @@ class Consents:
             "grant_id": grant["id"],
             "redirect_uri": asked.redirect_uri,
             "challenge": asked.challenge,
-            "expires_at": spell_instant(now + CODE_LIFE),
+            "expires_at": format_instant(now + CODE_LIFE),
         }
         row = AUTHORIZATION_CODES.new_row(given, present, make_id)
         actor = replace(holder, client_id=asked.client.client_id)

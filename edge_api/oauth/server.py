@@ -18,7 +18,7 @@ from edge_api.db.oauth_tables import (
 from edge_api.db.query import Delete, Filter, Read, Store
 from edge_api.db.table import Table
 from edge_api.db.transfer import pages
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.oauth.authlib_server import ASSERTION_ALGORITHMS, AUTH_METHODS, GRANTS, REFRESH_LIFE
 from edge_api.oauth.client import Fetch
 from edge_api.oauth.clients import NOT_REVOKED, UNUSED, UNVETTED, Clients, delete_clients
@@ -55,15 +55,15 @@ GRANTS_AT_ONCE: Final = 500
 
 async def _delete_expired(store: Store, now: datetime) -> None:
     for table, kept in KEPT_AFTER.items():
-        expired = (Filter("expires_at", "lte", spell_instant(now - kept)),)
+        expired = (Filter("expires_at", "lte", format_instant(now - kept)),)
         (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
         if outcome.rows:  # nothing is written for nothing
             await store.run(Delete(table, expired))
 
 
 async def _delete_idle_clients(store: Store, now: datetime) -> None:
-    never = (*UNUSED, Filter("created_at", "lt", spell_instant(now - UNUSED_FOR)))
-    last_used = Filter("last_used_at", "lt", spell_instant(now - IDLE_FOR))
+    never = (*UNUSED, Filter("created_at", "lt", format_instant(now - UNUSED_FOR)))
+    last_used = Filter("last_used_at", "lt", format_instant(now - IDLE_FOR))
     for where in (never, (UNVETTED, NOT_REVOKED, last_used)):
         (outcome,) = await store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
         if outcome.rows:
@@ -72,7 +72,7 @@ async def _delete_idle_clients(store: Store, now: datetime) -> None:
 
 async def _delete_grants(store: Store, now: datetime) -> None:
     """Delete old grants of which no code and no refresh token is left."""
-    old = Filter("created_at", "lte", spell_instant(now - 2 * REFRESH_LIFE))
+    old = Filter("created_at", "lte", format_instant(now - 2 * REFRESH_LIFE))
     async for rows in pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANTS_AT_ONCE):
         grants = [row["id"] for row in rows]
         theirs = (Filter("grant_id", "in", tuple(grants)),)
@@ -107,11 +107,11 @@ class OAuthServer:
         self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
         self.consents = Consents(self.issuer, store, clock, self.clients.find)
         self.guard = FormGuard(config.secret)
-        self.bearers = AccessTokenValidator(self.issuer, store, self.keys)
+        self.token_validator = AccessTokenValidator(self.issuer, store, self.keys)
         self._store = store
         self._clock = clock
 
-    async def keep_house(self) -> None:
+    async def delete_expired(self) -> None:
         """Rotate signing keys, and delete idle clients and expired rows. Raises Problem."""
         await self.keys.tend()
         await _delete_idle_clients(self._store, self._clock())

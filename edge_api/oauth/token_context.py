@@ -25,7 +25,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.oauth.client import Client
 from edge_api.oauth.request import AuthRequest
 
@@ -80,7 +80,7 @@ class TokenContext:
     @property
     def present(self) -> str:
         """The present instant, as rows have it."""
-        return spell_instant(self.now)
+        return format_instant(self.now)
 
     @property
     def holds(self) -> bool:

@@ -1,4 +1,4 @@
-"""Operations: one declaration that routes, checks and documents, and makes an MCP tool.
+"""Declarations of operations: one each that routes, checks, documents it and makes it a tool.
 
 An operation sees no HTTP message, but an `OperationRequest`, and returns an `OperationResult`.
 """

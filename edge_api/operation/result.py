@@ -1,4 +1,4 @@
-"""The result of an operation: a value with a status, or a document that is sent as it is."""
+"""Results of operations, and documents that are sent as they are."""
 
 import re
 from collections.abc import Mapping

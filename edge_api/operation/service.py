@@ -1,4 +1,4 @@
-"""The parts that operations work with, made once at the start and passed to each of them."""
+"""The shared parts of the service, made once at the start."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How code is highlighted in HTML: said once, for the pages of a build and for the edge's own."""
+"""Syntax highlighting, shared by the site and the edge."""
 
 from collections.abc import Iterable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What the edge renders in the look of the site: the templates that a build hands over for that.
+"""Templates that a build provides for pages of the edge.
 
 They are plain Jinja2, with autoescape and nothing else. The build tries each of them before it
 hands them over; the edge gives them exactly what is named here.

@@ -1,4 +1,4 @@
-"""What the environment says: a `.env` file, and where rows are kept.
+"""Environment variables and `.env` files.
 
 A password stands in the address of a server: neither a message nor a printed value here has it.
 """

@@ -1,4 +1,4 @@
-"""Where the edge answers below the origin: said once, for the edge and for what the build names."""
+"""URL paths of the edge, shared with the site build."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

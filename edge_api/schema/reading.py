@@ -1,4 +1,4 @@
-"""How long a text takes to read: one rule for the site, the posts API and the analysis."""
+"""Reading time of a text."""
 
 import re
 

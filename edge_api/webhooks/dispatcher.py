@@ -16,7 +16,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import ANSWER_LEAST, VersionedCache
 from edge_api.net.signatures import sign
 from edge_api.webhooks.endpoints import (
@@ -178,7 +178,7 @@ class Dispatcher(outbox.Dispatcher):
         values = {
             **outbox.failed(WEBHOOK_DELIVERIES, delivery, again, now),
             "last_answer": answer.sentence,
-            "due_at": spell_instant(again or now),
+            "due_at": format_instant(again or now),
         }
         return (Update(WEBHOOK_DELIVERIES, values, outbox.held(delivery)),)
 
@@ -189,7 +189,7 @@ class Dispatcher(outbox.Dispatcher):
         since.
         """
         endpoint_id = delivery["endpoint_id"]
-        values = {"disabled_at": spell_instant(now), "disabled_for": GONE}
+        values = {"disabled_at": format_instant(now), "disabled_for": GONE}
         where = (*outbox.named(endpoint_id), ENABLED)
         entry = Change("disable", WEBHOOK_ENDPOINTS, RowCount(1), ("id",))
         return (

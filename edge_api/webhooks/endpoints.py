@@ -15,7 +15,7 @@ from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row
-from edge_api.db.types import parse_uuid, spell_instant
+from edge_api.db.types import format_instant, parse_uuid
 from edge_api.health import Check
 from edge_api.leads.service import PUBLIC
 from edge_api.net.signatures import new_secret, sign
@@ -26,7 +26,7 @@ TEST: Final = "webhook.test"
 """Sent when an operator tries an endpoint; it is about nothing."""
 
 
-def spell_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
+def format_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
     """Return the body of an event in JSON (Standard Webhooks 1.0, payload structure)."""
     return orjson.dumps({"type": event, "timestamp": timestamp, "data": data}).decode()
 
@@ -37,9 +37,9 @@ def lead_deliveries(lead: Row, endpoint_ids: Iterable[str], now: datetime) -> In
     given = {
         "event": LEAD_CREATED,
         "subject_id": lead["id"],
-        "body": spell_event(LEAD_CREATED, lead["created_at"], data),
+        "body": format_event(LEAD_CREATED, lead["created_at"], data),
     }
-    present, make_id = spell_instant(now), partial(new_id, now)
+    present, make_id = format_instant(now), partial(new_id, now)
     rows = [
         WEBHOOK_DELIVERIES.new_row({**given, "endpoint_id": endpoint_id}, present, make_id)
         for endpoint_id in endpoint_ids
@@ -121,7 +121,7 @@ async def look(store: Store) -> Check:
 def secrets_of(endpoint: Row, wrapping: Wrapping, now: datetime) -> Sequence[str]:
     """Return the secrets that sign now, the present one first. Raises Problem `unavailable`."""
     wrapped = [endpoint["secret"]]
-    if (endpoint["former_until"] or "") > spell_instant(now):
+    if (endpoint["former_until"] or "") > format_instant(now):
         wrapped.append(endpoint["former_secret"])
     try:
         return [wrapping.unwrap(each).decode() for each in wrapped]
@@ -135,7 +135,7 @@ OVERLAP: Final = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class EndpointWithSecret:
     """An endpoint with its secret, to be shown once."""
 
     row: Row
@@ -143,7 +143,7 @@ class Keyed:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EndpointStatus:
     """An endpoint, and what has not arrived there."""
 
     row: Row
@@ -162,21 +162,21 @@ class Endpoints:
         self._wrapping = wrapping
         self._make_messenger = messenger
 
-    async def add(self, url: str) -> Keyed:
+    async def add(self, url: str) -> EndpointWithSecret:
         """Store a new endpoint. Raises Problem `invalid`, and `conflict` for one that is known."""
         await self._make_messenger().check(url)
         secret, now = new_secret(), self._clock()
         given = {"url": url, "secret": self._wrapping.wrap(secret.encode())}
-        row = WEBHOOK_ENDPOINTS.new_row(given, spell_instant(now), partial(new_id, now))
+        row = WEBHOOK_ENDPOINTS.new_row(given, format_instant(now), partial(new_id, now))
         try:
             await self._run("add", Insert(WEBHOOK_ENDPOINTS, [row]))
         except Problem as problem:
             if problem.code != "conflict":
                 raise
             raise Problem("conflict", f"There is an endpoint for {url} already") from None
-        return Keyed(row, secret)
+        return EndpointWithSecret(row, secret)
 
-    async def all(self) -> list[Standing]:
+    async def all(self) -> list[EndpointStatus]:
         """Return every endpoint, oldest first."""
         (outcome,) = await self._store.run(
             Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"), Order("id")))
@@ -195,18 +195,18 @@ class Endpoints:
         values = {"disabled_at": None, "disabled_for": None}
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, named(row["id"])))
 
-    async def rotate(self, endpoint_id: str, overlap: timedelta = OVERLAP) -> Keyed:
+    async def rotate(self, endpoint_id: str, overlap: timedelta = OVERLAP) -> EndpointWithSecret:
         """Make a secret; the present one signs too for `overlap`. Raises Problem `not_found`."""
         row, secret = await self._find(endpoint_id), new_secret()
         values = {
             "secret": self._wrapping.wrap(secret.encode()),
             "former_secret": row["secret"] if overlap else None,
-            "former_until": spell_instant(self._clock() + overlap) if overlap else None,
+            "former_until": format_instant(self._clock() + overlap) if overlap else None,
         }
         untouched = Filter("secret", "eq", row["secret"])
         update = Update(WEBHOOK_ENDPOINTS, values, (*named(row["id"]), untouched), at_least=1)
         await self._run("rotate", update)
-        return Keyed({**row, **values}, secret)
+        return EndpointWithSecret({**row, **values}, secret)
 
     async def retry(self, endpoint_id: str | None = None) -> int:
         """Queue again what was given up, of one endpoint or of all; return how many.
@@ -230,7 +230,7 @@ class Endpoints:
     async def test(self, endpoint_id: str) -> Answer:
         """Send a test event to an endpoint, disabled or not. Raises Problem `not_found`."""
         row, now = await self._find(endpoint_id), self._clock()
-        body = spell_event(TEST, spell_instant(now), {}).encode()
+        body = format_event(TEST, format_instant(now), {}).encode()
         headers = sign(secrets_of(row, self._wrapping, now), new_id(now), now, body)
         return await self._make_messenger().post(row["url"], body, headers)
 
@@ -244,13 +244,13 @@ class Endpoints:
         )
         return len(changed.rows)
 
-    async def _look(self, row: Row) -> Standing:
+    async def _look(self, row: Row) -> EndpointStatus:
         wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
         counts = (
             Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, counted=True) for where in wheres
         )
         waiting, given_up = await self._store.run(*counts)
-        return Standing(row, waiting.total or 0, given_up.total or 0)
+        return EndpointStatus(row, waiting.total or 0, given_up.total or 0)
 
     async def _find(self, endpoint_id: str) -> Row:
         try:

@@ -46,13 +46,13 @@ class WebhookSender:
         ssl: SSLContext | None = None,
     ) -> None:
         """Take what to trust, if that is not what the system trusts."""
-        self._gates = {"https": SsrfGuard(allowed, ssl), "http": SsrfGuard(plain, ssl)}
+        self._guards = {"https": SsrfGuard(allowed, ssl), "http": SsrfGuard(plain, ssl)}
 
     async def check(self, url: str) -> None:
         """Raise Problem `invalid` if `url` must not be posted to, with the reason."""
         parts = _read(url)
         try:
-            await self._gate(parts).find(parts.hostname or "", parts.port or 0)
+            await self._guard(parts).find(parts.hostname or "", parts.port or 0)
         except BlockedAddress:
             raise _fault(_NOT_PUBLIC if parts.scheme == "https" else _PLAIN) from None
         except UnicodeError:
@@ -75,15 +75,15 @@ class WebhookSender:
             return Answer(None, "its server cannot be reached")
 
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        guard = self._gate(_read(url))
+        guard = self._guard(_read(url))
         sent = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
         async with guard.ask("POST", URL(url, encoded=True), sent, body) as answer:
             again = answer.headers.get("Retry-After", "")
             return Answer(answer.status, f"answered {answer.status}", again)
 
-    def _gate(self, parts: SplitResult) -> SsrfGuard:
+    def _guard(self, parts: SplitResult) -> SsrfGuard:
         """Return the guard for a URL. Raises BlockedAddress where its host is not allowed."""
-        host, guard = parts.hostname or "", self._gates[parts.scheme]
+        host, guard = parts.hostname or "", self._guards[parts.scheme]
         guard.check(host)
         # Without TLS a name leads wherever the network says, but for the one that is this machine.
         if parts.scheme == "http" and host != "localhost" and read_literal(host) is None:

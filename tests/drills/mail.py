@@ -20,7 +20,7 @@ from typing import Final
 
 from aiohttp import ClientSession
 
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from tests.drills.targets import EDGE, LEAD, LEADS, LIMITS
 from tests.edge.edge_process import PATIENCE, ROOT, free_port, until
 from tests.edge.mail.outbox.scripted_relay import Relay, Taken, relaying
@@ -227,7 +227,7 @@ def _let_leases_end(path: Path) -> None:
     with closing(sqlite3.connect(path, timeout=PATIENCE)) as connection:
         connection.execute(
             "UPDATE email_outbox SET due_at = ? WHERE lease IS NOT NULL",
-            (spell_instant(datetime.now(UTC)),),
+            (format_instant(datetime.now(UTC)),),
         )
         connection.commit()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.admin.query import Question, parse_query
+from edge_api.admin.query import ParsedQuery, parse_query
 from edge_api.db.problems import Problem
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 
@@ -14,7 +14,7 @@ TABLES = {
 }
 
 
-def ask(table: str, *pairs: tuple[str, str]) -> Question:
+def ask(table: str, *pairs: tuple[str, str]) -> ParsedQuery:
     """Return what decoded pairs ask."""
     return parse_query(TABLES[table], pairs)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.schema.index import (
     CURRENT_LINK,
     INDEX_CLOSING,
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 def make_post(slug: str, day: int = 0, **changes: Any) -> Json:
     """Return a record of the index, published so many days after the start of 2026."""
-    instant = spell_instant(START + timedelta(days=day))
+    instant = format_instant(START + timedelta(days=day))
     record = {
         "slug": slug,
         "title": slug.title(),
@@ -50,7 +50,7 @@ def make_head(build_id: str, count: int, **changes: Any) -> Json:
         "site_url": SITE_URL,
         "site_title": "Small",
         "site_description": "A small journal.",
-        "built_for": spell_instant(START + timedelta(days=999)),
+        "built_for": format_instant(START + timedelta(days=999)),
         "count": count,
     }
     return {**head, **changes}

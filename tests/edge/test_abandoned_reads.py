@@ -52,7 +52,7 @@ class Watcher:
     async def long_reads(self) -> int:
         """Return how many long reads are under way in the engine, as the engine itself says."""
         if isinstance(self._store, SQLiteStore):
-            patient = self._store._session._readers._patient  # noqa: SLF001  its threads
+            patient = self._store._session._readers._slow  # noqa: SLF001  its threads
             return sum(reader._connection._conn.in_transaction for reader in patient)  # noqa: SLF001
         connection = await asyncpg.connect(self._url)
         try:

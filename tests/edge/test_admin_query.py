@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_api.admin.filters import Output, present
-from edge_api.admin.query import OFFSET_MOST, Question, parse_query
+from edge_api.admin.query import OFFSET_MOST, ParsedQuery, parse_query
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order
 from edge_api.db.tables import ADMINISTRATIVE, LEADS
@@ -229,7 +229,7 @@ def test_a_reserved_parameter_stands_once(name: str) -> None:
 )
 def test_any_pairs_give_a_plan_or_a_problem(table: Any, pairs: list[tuple[str, str]]) -> None:
     """Whatever a client sends, the parser answers with a plan or with a Problem."""
-    question: Question | None = None
+    question: ParsedQuery | None = None
     with contextlib.suppress(Problem):
         question = parse_query(table, pairs)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edge_api.db.types import parse_timestamp, spell_instant
+from edge_api.db.types import format_instant, parse_timestamp
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 INSTANTS = st.datetimes(datetime(1000, 1, 2), datetime(9999, 12, 30), timezones=ZONES)  # noqa: DTZ001  the zones come from the strategy
@@ -15,7 +15,7 @@ INSTANTS = st.datetimes(datetime(1000, 1, 2), datetime(9999, 12, 30), timezones=
 @given(INSTANTS)
 def test_every_spelling_of_an_instant_becomes_one(instant: datetime) -> None:
     """However an instant is written, it is kept in UTC with six digits, and kept as that again."""
-    spelled = spell_instant(instant)
+    spelled = format_instant(instant)
 
     assert parse_timestamp(instant.isoformat()) == spelled
     assert parse_timestamp(spelled) == spelled
@@ -35,7 +35,7 @@ def test_what_only_looks_like_the_spelling_is_no_short_cut(text: str) -> None:
         spelled = parse_timestamp(text)
     except ValueError:
         return
-    assert spelled == spell_instant(datetime.fromisoformat(text.upper()))
+    assert spelled == format_instant(datetime.fromisoformat(text.upper()))
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-02-30", "0999-01-01", "2026-01-01T25:00"])

@@ -8,7 +8,7 @@ from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.query import Insert
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, TABLES
-from edge_api.mail.messages import LETTERS, MessageType
+from edge_api.mail.messages import MESSAGE_TYPES, MessageType
 from edge_api.mail.queue import REASON_LONGEST, new_entry, transition
 from tests.edge.store.rows_of_every_kind import bare_row, full_row
 
@@ -47,7 +47,7 @@ def test_an_own_row_has_no_member_that_is_no_column() -> None:
         EMAIL_SEND_LOG.trusted_row({"error_mesage": "refused"}, NOW, lambda: ID)
 
 
-@pytest.mark.parametrize("letter", LETTERS.values(), ids=LETTERS)
+@pytest.mark.parametrize("letter", MESSAGE_TYPES.values(), ids=MESSAGE_TYPES)
 def test_an_entry_of_the_outbox_passes_the_check(letter: MessageType) -> None:
     """It is made without one, and so is what the log tells of it, whatever became of it."""
     now = datetime.fromisoformat(NOW)

@@ -4,7 +4,7 @@ from edge_api.db.fts.index import (
     SNIPPET_LONGEST,
     Search,
     build_search,
-    open_made,
+    open_existing,
     open_search,
     renew_search,
 )
@@ -13,7 +13,7 @@ __all__ = [
     "SNIPPET_LONGEST",
     "Search",
     "build_search",
-    "open_made",
+    "open_existing",
     "open_search",
     "renew_search",
 ]

@@ -148,7 +148,7 @@ Forms = Callable[[str], Sequence[str]]
 """Returns the other words of the posts that have the stem of a word."""
 
 
-class Question(NamedTuple):
+class FtsQuery(NamedTuple):
     """FTS5 queries, and the words that they were made of."""
 
     exact: str
@@ -184,7 +184,7 @@ def has_word(words: str) -> bool:
     return _WORD.search(words, 0, WORDS_LONGEST) is not None
 
 
-def make_question(words: str, forms: Forms) -> Question:
+def make_fts_query(words: str, forms: Forms) -> FtsQuery:
     """Return the queries for what a person typed, in which there is a word."""
     given = _read_terms(words)
     telling = [at for at, term in enumerate(given) if not term.is_common]
@@ -196,7 +196,7 @@ def make_question(words: str, forms: Forms) -> Question:
         for first, last in pairwise(needed)
     ]
     parts = [*_take_apart(terms)]
-    return Question(
+    return FtsQuery(
         exact=_require([_quote(term.text) for term in terms], spans),
         every=_require(every, spans),
         marked=" OR ".join(every),

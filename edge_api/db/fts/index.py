@@ -24,10 +24,10 @@ from edge_api.db.fts.fts_query import (
     CLOSING,
     COMMON_WORDS,
     OPENING,
-    Question,
+    FtsQuery,
     has_match,
     has_word,
-    make_question,
+    make_fts_query,
     make_snippet,
     prepare,
     read_marks,
@@ -205,16 +205,16 @@ def _look_up(words: str, limit: int, offset: int, connection: sqlite3.Connection
     return Findings(total, findings, suggestion)
 
 
-def _read(connection: sqlite3.Connection, words: str) -> Question:
+def _read(connection: sqlite3.Connection, words: str) -> FtsQuery:
     def forms(word: str) -> list[str]:
         given = (f'"{word}"', FORMS_MOST)
         found = connection.execute(_FORMS, given) if word.isascii() else ()
         return [form for (form,) in found if form != word.lower()]
 
-    return make_question(words, cache(forms))
+    return make_fts_query(words, cache(forms))
 
 
-def _rank(connection: sqlite3.Connection, question: Question, limit: int) -> dict[int, str]:
+def _rank(connection: sqlite3.Connection, question: FtsQuery, limit: int) -> dict[int, str]:
     """Return the slugs of the best posts by their numbers, words as typed before other forms."""
     ranked = dict(connection.execute(_RANKED, (question.exact, question.exact, limit)))
     if (rest := limit - len(ranked)) and question.every != question.exact:
@@ -223,7 +223,7 @@ def _rank(connection: sqlite3.Connection, question: Question, limit: int) -> dic
     return ranked
 
 
-def _correct(connection: sqlite3.Connection, words: str, question: Question) -> str | None:
+def _correct(connection: sqlite3.Connection, words: str, question: FtsQuery) -> str | None:
     """Return what was typed with each rare word in a spelling that is much more frequent."""
     corrected = words
     for word, query in zip(question.words, question.each, strict=True):
@@ -284,14 +284,14 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
         with TemporaryDirectory(prefix="search-") as folder:
             path = Path(folder) / "posts.db"
             await asyncio.to_thread(build_search, path, texts)
-            return await open_made(path)
+            return await open_existing(path)
     except sqlite3.Error as error:
         raise problem_of(error) from error
     except OSError as error:
         raise unavailable("There is no room for the search index") from error
 
 
-async def open_made(path: Path) -> Search:
+async def open_existing(path: Path) -> Search:
     """Return the search in an index that `renew_search` has made. Raises Problem `unavailable`."""
     try:
         return Search(await Pool.open(partial(_open, path)))

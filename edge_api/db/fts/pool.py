@@ -1,4 +1,4 @@
-"""Connections that search one file for whoever comes: none waits long for what others ask.
+"""A pool of SQLite connections for full-text search, with a limit for each read.
 
 A read is ended when its time is over, and never begun once nobody waits for it any more. What is
 looked for is not known here.
@@ -28,7 +28,7 @@ _STEPS_BETWEEN_LOOKS: Final = 500
 T = TypeVar("T")
 
 
-class _Desk:
+class _PooledConnection:
     """One connection, and the limits of all reads that were given to it."""
 
     def __init__(self, connection: Connection) -> None:
@@ -67,26 +67,26 @@ class _Desk:
 class Pool:
     """Connections to one file, open."""
 
-    def __init__(self, desks: Sequence[_Desk]) -> None:
-        self._desks = desks
+    def __init__(self, connections: Sequence[_PooledConnection]) -> None:
+        self._connections = connections
 
     @classmethod
     async def open(cls, connector: Callable[[], sqlite3.Connection]) -> Self:
         """Return a pool of connections. Raises sqlite3.Error."""
-        desks: list[_Desk] = []
+        connections: list[_PooledConnection] = []
         try:
             for _ in range(CONNECTIONS):
-                desks.append(_Desk(await Connection.open(connector)))
-                await desks[-1].connection.call(desks[-1].watch_clock)
+                connections.append(_PooledConnection(await Connection.open(connector)))
+                await connections[-1].connection.call(connections[-1].watch_clock)
         except BaseException:
-            await cls(desks).close()
+            await cls(connections).close()
             raise
-        return cls(desks)
+        return cls(connections)
 
     @property
     def load(self) -> int:
         """Return how many reads are under way or waiting."""
-        return sum(len(desk.limits) for desk in self._desks)
+        return sum(len(desk.limits) for desk in self._connections)
 
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the least busy connection and return what it returns.
@@ -96,7 +96,7 @@ class Pool:
         if self.load >= WAITING_MOST:
             raise _busy()
         try:
-            return await min(self._desks, key=lambda desk: len(desk.limits)).call(work)
+            return await min(self._connections, key=lambda desk: len(desk.limits)).call(work)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
                 raise unavailable("The search took too long: use fewer words") from None
@@ -104,7 +104,7 @@ class Pool:
 
     async def close(self) -> None:
         """Close every connection, behind what it still has to do."""
-        await asyncio.gather(*(desk.connection.close() for desk in self._desks))
+        await asyncio.gather(*(desk.connection.close() for desk in self._connections))
 
 
 def _busy() -> Problem:

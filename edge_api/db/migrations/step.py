@@ -1,4 +1,4 @@
-"""What one step of the schema's history is, and how a step of SQLite's is read by PostgreSQL."""
+"""A migration step, for SQLite and PostgreSQL."""
 
 import re
 from dataclasses import dataclass

@@ -21,11 +21,11 @@ from edge_api.db.postgres.connection import (
 )
 from edge_api.db.postgres.errors import EngineError, problem_of
 from edge_api.db.postgres.opening import migrate, refusal_of, schema_version
-from edge_api.db.postgres.writer import Planned, Readers, Writer
+from edge_api.db.postgres.writer import QueryBatch, Readers, Writer
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read
 from edge_api.db.tables import TABLES
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ async def open_store(
 
     Without `create` a missing store is refused. Raises StoreRefusal.
     """
-    await migrate(url, spell_instant(clock()), create=create)
+    await migrate(url, format_instant(clock()), create=create)
     async with AsyncExitStack() as stack:
         try:
             readers = await Readers.open(url)
@@ -162,7 +162,7 @@ class PostgresStore:
         reads = [query for query in plans if isinstance(query, Read)]
         if len(reads) == len(plans):
             return await self._understood(self._readers.run(reads))
-        outcomes = await self._understood(self._writer.run(Planned(plans)))
+        outcomes = await self._understood(self._writer.run(QueryBatch(plans)))
         self._watch.note_change()  # polling finds a write that seems lost
         return outcomes
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors: violations of the schema, and reasons why the store cannot work now."""
+"""Translation of PostgreSQL errors into problems."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -14,11 +14,11 @@ from edge_api.db.postgres.connection import Connection
 from edge_api.db.postgres.errors import violation
 from edge_api.db.problems import not_one_row
 from edge_api.db.query import ESCAPE, RUNS, Delete, Insert, Query, QueryResult, Read, Update, fold
-from edge_api.db.sql import COMPARISONS, ErrorFormat, Spelling, decode
+from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect, decode
 from edge_api.db.table import Row, Table
 from edge_api.db.types import Kind
 
-SPELLING: Final = Spelling(
+DDL: Final = DdlDialect(
     types=MappingProxyType(
         {
             Kind.TEXT: 'text COLLATE "C"',
@@ -85,7 +85,7 @@ def _variants() -> dict[str, str]:
     return variants
 
 
-POSTGRESQL: Final = ErrorFormat(
+POSTGRESQL: Final = Dialect(
     operations=MappingProxyType(
         {
             **COMPARISONS,
@@ -119,11 +119,11 @@ async def execute(connection: Connection, plans: Sequence[Query]) -> list[QueryR
             await _store(connection, query.table, records)
             outcomes.append(_stored(query, records))
         else:
-            outcomes.append(await _carry_out_one(connection, query))
+            outcomes.append(await _execute_one(connection, query))
     return outcomes
 
 
-async def carry_out_together(
+async def execute_batches(
     connection: Connection, lists: Sequence[Sequence[Query]]
 ) -> list[list[QueryResult]]:
     """Do as `execute` does with each list in turn, in fewer trips to the server.
@@ -142,7 +142,7 @@ async def carry_out_together(
                 outcomes.append(_stored(query, records))
             else:
                 await held.store_before(query)
-                outcomes.append(await _carry_out_one(connection, query))
+                outcomes.append(await _execute_one(connection, query))
         results.append(outcomes)
     await held.store_all()
     return results
@@ -200,7 +200,7 @@ async def _store(connection: Connection, table: Table, records: Records) -> None
         raise violation(error, table, rows) from None
 
 
-async def _carry_out_one(connection: Connection, query: Read | Update | Delete) -> QueryResult:
+async def _execute_one(connection: Connection, query: Read | Update | Delete) -> QueryResult:
     match query:
         case Read():
             return await _read(connection, query)

@@ -1,4 +1,4 @@
-"""Checks of server, database and schema before a store is used; no sentence has a password."""
+"""Checks and migration of a PostgreSQL store at the start."""
 
 import re
 from typing import Final

@@ -74,7 +74,7 @@ RETURNING {_AGES}
 row as it is."""
 
 _LOOK: Final = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  as above
-_TAKE_BACK: Final = "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE key = $1"
+_REFUND: Final = "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE key = $1"
 _SWEEP: Final = """
 WITH hits AS (DELETE FROM rate_hits WHERE until <= clock_timestamp())
 DELETE FROM rate_shares WHERE until <= clock_timestamp()
@@ -121,7 +121,7 @@ GROUP BY share.key
 """A window without hits is told as one row whose age is null."""
 
 
-async def open_windows(url: str, secret: bytes, note: Note | None = None) -> "StoredWindows":
+async def open_limits(url: str, secret: bytes, note: Note | None = None) -> "PostgresLimits":
     """Return the windows in the database at `url`. Raises StoreRefusal.
 
     `secret` is the same for all edges that count together; `note` counts failed attempts.
@@ -136,7 +136,7 @@ async def open_windows(url: str, secret: bytes, note: Note | None = None) -> "St
         pool = await open_pool(url, CONNECTIONS, settings, HIT_SECONDS + MARGIN_SECONDS)
     except EngineError as error:
         raise refusal_of(error, url) from None
-    return StoredWindows(pool, secret, note)
+    return PostgresLimits(pool, secret, note)
 
 
 async def _make_tables(url: str) -> None:
@@ -151,7 +151,7 @@ async def _make_tables(url: str) -> None:
         session.terminate()
 
 
-class StoredWindows:
+class PostgresLimits:
     """Counts hits. Every method raises Problem `unavailable` while the server is away."""
 
     def __init__(self, pool: Pool, secret: bytes, note: Note | None = None) -> None:
@@ -170,14 +170,14 @@ class StoredWindows:
             return tally(limit, ages, taken=True)
         return tally(limit, await self._fetch(_LOOK, digest) or (), taken=False)
 
-    async def look(self, limit: Limit, key: str) -> LimitDecision:
+    async def peek(self, limit: Limit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
         ages = await self._fetch(_LOOK, self._digest(limit, key))
         return tally(limit, ages or (), taken=False)
 
     async def refund(self, limit: Limit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
-        await self._fetch(_TAKE_BACK, self._digest(limit, key))
+        await self._fetch(_REFUND, self._digest(limit, key))
 
     async def exchange(self, told: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
         """Put down the own hits of some windows, and return those of all others in the same."""

@@ -26,11 +26,11 @@ from edge_api.db.postgres.connection import (
     open_pool,
 )
 from edge_api.db.postgres.errors import AWAY, EngineError, is_disconnection
-from edge_api.db.postgres.execution import carry_out_together, execute
+from edge_api.db.postgres.execution import execute, execute_batches
 from edge_api.db.query import Query, QueryResult, Read
 
-QUICK: Final = 4
-PATIENT: Final = 2
+FAST: Final = 4
+SLOW: Final = 2
 """Connections of each kind: with writer and poller eight at most, of a server's usual 100."""
 QUICK_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
@@ -44,8 +44,8 @@ class Readers:
     """All readers of a store; long reads delay no quick ones. Pools replace broken connections."""
 
     def __init__(self, quick: Pool, patient: Pool) -> None:
-        self._quick = quick
-        self._patient = patient
+        self._fast = quick
+        self._slow = patient
 
     @classmethod
     async def open(cls, url: str) -> Self:
@@ -56,18 +56,18 @@ class Readers:
             "statement_timeout": limit,
             "idle_in_transaction_session_timeout": limit,
         }
-        return cls(*[await open_pool(url, most, settings) for most in (QUICK, PATIENT)])
+        return cls(*[await open_pool(url, most, settings) for most in (FAST, SLOW)])
 
     async def run(self, plans: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
         seconds = max((query.seconds for query in plans if query.seconds is not None), default=None)
         if seconds is None:
-            return await _read(self._quick, plans, QUICK_SECONDS)
-        return await _read(self._patient, plans, seconds, is_limited=True)
+            return await _read(self._fast, plans, QUICK_SECONDS)
+        return await _read(self._slow, plans, seconds, is_limited=True)
 
     async def close(self) -> None:
         """Give what is being read a moment to come to its end, and close."""
-        await asyncio.gather(_close(self._quick), _close(self._patient))
+        await asyncio.gather(_close(self._fast), _close(self._slow))
 
 
 async def _close(pool: Pool) -> None:
@@ -129,7 +129,7 @@ Work = Callable[[Connection], Awaitable[T]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Planned:
+class QueryBatch:
     """The work that executes a list of queries, which can share trips with others of its kind."""
 
     plans: Sequence[Query]
@@ -249,10 +249,10 @@ async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
 async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
     """Run the works in order; adjacent lists of queries share trips."""
     results: list[Any] = []
-    for is_planned, group in groupby(works, lambda work: isinstance(work, Planned)):
+    for is_planned, group in groupby(works, lambda work: isinstance(work, QueryBatch)):
         if is_planned:
-            lists = [work.plans for work in group if isinstance(work, Planned)]
-            results += await carry_out_together(session, lists)
+            lists = [work.plans for work in group if isinstance(work, QueryBatch)]
+            results += await execute_batches(session, lists)
         else:
             results += [await work(session) for work in group]
     return results

@@ -18,11 +18,11 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
 from edge_api.db.sqlite.errors import Displaced, is_damage, primary_code, problem_of
-from edge_api.db.sqlite.lock_file import Claim
+from edge_api.db.sqlite.lock_file import LockFile
 from edge_api.db.sqlite.opening import create_file, migrate, refusal_of
 from edge_api.db.sqlite.replicator import end_replicator, released, unreplicated
 from edge_api.db.sqlite.session import Session, open_session
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 
 ATTEMPT_SECONDS: Final = 0.02
 """Between two attempts to open a store that others are opening or closing."""
@@ -55,7 +55,7 @@ async def open_store(
         file = await asyncio.to_thread(_claim_file, path, held if alone else None, create)
         try:
             session = await _open_patiently(
-                file, spell_instant(clock()), alone=alone, replicated=replicated
+                file, format_instant(clock()), alone=alone, replicated=replicated
             )
         except sqlite3.Error as error:
             raise refusal_of(error, path) from None
@@ -77,7 +77,7 @@ def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # 
     create_file(path)
     file = path.resolve()
     if claims is not None:
-        claims.callback(Claim(file).release)
+        claims.callback(LockFile(file).release)
         end_replicator(file)
     return file
 

@@ -1,4 +1,4 @@
-"""SQLite's errors, and whether the store's files are still where they were."""
+"""Translation of SQLite errors into problems."""
 
 import os
 import re
@@ -16,7 +16,7 @@ class Displaced(Exception):  # noqa: N818  a state of the world, not a fault of 
     """A file of the store is gone, or another one has taken its place."""
 
 
-class Place:
+class FileIdentity:
     """The files of an open store, as they were when it was opened."""
 
     def __init__(self, path: Path) -> None:

@@ -13,12 +13,12 @@ from edge_api.db import sql
 from edge_api.db.errors import changed_meanwhile, too_many
 from edge_api.db.problems import not_one_row
 from edge_api.db.query import Delete, Insert, Query, QueryResult, Read, Update
-from edge_api.db.sql import COMPARISONS, ErrorFormat, Spelling, decode
+from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect, decode
 from edge_api.db.sqlite.errors import violation
 from edge_api.db.table import Row, Table
 from edge_api.db.types import Kind
 
-SPELLING: Final = Spelling(
+DDL: Final = DdlDialect(
     types=MappingProxyType(
         {
             Kind.TEXT: "TEXT",
@@ -46,7 +46,7 @@ LIKE: Final = "like_text"
 ILIKE: Final = "ilike_text"
 """Functions that every connection brings; SQLite's own LIKE folds ASCII letters only."""
 
-SQLITE: Final = ErrorFormat(
+SQLITE: Final = Dialect(
     operations=MappingProxyType(
         {
             **COMPARISONS,
@@ -72,11 +72,11 @@ def execute(connection: sqlite3.Connection, plans: Sequence[Query]) -> list[Quer
     """
     outcomes: list[QueryResult] = []
     for query in plans:
-        outcomes.append(_carry_out_one(connection, query, outcomes))
+        outcomes.append(_execute_one(connection, query, outcomes))
     return outcomes
 
 
-def _carry_out_one(
+def _execute_one(
     connection: sqlite3.Connection, query: Query, earlier: Sequence[QueryResult]
 ) -> QueryResult:
     match query:

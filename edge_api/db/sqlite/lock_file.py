@@ -1,4 +1,4 @@
-"""The claim of the one edge that serves a store; two on one file would wait for each other."""
+"""The lock file that lets one edge at a time serve a SQLite store."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 
-class Claim:
+class LockFile:
     """A lock on a file beside the store, held until it is released or the process ends.
 
     Closing another handle of the store's own file would release SQLite's locks (POSIX, fcntl).

@@ -1,4 +1,4 @@
-"""Checks before a store is used: library, disk, file, schema. They change nothing."""
+"""Checks and migration of a SQLite store at the start."""
 
 import os
 import sqlite3

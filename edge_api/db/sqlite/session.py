@@ -22,15 +22,15 @@ from edge_api.db.sqlite.connection import (
     checkpoint_commits,
     connect,
 )
-from edge_api.db.sqlite.errors import Place
+from edge_api.db.sqlite.errors import FileIdentity
 from edge_api.db.sqlite.execution import ILIKE, LIKE, execute
 from edge_api.db.sqlite.opening import schema_version, start_log
 from edge_api.db.sqlite.writer import Writer
 
 Match = Callable[[str | None, str], bool | None]
 
-QUICK: Final = 2
-PATIENT: Final = 2
+FAST: Final = 2
+SLOW: Final = 2
 """Connections of each kind; each has a thread of its own."""
 QUICK_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
@@ -41,7 +41,7 @@ READER_CLOSE_SECONDS: Final = 1.0
 class Reader:
     """One connection that only reads."""
 
-    def __init__(self, connection: Connection, place: Place) -> None:
+    def __init__(self, connection: Connection, place: FileIdentity) -> None:
         self._connection = connection
         self._place = place
         self._limits: list[Limit] = []
@@ -50,7 +50,7 @@ class Reader:
         self._closed = False
 
     @classmethod
-    async def open(cls, path: Path, place: Place) -> Self:
+    async def open(cls, path: Path, place: FileIdentity) -> Self:
         """Return a reader of the store at `path`. Raises sqlite3.Error."""
         reader = cls(await Connection.open(partial(connect, path, writes=False)), place)
         await reader._connection.call(reader._watch_clock)
@@ -123,19 +123,19 @@ class Readers:
     """All readers of a store; long reads never stand in the way of quick ones."""
 
     def __init__(self, quick: Sequence[Reader], patient: Sequence[Reader]) -> None:
-        self._quick = quick
-        self._patient = patient
+        self._fast = quick
+        self._slow = patient
 
     async def run(self, plans: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises as `Reader.run` does."""
         seconds = max((query.seconds for query in plans if query.seconds is not None), default=None)
         if seconds is None:
-            return await _idlest(self._quick).run(plans, QUICK_SECONDS)
-        return await _idlest(self._patient).run(plans, seconds)
+            return await _idlest(self._fast).run(plans, QUICK_SECONDS)
+        return await _idlest(self._slow).run(plans, seconds)
 
     async def close(self) -> None:
         """Close every reader."""
-        await asyncio.gather(*(reader.close() for reader in (*self._quick, *self._patient)))
+        await asyncio.gather(*(reader.close() for reader in (*self._fast, *self._slow)))
 
 
 def _idlest(readers: Sequence[Reader]) -> Reader:
@@ -194,7 +194,7 @@ class Session:
         return await self._writer.empty_log(rewrites=whole)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> FileIdentity:
         """Where the files lie that are open."""
         return self._writer.place
 
@@ -259,9 +259,9 @@ async def open_session(path: Path, *, alone: bool, replicated: bool) -> Session:
         await writing.call(start_log)
         if alone and not replicated:
             await writing.call(checkpoint_commits)
-        place = Place(path)
-        quick = [await reader() for _ in range(QUICK)]
-        patient = [await reader() for _ in range(PATIENT)]
+        place = FileIdentity(path)
+        quick = [await reader() for _ in range(FAST)]
+        patient = [await reader() for _ in range(SLOW)]
         writer = Writer(writing, place, measures_log=alone and replicated)
         stack.pop_all()
         return Session(writer, Readers(quick, patient), watcher)

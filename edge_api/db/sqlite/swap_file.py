@@ -10,7 +10,7 @@ from typing import Final
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import verify
-from edge_api.db.sqlite.lock_file import Claim
+from edge_api.db.sqlite.lock_file import LockFile
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import state_of
 
@@ -27,7 +27,7 @@ def claimed(store: Path) -> Iterator[None]:
         store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreRefusal(f"{store.parent} cannot be made ({error.strerror})") from None
-    claim = Claim(store)
+    claim = LockFile(store)
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from edge_api.db.group_commit import Groups
 from edge_api.db.sqlite.connection import Connection, empty_log
-from edge_api.db.sqlite.errors import Place
+from edge_api.db.sqlite.errors import FileIdentity
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -21,7 +21,9 @@ Work = Callable[[sqlite3.Connection], T]
 class Writer:
     """Commits groups of work on the connection that writes."""
 
-    def __init__(self, connection: Connection, place: Place, *, measures_log: bool = False) -> None:
+    def __init__(
+        self, connection: Connection, place: FileIdentity, *, measures_log: bool = False
+    ) -> None:
         """Take the connection; `measures_log` has `log_bytes` follow the size of the log."""
         self._connection = connection
         self.place = place
@@ -73,7 +75,7 @@ class Writer:
 
 
 def commit_together(
-    place: Place, works: Sequence[Work[Any]], connection: sqlite3.Connection
+    place: FileIdentity, works: Sequence[Work[Any]], connection: sqlite3.Connection
 ) -> list[Any]:
     """Run each work, commit once, and return all results.
 

@@ -204,7 +204,7 @@ class Entries:
             yield f"{needed}: `{operation.scope}`."
         for name in operation.limits:
             if (rate := self._limits[name]) != NO_LIMIT:
-                yield f"Limit `{name}`: {spell_rate(rate)}."
+                yield f"Limit `{name}`: {format_rate(rate)}."
 
     def _parameters(self, entry: Json) -> Iterator[Field]:
         for each in entry["parameters"]:
@@ -246,7 +246,7 @@ _CREDENTIALS: Final = {
 }
 
 
-def spell_rate(rate: str) -> str:
+def format_rate(rate: str) -> str:
     """Return a rate for readers: `5 in 10 minutes, 20 a day`."""
     if rate == NO_LIMIT:
         return "no limit"

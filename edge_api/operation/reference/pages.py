@@ -9,7 +9,7 @@ from typing import Any, Final
 from edge_api.auth.rate_limits import COUNTED
 from edge_api.db.problems import PROBLEMS
 from edge_api.operation.model import AnyOperation
-from edge_api.operation.reference.entries import Entries, spell_rate
+from edge_api.operation.reference.entries import Entries, format_rate
 from edge_api.operation.reference.values import Answer, Body, Entry, Field, Page, Prose
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUDIENCES, DOCS, GROUPS, OPENAPI, Group
@@ -131,7 +131,7 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
         "scopes": "\n".join(f"| `{name}` | {sentence} |" for name, sentence in SCOPES.items()),
         "problems": _problems(),
         "limits": "\n".join(
-            f"| {name} | {spell_rate(limits[name])} | {counted} |"
+            f"| {name} | {format_rate(limits[name])} | {counted} |"
             for name, counted in COUNTED.items()
         ),
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.http.pages import Ground, Reference
+from edge_api.http.pages import Reference, RenderContext
 from edge_api.operation.reference.values import Page, Prose
 
 pytestmark = pytest.mark.one_engine
@@ -26,12 +26,12 @@ class Press:
         return (Page("/docs/", "Overview", "A & <B>", f"Says {slug}.", Prose("*Words.*")),)
 
 
-def hand_over(folder: Path, **sources: str) -> Ground:
+def hand_over(folder: Path, **sources: str) -> RenderContext:
     """Write templates as a build does, and return what the reference is made with."""
     (folder / "templates").mkdir(parents=True)
     for name, source in sources.items():
         (folder / "templates" / f"{name}.html").write_text(source, encoding="utf-8")
-    return Ground(folder, "newest")
+    return RenderContext(folder, "newest")
 
 
 @pytest.fixture

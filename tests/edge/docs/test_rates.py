@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.operation.reference.entries import spell_rate
+from edge_api.operation.reference.entries import format_rate
 
 pytestmark = pytest.mark.one_engine
 
@@ -19,4 +19,4 @@ pytestmark = pytest.mark.one_engine
 )
 def test_a_rate_is_told_in_words(rate: str, told: str) -> None:
     """One window is called by its unit, several are counted."""
-    assert spell_rate(rate) == told
+    assert format_rate(rate) == told

@@ -10,7 +10,7 @@ from edge_api.auth.credentials import Access
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.auth.secrets import mint
 from edge_api.db.problems import Problem
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from tests.edge.domain.doors import make_access
 from tests.edge.edge_process import PATIENCE
 from tests.edge.engines import ON_SQLITE, Opener
@@ -49,7 +49,7 @@ async def test_unknown_expired_and_revoked_keys_get_one_and_the_same_answer(
     access: Access, keys: Keys, clock: Any
 ) -> None:
     """Nobody learns which keys ever existed."""
-    expiring = await keys.issue(NewKey("a", expires_at=spell_instant(clock.now.replace(hour=13))))
+    expiring = await keys.issue(NewKey("a", expires_at=format_instant(clock.now.replace(hour=13))))
     revoked = await keys.issue(NewKey("b"))
     await keys.revoke(revoked.row["id"])
     clock.move(hours=1)
@@ -152,7 +152,7 @@ async def test_an_expiry_counts_although_nothing_changes(
     access: Access, keys: Keys, clock: Any
 ) -> None:
     """The instant itself is already too late."""
-    end = spell_instant(clock.now.replace(hour=13))
+    end = format_instant(clock.now.replace(hour=13))
     secret = (await keys.issue(NewKey("a", expires_at=end))).secret
     clock.move(minutes=59, seconds=59)
     await access.actor_for(secret)

@@ -5,11 +5,11 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from edge_api.access.input import (
-    NAMELESS,
+    UNNAMED_AGENT,
     UNTOLD,
     AccessRequestInput,
-    order_schema,
     read_access_form,
+    request_schema,
 )
 from edge_api.db.problems import sentence_of
 from edge_api.operation.input import FormFaults
@@ -52,7 +52,7 @@ def test_an_order_in_the_words_of_auth_md(kind: str, types: tuple[str, ...]) -> 
     )
 
     assert order.credential_types == types
-    assert (order.name, order.purpose, order.email) == (NAMELESS, UNTOLD, None)
+    assert (order.name, order.purpose, order.email) == (UNNAMED_AGENT, UNTOLD, None)
 
 
 def test_an_anonymous_agent_may_say_more() -> None:
@@ -132,7 +132,7 @@ def test_what_is_no_object_is_told(given: Any) -> None:
 )
 def test_the_schema_says_what_the_model_checks(given: dict[str, Any], *, fits: bool) -> None:
     """What is published takes an order exactly when it is taken."""
-    assert Draft202012Validator(order_schema()).is_valid(given) is fits
+    assert Draft202012Validator(request_schema()).is_valid(given) is fits
     if fits:
         AccessRequestInput.model_validate(given)
     else:

@@ -1,7 +1,7 @@
 import pytest
 from multidict import CIMultiDict
 
-from edge_api.auth.client_address import Caller, address_key, client_address
+from edge_api.auth.client_address import ClientAddress, address_key, client_address
 
 TRUSTED = ("10.0.0.0/8", "2001:db8:ffff::/48")
 PROXY = "10.0.0.1"
@@ -31,7 +31,9 @@ def test_an_address_is_counted_by_what_one_subscriber_has(address: str, key: str
 
 def test_without_forwarding_headers_the_peer_is_the_caller() -> None:
     """Nothing is looked at, and nothing is reported."""
-    assert client_address("192.0.2.7", CIMultiDict(), TRUSTED) == Caller("192.0.2.7", "192.0.2.7")
+    assert client_address("192.0.2.7", CIMultiDict(), TRUSTED) == ClientAddress(
+        "192.0.2.7", "192.0.2.7"
+    )
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "x-forwarded-for", "Forwarded"])
@@ -40,7 +42,7 @@ def test_an_untrusted_peer_cannot_speak_for_others(header: str, trusted: tuple[s
     """Its header is not believed, and that it came is reported."""
     headers = CIMultiDict([(header, "for=198.51.100.1")])
 
-    assert client_address("192.0.2.7", headers, trusted) == Caller(
+    assert client_address("192.0.2.7", headers, trusted) == ClientAddress(
         "192.0.2.7", "192.0.2.7", untrusted_forwarding=True
     )
 
@@ -49,7 +51,9 @@ def test_a_trusted_proxy_is_not_reported() -> None:
     """What it says is taken, quietly."""
     headers = CIMultiDict({"X-Forwarded-For": "2001:db8:1:2::9"})
 
-    assert client_address(PROXY, headers, TRUSTED) == Caller("2001:db8:1:2::9", "2001:db8:1:2::/64")
+    assert client_address(PROXY, headers, TRUSTED) == ClientAddress(
+        "2001:db8:1:2::9", "2001:db8:1:2::/64"
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,9 +159,9 @@ def test_headers_that_disagree_are_not_believed() -> None:
 
 def test_a_peer_without_an_address_is_never_trusted() -> None:
     """A Unix socket has no network to be in."""
-    assert client_address("", CIMultiDict({"Forwarded": "for=198.51.100.1"}), TRUSTED) == Caller(
-        "", "", untrusted_forwarding=True
-    )
+    assert client_address(
+        "", CIMultiDict({"Forwarded": "for=198.51.100.1"}), TRUSTED
+    ) == ClientAddress("", "", untrusted_forwarding=True)
 
 
 def test_a_trusted_network_holds_its_addresses_mapped_into_ipv6() -> None:

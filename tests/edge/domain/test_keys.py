@@ -14,7 +14,7 @@ from edge_api.auth.keys import OVERLAP, Issued, Keys, NewKey, state_of
 from edge_api.auth.secrets import digest_of, is_well_formed
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Store, Update
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from tests.edge.domain.doors import make_access
 from tests.edge.engines import ON_SQLITE
 
@@ -169,7 +169,7 @@ async def test_a_key_that_ends_meanwhile_gets_no_successor(
         await late.rotate(old.row["id"])
 
     assert caught.value.code == "conflict"
-    states = [state_of(row, spell_instant(clock())) for row in await keys.all()]
+    states = [state_of(row, format_instant(clock())) for row in await keys.all()]
     assert sorted(states) == left
     assert {entry["verb"] for entry in await recent_entries(store, 5)} == {"issue", verb}
     assert len(await recent_entries(store, 5)) == 2
@@ -197,7 +197,7 @@ async def test_a_rotated_key_with_a_later_end_ends_after_seven_days(keys: Keys, 
     old = await keys.issue(NewKey("client", expires_at=end))
     new = await keys.rotate(old.row["id"])
 
-    assert (await row_of(keys, old))["expires_at"] == spell_instant(clock() + OVERLAP)
+    assert (await row_of(keys, old))["expires_at"] == format_instant(clock() + OVERLAP)
     assert new.row["expires_at"] == end
 
 
@@ -207,7 +207,7 @@ async def test_a_rotated_access_token_starts_a_new_life(keys: Keys, clock: Any) 
     clock.move(days=80)
     new = await keys.rotate(old.row["id"])
 
-    assert new.row["expires_at"] == spell_instant(clock.now.replace(month=11, day=18))
+    assert new.row["expires_at"] == format_instant(clock.now.replace(month=11, day=18))
 
 
 async def test_only_a_valid_key_is_rotated(keys: Keys, clock: Any) -> None:

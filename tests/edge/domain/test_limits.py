@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.auth.rate_limits import COUNTED, Limiter, SlidingWindows
+from edge_api.auth.rate_limits import COUNTED, Limiter, MemoryLimits
 from edge_api.db.problems import Problem
 from edge_api.schema.credentials import LimitDecision, Share, read_limit
 from edge_api.settings import SETTINGS, read_settings
@@ -173,7 +173,7 @@ async def test_looking_counts_nothing(seconds: Seconds) -> None:
     limiter = make(seconds, RATE_LEADS="2/minute")
     await limiter.hit("leads", "x")
 
-    looks = [await limiter.look("leads", key) for key in ("x", "x", "never")]
+    looks = [await limiter.peek("leads", key) for key in ("x", "x", "never")]
     assert [look and look.headers["RateLimit"] for look in looks] == [
         '"leads";r=1;t=60',
         '"leads";r=1;t=60',
@@ -199,7 +199,7 @@ async def test_zero_switches_a_limit_off(seconds: Seconds) -> None:
     limiter = make(seconds, RATE_LEADS="0")
 
     assert [await limiter.hit("leads", "x") for _ in range(100)] == [None] * 100
-    assert await limiter.look("leads", "x") is None
+    assert await limiter.peek("leads", "x") is None
     await limiter.refund("leads", "x")
 
 
@@ -252,7 +252,7 @@ async def test_what_edges_took_unheard_leaves_nothing(seconds: Seconds) -> None:
     """Two edges that each took nearly all have taken more than there was, and none is left."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
-    windows = SlidingWindows(seconds, tells=True)
+    windows = MemoryLimits(seconds, tells=True)
     for _ in range(2):
         await windows.hit(limit, "x")
     (key,) = (item.key_for(limit.name, "x") for item in limit.items)
@@ -265,7 +265,7 @@ async def test_what_could_not_be_told_is_told_later(seconds: Seconds) -> None:
     """With what was counted since."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
-    windows, board = SlidingWindows(seconds, tells=True), Board({})
+    windows, board = MemoryLimits(seconds, tells=True), Board({})
     await windows.hit(limit, "x")
     board.is_away = True
     with pytest.raises(Problem):

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_api.db.problems import Problem
-from edge_api.db.types import spell_instant
-from edge_api.journal.posts import Place, Posts, Selection, encode_list, make_entry
+from edge_api.db.types import format_instant
+from edge_api.journal.posts import PostCursor, Posts, Selection, encode_list, make_entry
 from edge_api.schema.index import PostRecord
 from tests.edge.small_builds import START, make_post
 
@@ -105,7 +105,7 @@ def test_a_tag_counts_however_it_is_composed() -> None:
 
 def test_since_is_inclusive(posts: Posts) -> None:
     """A post of the very instant is among those since it."""
-    since = spell_instant(START + timedelta(days=5))
+    since = format_instant(START + timedelta(days=5))
 
     assert slugs(posts.select(Selection(since=since)).entries) == ["new", "a-twin", "b-twin"]
 
@@ -122,8 +122,8 @@ def test_a_place_outlives_its_post(posts: Posts) -> None:
 def test_a_place_need_not_be_an_instant(posts: Posts) -> None:
     """Digits that are no date are a place all the same: before or behind everything."""
     first, last = (
-        Place("9999-99-99T99:99:99.999999Z", "a"),
-        Place("0000-00-00T00:00:00.000000Z", "a"),
+        PostCursor("9999-99-99T99:99:99.999999Z", "a"),
+        PostCursor("0000-00-00T00:00:00.000000Z", "a"),
     )
 
     assert len(posts.select(Selection(after=first)).entries) == 4
@@ -169,7 +169,7 @@ def test_parts_put_together_are_the_whole(
         and (since is None or day >= since)
         and (found is None or slug in found)
     ]
-    spelt = None if since is None else spell_instant(START + timedelta(days=since))
+    spelt = None if since is None else format_instant(START + timedelta(days=since))
 
     gathered: list[str] = []
     after = None

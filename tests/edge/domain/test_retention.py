@@ -12,7 +12,7 @@ from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_
 from edge_api.db.query import Insert, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.settings import read_settings
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.store.samples import make_row
@@ -27,7 +27,7 @@ async def filled(store: Store, clock: MovableClock) -> Store:
     endpoint = make_row(WEBHOOK_ENDPOINTS, {"url": "https://a.test/", "secret": "s"})
     await store.run(Insert(WEBHOOK_ENDPOINTS, [endpoint]))
     for days in DAYS:
-        then = spell_instant(clock() - timedelta(days=days))
+        then = format_instant(clock() - timedelta(days=days))
         lead = make_row(LEADS, {**LEAD, "name": str(days), "created_at": then, "status": "won"})
         about = {"subject_id": lead["id"], "recipient_email": "owner@example.org"}
         event = {"endpoint_id": endpoint["id"], "event": "lead.created", "body": "{}"}
@@ -155,8 +155,8 @@ TOKENS = ("nobody", "fresh", "used", "logged", "leading", "waiting")
 @pytest.fixture
 async def linked(store: Store, clock: MovableClock) -> Store:
     """Return a store with tokens of a hundred days, and rows that name some of their addresses."""
-    then = spell_instant(clock() - timedelta(days=100))
-    yesterday = spell_instant(clock() - timedelta(days=1))
+    then = format_instant(clock() - timedelta(days=100))
+    yesterday = format_instant(clock() - timedelta(days=1))
     for name in TOKENS:
         given = {"email": f"{name}@b\u00fccher.test", "token": name.ljust(64, "0")}
         used = {"used_at": then if name == "used" else None}

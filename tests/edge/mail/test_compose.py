@@ -12,7 +12,7 @@ from jinja2 import UndefinedError
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.leads.input import HELD_FROM
-from edge_api.mail.messages import LETTERS, TemplateName, compose
+from edge_api.mail.messages import MESSAGE_TYPES, TemplateName, compose
 from tests.edge.mail.conftest import LEAD, SITE, make_envelope, notification
 
 UNSUBSCRIBE = f"https://journal.example/unsubscribe?token={'a1' * 32}"
@@ -267,7 +267,7 @@ def test_a_message_is_given_what_it_is_declared_to_be_given(name: TemplateName) 
     values = VALUES[name]
     envelope = make_envelope(unsubscribe_url=UNSUBSCRIBE)
 
-    assert set(values) == set(LETTERS[name].values)
+    assert set(values) == set(MESSAGE_TYPES[name].values)
     for value in values:
         with pytest.raises(TypeError, match=f"missing or unknown values: {value}"):
             compose(name, envelope, {key: values[key] for key in values if key != value})

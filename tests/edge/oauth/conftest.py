@@ -163,5 +163,5 @@ def world(store: Store, clock: MovableClock) -> World:
     """Return a server over an empty store."""
     fetched = Fetched()
     oauth = OAuthServer(OAuthConfig(store, clock, SITE, b"s" * 32, fetched, ("cursor",)))
-    access = Access(store, clock, SITE, oauth.bearers)
+    access = Access(store, clock, SITE, oauth.token_validator)
     return World(oauth, store, clock, access, Keys(store, clock), fetched)

@@ -10,7 +10,7 @@ from edge_api.http.static import (
     address_of,
     caching,
     describe,
-    twin_of,
+    markdown_alternate,
 )
 from edge_api.journal.site_files import SiteFile
 from edge_api.operation.result import NEGOTIATED, REVALIDATED
@@ -132,7 +132,7 @@ def test_a_page_without_a_twin_does_not_vary_by_accept() -> None:
     files = listed("a/index.html")
 
     assert dict(describe(files, files["/a/"], negotiated=False))["Vary"] == "Accept-Encoding"
-    assert twin_of(files, files["/a/"]) is None
+    assert markdown_alternate(files, files["/a/"]) is None
 
 
 def test_a_twin_names_its_page() -> None:

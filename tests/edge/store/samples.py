@@ -7,7 +7,7 @@ from typing import Any
 from edge_api.auth.actor import new_id
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 
 NOW = datetime(2026, 1, 31, 8, 5, 9, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ def clock() -> datetime:
 
 def make_row(table: Table, given: dict[str, Any]) -> Row:
     """Return a whole new row of any table."""
-    return table.new_row(given, spell_instant(NOW), partial(new_id, datetime.now(UTC)))
+    return table.new_row(given, format_instant(NOW), partial(new_id, datetime.now(UTC)))
 
 
 def make_lead(**given: Any) -> Row:

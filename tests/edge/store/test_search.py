@@ -17,11 +17,11 @@ from edge_api.db.fts import (
     SNIPPET_LONGEST,
     Search,
     build_search,
-    open_made,
+    open_existing,
     open_search,
     renew_search,
 )
-from edge_api.db.fts.fts_query import CLOSING, OPENING, TERMS_MOST, has_word, make_question
+from edge_api.db.fts.fts_query import CLOSING, OPENING, TERMS_MOST, has_word, make_fts_query
 from edge_api.db.problems import Problem
 from edge_api.schema.index import SearchText, Segments
 from tests.sizes import scaled
@@ -413,7 +413,7 @@ def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, word
     """Text of any kind, and words and signs of the engine's own language in any order."""
     if not has_word(words):
         return
-    question = make_question(words, lambda word: [f"{word}s"])
+    question = make_fts_query(words, lambda word: [f"{word}s"])
     assert question.exact.count(" AND ") < TERMS_MOST
     title, rest = f"title : ({question.every})", f"({question.every}) NOT ({question.exact})"
     queries = (question.exact, question.every, question.marked, *question.each, *question.pairs)
@@ -432,7 +432,7 @@ def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, word
 )
 def test_only_the_last_word_may_be_unfinished(words: str, each: tuple[str, ...]) -> None:
     """A word before it that has its last letters is a whole word."""
-    assert make_question(words, lambda _: ()).each == each
+    assert make_fts_query(words, lambda _: ()).each == each
 
 
 @pytest.mark.parametrize(
@@ -446,7 +446,7 @@ def test_only_the_last_word_may_be_unfinished(words: str, each: tuple[str, ...])
 )
 def test_a_repeated_term_is_looked_for_once(words: str, question: str) -> None:
     """It would find the same, and cost as much again."""
-    assert make_question(words, lambda _: ()).marked == question
+    assert make_fts_query(words, lambda _: ()).marked == question
 
 
 @pytest.fixture(scope="module")
@@ -550,7 +550,7 @@ async def test_a_renewed_index_finds_what_a_new_one_does(
     renew(path, first)
     assert renew(path, then) == written
 
-    renewed, new = await open_made(path), await open_search(then)
+    renewed, new = await open_existing(path), await open_search(then)
     for words in ("site", "same title", "sites buildng", "gardn", "東京", "once nothing run"):
         assert await renewed.find(words, 200) == await new.find(words, 200)
         assert await renewed.look_up(words, 20) == await new.look_up(words, 20)
@@ -567,7 +567,7 @@ async def test_an_index_may_be_renewed_again_and_again(tmp_path: Path) -> None:
         texts.insert(number % 2, post(f"new-{number}", "Same title", "Site."))
         renew(path, texts)
 
-    renewed, new = await open_made(path), await open_search(texts)
+    renewed, new = await open_existing(path), await open_search(texts)
     assert await renewed.find("same title", 200) == await new.find("same title", 200)
     await renewed.close()
     await new.close()

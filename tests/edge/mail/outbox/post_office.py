@@ -10,7 +10,7 @@ from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from edge_api.mail.dispatcher import Mailing, make_mailing
 from edge_api.mail.transports import Patience, SmtpTransport
 from edge_api.settings import Settings, read_settings
@@ -51,7 +51,7 @@ class PostOffice:
         """Store a lead as the service does, with what tells of it, and return it."""
         now = self.clock()
         given = {**LEAD, **changes}
-        row = LEADS.new_row(given, spell_instant(now), lambda: new_id(now))
+        row = LEADS.new_row(given, format_instant(now), lambda: new_id(now))
         outbox_entries = await self.mailing.outbox.outbox_entries(row)
         await self.store.run(Insert(LEADS, [row]), *outbox_entries)
         return row
@@ -91,7 +91,7 @@ class PostOffice:
         """Suppress an address, as an administrator does."""
         now = self.clock()
         given = {"email": address, "reason": reason}
-        row = SUPPRESSED_EMAILS.new_row(given, spell_instant(now), lambda: new_id(now))
+        row = SUPPRESSED_EMAILS.new_row(given, format_instant(now), lambda: new_id(now))
         await self.store.run(Insert(SUPPRESSED_EMAILS, [row]))
 
     async def allow(self, address: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.db.tables import AUDIT_LOG
-from edge_api.mail.queue import MailByHand
+from edge_api.mail.queue import OutboxAdmin
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
@@ -23,7 +23,7 @@ async def dead(office: PostOffice, relay: Relay) -> PostOffice:
 
 async def test_what_waits_is_listed_with_its_last_word(dead: PostOffice) -> None:
     """Oldest first, with what the log said last."""
-    found = await MailByHand(dead.store, dead.clock).all()
+    found = await OutboxAdmin(dead.store, dead.clock).all()
 
     assert [bool(waiting.entry["dead_at"]) for waiting in found] == [True, True, False]
     assert [waiting.reason is None for waiting in found] == [False, False, True]
@@ -33,7 +33,7 @@ async def test_what_waits_is_listed_with_its_last_word(dead: PostOffice) -> None
 async def test_all_that_was_given_up_is_queued_again(dead: PostOffice, relay: Relay) -> None:
     """It counts as new: its attempts and its time begin anew, and the log and the audit say so."""
     dead.clock.move(hours=100)
-    count = await MailByHand(dead.store, dead.clock).retry()
+    count = await OutboxAdmin(dead.store, dead.clock).retry()
 
     assert count == 2
     rows = [row for row in await dead.log() if row["metadata"]]
@@ -50,7 +50,7 @@ async def test_all_that_was_given_up_is_queued_again(dead: PostOffice, relay: Re
 async def test_one_is_queued_again(dead: PostOffice, relay: Relay) -> None:
     """By its id."""
     (first, *_) = await dead.outbox()
-    assert await MailByHand(dead.store, dead.clock).retry(first["id"].upper()) == 1
+    assert await OutboxAdmin(dead.store, dead.clock).retry(first["id"].upper()) == 1
     await dead.tick()
 
     assert len(relay.taken) == 2
@@ -61,7 +61,7 @@ async def test_what_was_not_given_up_is_not_queued_again(dead: PostOffice, wrong
     """An unknown id, and one that waits anyway, are refused."""
     *_, waiting = await dead.outbox()
     with pytest.raises(Problem) as caught:
-        await MailByHand(dead.store, dead.clock).retry(
+        await OutboxAdmin(dead.store, dead.clock).retry(
             waiting["id"] if wrong == "waiting" else wrong
         )
 
@@ -70,7 +70,7 @@ async def test_what_was_not_given_up_is_not_queued_again(dead: PostOffice, wrong
 
 async def test_nothing_to_queue_again_is_nothing(office: PostOffice) -> None:
     """All of none is none."""
-    assert await MailByHand(office.store, office.clock).retry() == 0
+    assert await OutboxAdmin(office.store, office.clock).retry() == 0
 
 
 async def test_an_acknowledgement_that_is_queued_again_is_the_one_of_its_day(
@@ -82,7 +82,7 @@ async def test_an_acknowledgement_that_is_queued_again_is_the_one_of_its_day(
     await polite.take_lead()
     await polite.tick()
     relay.by_recipient.clear()
-    await MailByHand(polite.store, polite.clock).retry()
+    await OutboxAdmin(polite.store, polite.clock).retry()
     await polite.tick()
 
     assert (await polite.statuses("acknowledgement"))[-1] == "sent"

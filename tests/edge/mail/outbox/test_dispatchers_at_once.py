@@ -13,7 +13,7 @@ import pytest
 from edge_api.auth.actor import new_id
 from edge_api.db.query import Insert
 from edge_api.db.tables import LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from tests.edge.edge_process import Installation
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
@@ -35,7 +35,7 @@ async def fill(office: PostOffice, count: int) -> None:
         for number in range(start, min(start + AT_ONCE, count)):
             now = office.clock()
             given = {**LEAD, "email": f"reader-{number}@readers-club.net"}
-            lead = LEADS.new_row(given, spell_instant(now), partial(new_id, now))
+            lead = LEADS.new_row(given, format_instant(now), partial(new_id, now))
             outbox_entries += [
                 Insert(LEADS, [lead]),
                 *await office.mailing.outbox.outbox_entries(lead),

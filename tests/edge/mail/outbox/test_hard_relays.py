@@ -7,7 +7,7 @@ import pytest
 from edge_api import outbox as outbox_module
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.mail.queue import MailByHand
+from edge_api.mail.queue import OutboxAdmin
 from tests.edge.edge_process import until
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, VersionPoller, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
@@ -63,7 +63,7 @@ async def test_a_notification_is_never_dropped(office: PostOffice, relay: Relay)
     assert await office.suppressed() == {OWNER: "bounce"}
 
     await office.allow(OWNER)
-    assert await MailByHand(office.store, office.clock).retry() == 2
+    assert await OutboxAdmin(office.store, office.clock).retry() == 2
     await office.tick()
     assert (await office.statuses())[-2:] == ["sent", "sent"]
 
@@ -76,7 +76,7 @@ async def test_what_was_given_up_can_be_forgotten(office: PostOffice, relay: Rel
     await office.tick()
     dead = [row["id"] for row in await office.outbox()]
     await office.take_lead()
-    by_hand = MailByHand(office.store, office.clock)
+    by_hand = OutboxAdmin(office.store, office.clock)
 
     assert await by_hand.discard(dead[0]) == 1
     assert await by_hand.discard() == 1

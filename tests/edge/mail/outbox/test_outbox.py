@@ -10,7 +10,7 @@ from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from tests.edge.conftest import EdgeMaker
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, VersionPoller, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
@@ -133,9 +133,9 @@ async def ask_for_access(office: PostOffice, email: str | None) -> str:
         "purpose": "to read",
         "scopes": "posts:read",
         "claim_digest": new_id(now).ljust(64, "0"),
-        "expires_at": spell_instant(now + timedelta(days=14)),
+        "expires_at": format_instant(now + timedelta(days=14)),
     }
-    row = ACCESS_REQUESTS.new_row(given, spell_instant(now), lambda: new_id(now))
+    row = ACCESS_REQUESTS.new_row(given, format_instant(now), lambda: new_id(now))
     await office.store.run(Insert(ACCESS_REQUESTS, [row]))
     return str(row["id"])
 

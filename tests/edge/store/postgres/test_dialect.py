@@ -16,7 +16,7 @@ from tests.edge.postgresql import PostgreSQL
 
 pytestmark = pytest.mark.size("test")
 
-LETTERS = "".join(
+MESSAGE_TYPES = "".join(
     letter
     for letter in map(chr, range(1, sys.maxunicode + 1))
     if not "\ud800" <= letter <= "\udfff"  # surrogates are no letters
@@ -87,7 +87,7 @@ async def test_folding_is_the_same_for_every_letter(session: Session) -> None:
 
     In blocks, since a pattern's letters are sought one by one for each letter of a text.
     """
-    blocks = [LETTERS[start : start + 512] for start in range(0, len(LETTERS), 512)]
+    blocks = [MESSAGE_TYPES[start : start + 512] for start in range(0, len(MESSAGE_TYPES), 512)]
     asked = [(block, *ilike_operands(escaped(block))) for block in blocks]
     found = await session.fetch(FITS, *map(list, zip(*asked, strict=True)))
 
@@ -102,7 +102,7 @@ def escaped(text: str) -> str:
 async def test_each_letter_is_like_all_that_fold_to_it(session: Session) -> None:
     """A pattern that names one letter is handed over with the others of its kind alone."""
     families: dict[str, list[str]] = {}
-    for letter in LETTERS:
+    for letter in MESSAGE_TYPES:
         if fold(letter) != letter:
             families.setdefault(fold(letter), [fold(letter)]).append(letter)
     asked = [

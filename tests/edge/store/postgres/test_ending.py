@@ -111,7 +111,7 @@ async def test_a_read_that_is_ended_is_no_error_of_the_edge(
 
 async def test_a_reader_cannot_write(store: PostgresStore) -> None:
     """A plan that got to a reader by mistake would be refused by the server."""
-    for pool in (store._readers._quick, store._readers._patient):  # noqa: SLF001  what no plan reaches
+    for pool in (store._readers._fast, store._readers._slow):  # noqa: SLF001  what no plan reaches
         with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
             await pool.execute("DELETE FROM leads")
 

@@ -10,7 +10,7 @@ import pytest
 
 from edge_api.db.migrations import HISTORY
 from edge_api.db.postgres.connection import SCHEMA, Session
-from edge_api.db.postgres.execution import POSTGRESQL, SPELLING
+from edge_api.db.postgres.execution import DDL, POSTGRESQL
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, TABLES
 from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
@@ -60,7 +60,7 @@ async def described(session: Session, schema: str) -> dict[str, set[tuple[Any, .
 async def declared(rival: Session) -> dict[str, set[tuple[Any, ...]]]:
     """Return what the declared tables come to, made in a schema of their own."""
     await rival.execute("CREATE SCHEMA declared; SET search_path = declared")
-    for statement in create_all(TABLES.values(), SPELLING):
+    for statement in create_all(TABLES.values(), DDL):
         await rival.execute(statement)
     made = await described(rival, "declared")
     await rival.execute(f"SET search_path = {SCHEMA}")

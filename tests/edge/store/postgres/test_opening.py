@@ -15,7 +15,7 @@ from edge_api.db.postgres.connection import Session
 from edge_api.db.postgres.opening import place_of, refusal_of, refuse_server
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
-from edge_api.db.types import spell_instant
+from edge_api.db.types import format_instant
 from tests.edge.postgresql import GUARDED, OWNER, PostgreSQL
 from tests.edge.store.samples import clock, make_lead
 
@@ -38,7 +38,7 @@ async def main():
 asyncio.run(main())
 """
 SECRET = "p4ss"
-NOW = spell_instant(clock())
+NOW = format_instant(clock())
 
 
 async def refusal(url: str, *, create: bool = True) -> str:

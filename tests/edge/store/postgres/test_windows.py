@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from edge_api.auth.rate_limits import Limiter
-from edge_api.db.postgres import StoredWindows, open_windows
+from edge_api.db.postgres import PostgresLimits, open_limits
 from edge_api.db.postgres.connection import Session
 from edge_api.db.postgres.rate_limits import tally
 from edge_api.db.problems import Problem
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.size("test")
 
 SECRET = b"s" * 32
 
-Opener = Callable[[str], Awaitable[StoredWindows]]
+Opener = Callable[[str], Awaitable[PostgresLimits]]
 
 
 def limit_of(rate: str, name: str = "leads") -> Limit:
@@ -30,7 +30,7 @@ def limit_of(rate: str, name: str = "leads") -> Limit:
     return limit
 
 
-def limiter_on(windows: StoredWindows, **rates: str) -> Limiter:
+def limiter_on(windows: PostgresLimits, **rates: str) -> Limiter:
     """Return a limiter that counts in the database."""
     return Limiter(read_settings(rates, dotenv=None), shared=windows)
 
@@ -40,8 +40,8 @@ async def open_at() -> AsyncIterator[Opener]:
     """Return what opens windows in the database at a URL, as an edge that starts does."""
     async with AsyncExitStack() as stack:
 
-        async def open_one(url: str) -> StoredWindows:
-            windows = await open_windows(url, SECRET)
+        async def open_one(url: str) -> PostgresLimits:
+            windows = await open_limits(url, SECRET)
             stack.push_async_callback(windows.close)
             return windows
 
@@ -49,7 +49,7 @@ async def open_at() -> AsyncIterator[Opener]:
 
 
 @pytest.fixture
-async def edges(open_at: Opener, url: str) -> list[StoredWindows]:
+async def edges(open_at: Opener, url: str) -> list[PostgresLimits]:
     """Return the windows of three edges that start at once."""
     return list(await asyncio.gather(*(open_at(url) for _ in range(3))))
 
@@ -63,17 +63,17 @@ async def attempt(limiter: Limiter, name: str, key: str) -> str:
     return "taken"
 
 
-async def test_edges_count_together(edges: list[StoredWindows]) -> None:
+async def test_edges_count_together(edges: list[PostgresLimits]) -> None:
     """Of 200 hits at once, on three edges, exactly as many are taken as the limit says."""
     limiters = [limiter_on(windows, RATE_LEADS="50/10minutes;70/day") for windows in edges]
 
     hits = [attempt(limiters[turn % 3], "leads", "192.0.2.7") for turn in range(200)]
     assert Counter(await asyncio.gather(*hits)) == {"taken": 50, "too_many_requests": 150}
-    looks = [await limiter.look("leads", "192.0.2.7") for limiter in limiters]
+    looks = [await limiter.peek("leads", "192.0.2.7") for limiter in limiters]
     assert [[left for left, _ in look.windows] for look in looks if look] == [[0, 20]] * 3
 
 
-async def test_a_hit_that_is_taken_back_leaves_room_for_one(edges: list[StoredWindows]) -> None:
+async def test_a_hit_that_is_taken_back_leaves_room_for_one(edges: list[PostgresLimits]) -> None:
     """On whichever edge; where nothing was counted nothing happens."""
     limit = limit_of("1/minute;1/day")
     await edges[0].refund(limit, "x")
@@ -85,7 +85,7 @@ async def test_a_hit_that_is_taken_back_leaves_room_for_one(edges: list[StoredWi
     assert [first.taken, *(tally.taken for tally in later)] == [True, True, False, False]
 
 
-async def test_keys_and_limits_are_counted_apart(edges: list[StoredWindows]) -> None:
+async def test_keys_and_limits_are_counted_apart(edges: list[PostgresLimits]) -> None:
     """One sender's hits take nothing from another's, nor from another limit."""
     limits = [limit_of("1/minute"), limit_of("1/minute", "search")]
 
@@ -95,7 +95,7 @@ async def test_keys_and_limits_are_counted_apart(edges: list[StoredWindows]) -> 
     assert taken == [True] * 6
 
 
-async def test_a_hit_is_forgotten_when_its_window_has_passed(edges: list[StoredWindows]) -> None:
+async def test_a_hit_is_forgotten_when_its_window_has_passed(edges: list[PostgresLimits]) -> None:
     """By the server's clock; what counts no longer is swept away, what counts is not."""
     short, long = limit_of("1/second"), limit_of("1/minute", "search")
     await edges[0].hit(long, "x")
@@ -108,7 +108,7 @@ async def test_a_hit_is_forgotten_when_its_window_has_passed(edges: list[StoredW
     assert not (await edges[1].hit(long, "x")).taken
 
 
-async def test_what_was_swept_is_gone(edges: list[StoredWindows], rival: Session) -> None:
+async def test_what_was_swept_is_gone(edges: list[PostgresLimits], rival: Session) -> None:
     """A sender who never comes back leaves no row."""
     await edges[0].hit(limit_of("1/second"), "x")
     await edges[0].hit(limit_of("1/minute"), "y")
@@ -118,7 +118,7 @@ async def test_what_was_swept_is_gone(edges: list[StoredWindows], rival: Session
     assert await rival.fetchval("SELECT count(*) FROM rate_hits") == 1
 
 
-async def test_headers_say_what_is_left(edges: list[StoredWindows]) -> None:
+async def test_headers_say_what_is_left(edges: list[PostgresLimits]) -> None:
     """The same fields as of limits in memory, and a Retry-After, of what all edges have taken."""
     limiters = [limiter_on(windows, RATE_LEADS="2/minute;3/day") for windows in edges]
     first, second = [await limiter.hit("leads", "x") for limiter in limiters[:2]]
@@ -136,7 +136,7 @@ async def test_headers_say_what_is_left(edges: list[StoredWindows]) -> None:
     assert 1 <= int(refused.value.headers["Retry-After"]) <= 60
 
 
-async def test_addresses_are_not_kept(edges: list[StoredWindows], rival: Session) -> None:
+async def test_addresses_are_not_kept(edges: list[PostgresLimits], rival: Session) -> None:
     """Who reads the database learns nobody's address."""
     await edges[0].hit(limit_of("2/minute"), "192.0.2.7")
 
@@ -147,7 +147,7 @@ async def test_addresses_are_not_kept(edges: list[StoredWindows], rival: Session
 
 
 async def test_requests_with_a_credential_are_counted_by_each_edge_and_told(
-    edges: list[StoredWindows], rival: Session
+    edges: list[PostgresLimits], rival: Session
 ) -> None:
     """In memory, because each would be a trip to the database; then each knows of the others'."""
     limiters = [limiter_on(windows, RATE_AUTHENTICATED="4/minute;9/day") for windows in edges]
@@ -155,7 +155,7 @@ async def test_requests_with_a_credential_are_counted_by_each_edge_and_told(
     before = [await attempt(limiter, "authenticated", "x") for limiter in limiters]
     assert await rival.fetchval("SELECT count(*) FROM rate_shares") == 0
     await exchange(limiters)
-    looks = [await limiter.look("authenticated", "x") for limiter in limiters]
+    looks = [await limiter.peek("authenticated", "x") for limiter in limiters]
     after = [await attempt(limiters[turn], "authenticated", "x") for turn in (0, 0, 1)]
     await exchange(limiters)
 
@@ -176,7 +176,7 @@ async def exchange(limiters: Sequence[Limiter]) -> None:
 
 @pytest.mark.size("ci")
 async def test_what_an_edge_told_goes_with_its_window(
-    edges: list[StoredWindows], rival: Session
+    edges: list[PostgresLimits], rival: Session
 ) -> None:
     """A hit that was taken back counts nowhere; what counts no longer is heard by nobody."""
     limiters = [limiter_on(windows, RATE_AUTHENTICATED="1/4seconds") for windows in edges[:2]]
@@ -237,7 +237,7 @@ async def test_an_edge_that_is_cut_off_counts_by_itself(
     limit = limit_of("2/minute", "failed_auth")
     proxy.cut()
     codes = [await attempt(cut_off, "failed_auth", "x") for _ in range(3)]
-    seen_by_others = await other.look(limit, "x")
+    seen_by_others = await other.peek(limit, "x")
     proxy.mend()
 
     assert codes == ["taken", "taken", "too_many_requests"]

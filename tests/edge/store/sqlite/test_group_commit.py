@@ -12,7 +12,7 @@ import pytest
 from edge_api.db.group_commit import GROUP_MOST
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite.connection import Connection, connect
-from edge_api.db.sqlite.errors import Displaced, Place
+from edge_api.db.sqlite.errors import Displaced, FileIdentity
 from edge_api.db.sqlite.opening import start_log
 from edge_api.db.sqlite.writer import Writer
 
@@ -52,7 +52,7 @@ async def log(tmp_path: Path) -> AsyncIterator[Log]:
     connection = await Connection.open(partial(connect, path, writes=True))
     await connection.call(start_log)
     await connection.execute_fetchall("CREATE TABLE t (number INTEGER PRIMARY KEY)")
-    opened = Log(Writer(connection, Place(path)), connection, path)
+    opened = Log(Writer(connection, FileIdentity(path)), connection, path)
     await connection.set_trace_callback(opened.statements.append)
     try:
         yield opened

@@ -14,7 +14,7 @@ from edge_api.db.migrations import HISTORY
 from edge_api.db.migrations.step import Step
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.sqlite import opening
-from edge_api.db.sqlite.execution import SPELLING, SQLITE
+from edge_api.db.sqlite.execution import DDL, SQLITE
 from edge_api.db.sqlite.opening import create_file, migrate
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
@@ -59,14 +59,12 @@ def test_the_steps_add_up_to_the_declared_tables(stepped: sqlite3.Connection) ->
     """Every column with its rules and every index is there, and nothing else."""
     made = stepped.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
 
-    assert definitions(text for (text,) in made) == definitions(
-        create_all(TABLES.values(), SPELLING)
-    )
+    assert definitions(text for (text,) in made) == definitions(create_all(TABLES.values(), DDL))
 
 
 def test_a_difference_between_steps_and_tables_would_show(stepped: sqlite3.Connection) -> None:
     """A column more, a rule less and an index of another order are all differences."""
-    declared = create_all(TABLES.values(), SPELLING)
+    declared = create_all(TABLES.values(), DDL)
     for change in (
         "ALTER TABLE leads ADD COLUMN colour TEXT",
         "DROP INDEX leads_recent",

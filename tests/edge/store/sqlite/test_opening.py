@@ -122,8 +122,8 @@ async def test_a_store_holds_what_is_durable_and_nothing_else_is_set(path: Path)
     session = store._session  # noqa: SLF001  what no plan can ask
     connections = [
         session._writer._connection,  # noqa: SLF001
-        *(reader._connection for reader in session._readers._quick),  # noqa: SLF001
-        *(reader._connection for reader in session._readers._patient),  # noqa: SLF001
+        *(reader._connection for reader in session._readers._fast),  # noqa: SLF001
+        *(reader._connection for reader in session._readers._slow),  # noqa: SLF001
     ]
     found = {
         name: {
