@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from edge_api.db.migrations import HISTORY
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
 from tests.edge.engines import ENGINES, IN_LARGER_RUNS, placed
 
@@ -90,14 +91,10 @@ def add_step(history: Path, printed: str) -> None:
         for part in printed.split("-- PostgreSQL")
     ]
     assert [len(statements) for statements in dialects] == [2, 2]
-    step = '"""The next step."""\n\nfrom edge_api.db.migrations.step import Step\n\nSTEP = Step(\n'
-    step += f'    "Readers by mail.", {dialects[0]!r}, {dialects[1]!r}\n)\n'
-    (history / "step_of_subscribers.py").write_text(step, encoding="utf-8")
-    package = history / "__init__.py"
-    text = package.read_text(encoding="utf-8")
-    text = re.sub(r"^(from .* import .*)$", r"\1, step_of_subscribers", text, flags=re.MULTILINE)
-    text = re.sub(r"^(HISTORY = .*)\)$", r"\1, step_of_subscribers.STEP)", text, flags=re.MULTILINE)
-    package.write_text(text, encoding="utf-8")
+    number = len(HISTORY) + 1
+    for dialect, statements in zip(("sqlite", "postgresql"), dialects, strict=True):
+        text = "-- Readers by mail.\n\n" + "".join(f"{each.strip()};\n" for each in statements)
+        (history / f"step_{number}.{dialect}.sql").write_text(text, encoding="utf-8")
 
 
 def said(installation: Installation, *words: str) -> str:

@@ -1,11 +1,69 @@
-"""The past of the schema: literal steps, only ever appended to.
+"""The past of the schema: steps in SQL files, only ever appended to.
 
-A step is never edited and never derived from today's tables, for files out there have seen it; the
-translation for PostgreSQL in `step.py` is as fixed. The number of steps that a store has seen is
-its schema version.
+A step is never edited and never derived from today's tables, for files out there have seen it. The
+number of steps that a store has seen is its schema version. `step_N.sqlite.sql` and
+`step_N.postgresql.sql` are one step; of the first four PostgreSQL's statements are SQLite's,
+translated here, which is as fixed as they are.
 """
 
-from edge_api.db.migrations import step_1, step_2, step_3, step_4
+import re
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
 
-HISTORY = (step_1.STEP, step_2.STEP, step_3.STEP, step_4.STEP)
+_FOLDER: Final = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of the schema, carried out whole or not at all."""
+
+    sentence: str
+    sqlite: tuple[str, ...]
+    """Statements in SQLite's dialect; `:now` stands for the instant at which the step is taken."""
+    postgresql: tuple[str, ...]
+    """The same in PostgreSQL's, where `current_setting('fore_edge.now')` is that instant.
+
+    A parameter could not stand there: statements that define something take none.
+    """
+
+
+_JSON: Final = re.compile(r"TEXT CHECK \((\w+) IS NULL OR json_valid\(\1\)\)")
+_PATTERNS: Final = (
+    ("GLOB '????????-????-????-????-????????????'", "LIKE '________-____-____-____-____________'"),
+    ("GLOB '????-??-??T??:??:??.??????Z'", "LIKE '____-__-__T__:__:__.______Z'"),
+    ("TEXT", 'text COLLATE "C"'),
+    ("INTEGER", "bigint"),
+    (") STRICT", ")"),
+    (":now", "current_setting('fore_edge.now')"),
+)
+
+
+def _translate(statement: str) -> str:
+    statement = _JSON.sub("json", statement)
+    for ours, theirs in _PATTERNS:
+        statement = statement.replace(ours, theirs)
+    return statement
+
+
+def _read(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the sentence in the comment at the top of a file, and its statements."""
+    head, _, body = (_FOLDER / name).read_text(encoding="utf-8").partition("\n\n")
+    statements = tuple(text.strip() for text in body.split(";\n") if text.strip())
+    return " ".join(line.removeprefix("-- ") for line in head.splitlines()), statements
+
+
+def _read_step(number: int) -> Step | None:
+    """Return a step; `None` behind the last."""
+    if (_FOLDER / f"step_{number}.sql").exists():
+        sentence, sqlite = _read(f"step_{number}.sql")
+        return Step(sentence, sqlite, tuple(map(_translate, sqlite)))
+    if not (_FOLDER / f"step_{number}.sqlite.sql").exists():
+        return None
+    sentence, sqlite = _read(f"step_{number}.sqlite.sql")
+    return Step(sentence, sqlite, _read(f"step_{number}.postgresql.sql")[1])
+
+
+HISTORY: Final = tuple(iter(map(_read_step, count(1)).__next__, None))
 """Every step, oldest first."""

@@ -12,8 +12,7 @@ from typing import Final
 import psutil
 
 from edge_api.db.errors import StoreRefusal, refuse_newer
-from edge_api.db.migrations import HISTORY
-from edge_api.db.migrations.step import Step
+from edge_api.db.migrations import HISTORY, Step
 from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.errors import primary_code
 from edge_api.db.sqlite.replicator import state_of

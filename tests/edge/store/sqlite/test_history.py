@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.migrations import HISTORY
-from edge_api.db.migrations.step import Step
+from edge_api.db.migrations import HISTORY, Step
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.sqlite import opening
 from edge_api.db.sqlite.execution import DDL, SQLITE
