@@ -22,7 +22,7 @@ from tests.sizes import scaled
 
 pytestmark = pytest.mark.size("ci", grows=True)
 
-MESSAGES = scaled(ci=1000, classify=10_000)
+MESSAGES = scaled(ci=1000, judge=10_000)
 DISPATCHERS = 2
 AT_ONCE = 500
 """Leads in one transaction, to have many soon."""
