@@ -46,3 +46,5 @@ def configure_logging(form: str, worker: int | None = None) -> None:
         handler.setFormatter(formatter)
     handler.addFilter(RequestIdFilter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    access = logging.getLogger("edge_api.access")
+    access.handlers, access.propagate = [logging.StreamHandler(sys.stdout)], False

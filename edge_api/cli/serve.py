@@ -166,7 +166,7 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
         sockets = await _listen(arguments, settings)
         if not sockets:
             return 1
-        server = await start_on(assembly.app.handle, sockets)
+        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
         await print_startup(assembly, arguments.host, server.port)
         await serve_until(ending, server, assembly.service[Health].start_draining)
     return 0
@@ -186,7 +186,7 @@ async def _work(inherited: InheritedFds, host: str, settings: Settings) -> int:
         if not await line.wanted():
             line.close()
             return 0
-        server = await start_on(assembly.app.handle, sockets)
+        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
         if inherited.greets:
             await print_startup(assembly, host, server.port)
         leaving = asyncio.create_task(_refuse_after(line, server, ending))

@@ -3,10 +3,15 @@
 import asyncio
 import json
 import logging
+import signal
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+
+from tests.edge.edge_process import Installation, free_port
 
 LEAD = {"name": "Ann", "email": "ann@mail.example", "budget_tier": "5k", "message": "Hello"}
 
@@ -130,3 +135,25 @@ async def test_a_line_of_json(make_edge: Any, caplog: pytest.LogCaptureFixture) 
 async def test_off_writes_nothing(edge: Any, caplog: pytest.LogCaptureFixture) -> None:
     """That is the default."""
     assert await lines_of(edge, caplog) == []
+
+
+@pytest.mark.size("test")
+def test_a_process_writes_bare_lines_to_standard_output(tmp_path: Path) -> None:
+    """Also of what cannot be parsed: a reader of web servers' logs takes each line as it is."""
+    settings = {
+        "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db",
+        "BUILD_DIR": str(tmp_path / "build"),
+        "PORT": str(free_port()),
+        "ACCESS_LOG": "combined",
+    }
+    with Installation(tmp_path, settings).serving() as edge:
+        assert edge.get("/api/public/ping")[0] == 200
+        with socket.create_connection(("127.0.0.1", edge.port)) as client:
+            client.sendall(b"nonsense\r\n\r\n")
+            assert client.recv(1000).startswith(b"HTTP/1.1 400 ")
+        edge.process.send_signal(signal.SIGTERM)
+        output, _ = edge.process.communicate(timeout=60)
+
+    lines = [line for line in output.splitlines() if line.startswith("- - - [")]
+    assert ['"GET /api/public/ping HTTP/1.1" 200 ' in line for line in lines] == [True, False]
+    assert '" 400 ' in lines[1]
