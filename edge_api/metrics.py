@@ -49,7 +49,7 @@ def forget_worker(pid: int) -> None:
 
 
 class Metrics:
-    """Counts requests, as an observer of the door, and writes what a scrape gets."""
+    """Counts requests, as an observer of all of them, and writes what a scrape gets."""
 
     def __init__(self) -> None:
         import prometheus_client as prometheus  # noqa: PLC0415

@@ -1,7 +1,7 @@
 """PostgREST's dialect: a filter, `[not.]operator.operand`, and which columns an answer shows.
 
 What each operator means to a person stands here, and how its operand is written; what it means in
-SQL stands with the store. `domain.query` says the same as regular expressions.
+SQL stands with the store. `admin.query` says the same as regular expressions.
 """
 
 import json

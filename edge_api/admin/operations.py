@@ -1,7 +1,7 @@
 """The operations of the administrative tables: four verbs for each, from one template.
 
 What a row is stands with the tables, what a filter means in the domain, what is done in
-`api.rows`; here is how it is offered.
+`admin.representation`; here is how it is offered.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """The kinds of value that a column can hold: how text becomes one, and its one spelling.
 
-A value has the same Python type everywhere behind the door: text, integers, UUIDs and timestamps
+A value has the same Python type everywhere once it is read: text, integers, UUIDs and timestamps
 as `str` or `int` in their canonical spelling, JSON as what `json.loads` gives.
 """
 

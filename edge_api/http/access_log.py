@@ -16,7 +16,7 @@ _log = logging.getLogger("edge_api.access")
 
 
 class AccessLog:
-    """Writes a line for each request, as an observer of the door."""
+    """Writes a line for each request, as an observer of all of them."""
 
     def __init__(self, form: str) -> None:
         """Take `combined`, the format of web servers, or `json`."""

@@ -120,7 +120,7 @@ class OperationRequest(Generic[Query, Content]):
     headers: Mapping[str, str]
     """Request headers; look up by any case."""
     audience: Audience = "rest"
-    """By which door it came: as a request of its own, or as a call of an MCP tool."""
+    """Whether it came as a request of its own, or as a call of an MCP tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class Operation(Generic[Query, Content]):
     admit: Callable[[Actor], None] | None = None
     """A check of the actor before the scope is looked at; raises Problem."""
     audience: Audience = "rest"
-    """Which credentials it takes: at MCP's door, access tokens only."""
+    """Which credentials it takes: for MCP, access tokens only."""
     tools: tuple[Tool, ...] = ()
     """What the MCP endpoint makes of it."""
 
