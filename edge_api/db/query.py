@@ -151,7 +151,7 @@ Value = str | int
 class Filter:
     """One filter: `column operator value`, or its negation.
 
-    `operator` is a name of `domain.filters.OPERATORS`. `value` is one Value, a tuple of them for
+    `operator` is a name of `admin.filters.OPERATORS`. `value` is one Value, a tuple of them for
     `in`, and `None` for `is` (which asks for NULL; negated, for anything but NULL). Every other
     operator leaves rows out in which the column is NULL, negated or not; but `in` with no value
     at all matches no row, and its negation every row.

@@ -203,7 +203,7 @@ def _encode(message: Message) -> bytes:
 
 
 class Exchange(Protocol):
-    """Answers messages; `web.mcp_exchange` has the only one there is."""
+    """Answers messages; `mcp.exchange` has the only one."""
 
     async def answer(
         self, request: Request, raw: bytes, caller: Caller, conversation: Conversation

@@ -195,7 +195,7 @@ class Operation(Generic[Query, Content]):
     """`optional`: one that is sent must be valid and have the scope; sending none is fine."""
     scope: Scope | None = None
     limit: str = ""
-    """The rate limit that each call without a credential counts against; see `domain.limits`."""
+    """The rate limit that each call without a credential counts against; see `auth.rate_limits`."""
     success_limit: str = ""
     """The one that each success counts against beside it."""
     parameters: tuple[Parameter, ...] = ()
