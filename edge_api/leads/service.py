@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain, islice
 from typing import Final, Literal, Protocol
 
 import orjson
@@ -61,11 +62,11 @@ class Created:
 class LeadListener(Protocol):
     """Tells others of a new lead, later and for certain: what it has to do stands in the store."""
 
-    async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
-        """Return what is to be written in the transaction that stores the lead. Raises Problem."""
+    def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
+        """Return what is to be written in the transaction that stores the lead."""
 
     def wake(self) -> None:
-        """Be told that such a transaction is durable; cheap, and never raises."""
+        """Be told that such rows are durable; cheap, and never raises."""
 
 
 class Leads:
@@ -131,15 +132,17 @@ class Leads:
         try:
             row = self._row(lead, sender)
             answer = _answer(row)
-            before = remember(answer)
-            after = [plan for herald in self._heralds for plan in await herald.outbox_entries(row)]
-            await self._store.run(*before, *_keep(row, sender, len(before)), *after)
+            first = *remember(answer), _keep(row, sender)
+            told = [herald.outbox_entries(row) for herald in self._heralds]
+            outcomes = await self._store.run(*first, *chain.from_iterable(told))
         except Problem:
             if sender.actor is None:
                 await self._limiter.refund(_LIMIT, sender.address)
             raise
-        for herald in self._heralds:
-            herald.wake()
+        written = iter(outcomes[len(first) :])
+        for herald, entries in zip(self._heralds, told, strict=True):
+            if [row for outcome in islice(written, len(entries)) for row in outcome.rows]:
+                herald.wake()
         return answer
 
     def _row(self, lead: LeadInput, sender: Sender) -> Row:
@@ -162,24 +165,23 @@ class Leads:
         return LEADS.trusted_row(given, present, partial(new_id, now))
 
 
-def _keep(row: Row, sender: Sender, step: int) -> tuple[Query, ...]:
-    """Return the plans that store a new lead; `step` plans stand before them.
+def _keep(row: Row, sender: Sender) -> Insert:
+    """Return the plan that stores a new lead.
 
-    Whether it repeats another is seen in the transaction that stores it, so that of two at once
-    one is the repeat.
+    Whether it repeats another is seen in the statement that stores it, so that of two at once one
+    is the repeat.
     """
     if sender.actor is not None:
-        return (Insert(LEADS, [row]),)
+        return Insert(LEADS, [row])
     since = spell_instant(datetime.fromisoformat(row["created_at"]) - REPEATED_WITHIN)
-    same = Filter("dedupe_hash", "eq", row["dedupe_hash"])
-    earlier = Read(LEADS, ("id",), (same, Filter("created_at", "gte", since)), limit=1)
+    same = Filter("dedupe_hash", "eq", row["dedupe_hash"]), Filter("created_at", "gte", since)
     score, reasons = row["spam_score"], row["spam_reasons"]
     repeat = Verdict(score, tuple(reasons or ())).repeated
     judged = {
-        "spam_score": CaseResult(step, repeat.score, score),
-        "spam_reasons": CaseResult(step, list(repeat.reasons), reasons),
+        "spam_score": CaseResult(repeat.score, score),
+        "spam_reasons": CaseResult(list(repeat.reasons), reasons),
     }
-    return earlier, Insert(LEADS, [{**row, **judged}])
+    return Insert(LEADS, [{**row, **judged}], met=same)
 
 
 def _scope(lead: LeadInput, sender: Sender) -> str:
